@@ -28,14 +28,14 @@ import type { Assets } from './http/assets.ts'
 import { readAnyJson, readBytes, readJson } from './http/body.ts'
 import type { Dialect, Unfinished } from './http/dialect.ts'
 import { type DirectRead, DirectReads } from './http/direct-reads.ts'
-import { type Answer, type Context, type Endpoint, type Json, roleOf } from './http/endpoint.ts'
+import { type Context, type Endpoint, type Json, type JsonAnswer, roleOf } from './http/endpoint.ts'
 import { withFormFile } from './http/form-file.ts'
 import { jsonHeaders } from './http/json-headers.ts'
 import { pathOf, queryOf, unalias } from './http/path.ts'
 import { withReadOnly } from './http/read-only-members.ts'
 import { type RelayedAnswer, responseOf } from './http/relayed-answer.ts'
 import { RequestMetrics } from './http/request-metrics.ts'
-import { type Match, Routes } from './http/router.ts'
+import { type RouteMatch, Routes } from './http/router.ts'
 import { isUpgrade, type Upgrade, upgradeToken } from './http/socket.ts'
 import { type TicketOffice, Tickets } from './http/tickets.ts'
 import { validate } from './http/validate.ts'
@@ -117,7 +117,7 @@ export interface AppOptions {
    * Asked for every request that was let in and that has an endpoint: another process may answer it, and counts it. Undefined: it
    * is answered here.
    */
-  readonly elsewhere?: (asked: Asked) => Response | undefined | Promise<Response | undefined>
+  readonly elsewhere?: (asked: AdmittedRequest) => Response | undefined | Promise<Response | undefined>
   /**
    * The compute to which a GET about a project is handed on, where that is certain at once: such a GET leaves out what others need. Undefined: it
    * goes their way. It looks at which projects credentials are for.
@@ -129,7 +129,7 @@ export interface AppOptions {
 export type NearCompute = Pick<Member, 'id' | 'name' | 'forward'>
 
 /** A request that was let in. */
-export interface Asked {
+export interface AdmittedRequest {
   readonly request: Request
   readonly endpoint: Endpoint
   /** Of the path, decoded and not checked. */
@@ -424,7 +424,7 @@ export function createApp(options: AppOptions): App {
     const work = async () => inTheirWords(await answer(match, ours, request, context, options.jsonBytes))
     return who === undefined || options.within === undefined ? work() : options.within(who, work)
   }
-  const failed = (error: unknown, request: Request, id: string, headers: Record<string, string>): Answer => {
+  const failed = (error: unknown, request: Request, id: string, headers: Record<string, string>): JsonAnswer => {
     const known = error instanceof ApiError ? error : options.faultOf?.(error)
     if (known === undefined && !request.signal.aborted) report(error, id)
     const fault = known ?? unexpected(request.signal.aborted)
@@ -660,7 +660,7 @@ class Elsewhere {
  * which may be of a newer version.
  */
 function projectRequestOf(
-  { endpoint, params }: Match,
+  { endpoint, params }: RouteMatch,
   path: string,
   request: Request,
   upgrade: Upgrade,
@@ -678,7 +678,7 @@ function projectRequestOf(
 }
 
 async function answer(
-  { endpoint, params }: Match,
+  { endpoint, params }: RouteMatch,
   path: string,
   request: Request,
   context: Context<HostAgent>,
@@ -712,7 +712,7 @@ async function bodyOf(
 /** The node in a path that only a newer compute has, such as `kind/nodes/{node_id}/new`. */
 const partIn = (action = ''): string | undefined => /^[^/]+\/(?:nodes|vms)\/([^/]+)/.exec(action)?.[1]
 
-function hasValidParams({ endpoint, params }: Match): boolean {
+function hasValidParams({ endpoint, params }: RouteMatch): boolean {
   try {
     validParams(endpoint, params)
     return true
@@ -725,7 +725,7 @@ function hasValidParams({ endpoint, params }: Match): boolean {
 const validated = new WeakMap<object, Readonly<Record<string, unknown>>>()
 
 /** The parameters of the path. Ids are compared without regard to case; from here on they are lower-case. */
-function validParams({ params: schema }: Endpoint, params: Match['params']): Readonly<Record<string, unknown>> {
+function validParams({ params: schema }: Endpoint, params: RouteMatch['params']): Readonly<Record<string, unknown>> {
   if (schema === undefined) return {}
   const known = validated.get(params)
   if (known !== undefined) return known
@@ -737,7 +737,7 @@ function validParams({ params: schema }: Endpoint, params: Match['params']): Rea
 }
 
 /** An answer for a tunnel, which needs no Response. */
-function relayable(answer: Answer | RelayedAnswer, headers: Record<string, string>): RelayedAnswer {
+function relayable(answer: JsonAnswer | RelayedAnswer, headers: Record<string, string>): RelayedAnswer {
   if ('content' in answer) return { ...answer, headers: { ...answer.headers, ...headers } }
   const { status, body } = answer
   if (body === undefined) return { status, headers, content: null }

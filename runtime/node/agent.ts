@@ -28,10 +28,10 @@ import { Captures } from './nodes/captures.ts'
 import { Consoles } from './nodes/consoles.ts'
 import { DirectLinks } from './nodes/direct-links.ts'
 import { KeeperLink } from './nodes/keeper-link.ts'
-import type { LabNode } from './nodes/lab-node.ts'
+import type { EngineNode } from './nodes/lab-node.ts'
 import { LifeCycle } from './nodes/life-cycle.ts'
 import { Links } from './nodes/links.ts'
-import { Listening } from './nodes/listening.ts'
+import { ConsoleListeners } from './nodes/listening.ts'
 import { NodeTable } from './nodes/node-table.ts'
 import { Nodes } from './nodes/nodes.ts'
 import { Reopen } from './nodes/reopen.ts'
@@ -73,7 +73,7 @@ export interface NodeAgentService {
   close(): Promise<void>
 }
 
-const imageUser = (node: LabNode): ImageUser => ({
+const imageUser = (node: EngineNode): ImageUser => ({
   kind: node.record.kind,
   name: node.record.name,
   project_id: node.projectId,
@@ -106,7 +106,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const sandbox = new Sandbox({ settings: () => config.current, isLocal, runDirectory })
   if (!config.current.local) void logProtection(sandbox, config.current, log)
   const table = new NodeTable(log)
-  const emit = (node: LabNode, payload: EventPayload) => events.emit(node.projectId, payload)
+  const emit = (node: EngineNode, payload: EventPayload) => events.emit(node.projectId, payload)
   const interfaceRules = () => ({ patterns: config.current.allowed_interfaces, isLocal: isLocal() })
   const udpPeers = () => config.current.udp_peers
   const direct = new DirectLinks({
@@ -116,7 +116,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   })
   const links = new Links({ keeper, ports, direct, interfaces: interfaceRules, udpPeers, emit })
   const captures = new Captures(keeper, links, minFreeMb)
-  const listening = new Listening({
+  const listening = new ConsoleListeners({
     keeper,
     ports,
     consoleHost: console_host,
@@ -131,7 +131,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const consoles = new Consoles({ keeper, ports, listening, consoleHost: console_host })
   const waits = new NodeWaits(consoles)
   /** Nodes with a queued refresh. A guest may report thousands of changes before the refresh runs. */
-  const refreshing = new WeakSet<LabNode>()
+  const refreshing = new WeakSet<EngineNode>()
   const listener: KindListener = {
     changed(key) {
       const reported = table.get(key)

@@ -31,7 +31,7 @@ import { ArchiveFiles } from './labs/archive-files.ts'
 import { HostProjectFiles } from './labs/host-projects.ts'
 import { LabFiles } from './labs/lab-files.ts'
 import { TrustedFiles } from './labs/trusted-files.ts'
-import { ZipArchives } from './labs/zip-archives.ts'
+import { FileZipArchives } from './labs/zip-archives.ts'
 import type { Log } from './log/log.ts'
 import type { ServiceRecords } from './storage/service-records.ts'
 import { version } from './system/version.ts'
@@ -57,7 +57,7 @@ export interface LabHostOptions {
 }
 
 /** Of a gateway: `records` and `tokens` are those of one organization. */
-export interface GatewayOptions extends Omit<LabHostOptions, 'port' | 'inside'> {
+export interface LabGatewayOptions extends Omit<LabHostOptions, 'port' | 'inside'> {
   /** Absent: `default`. */
   readonly organization?: string
   readonly limits: () => OrganizationLimits
@@ -115,7 +115,7 @@ export async function openCompute({ config, log, records, tokens, port, inside }
 }
 
 /** The computes of a fleet as one host. */
-export async function openGateway(options: GatewayOptions): Promise<GatewayLabHost> {
+export async function openGateway(options: LabGatewayOptions): Promise<GatewayLabHost> {
   const { config, log, records, tokens, limits, organization } = options
   const placements = await PlacementLog.open(records)
   const maxComputes = () => limits().max_computes
@@ -210,7 +210,7 @@ async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs
     computes: fleetComputes(fleet, bring),
     limits: labLimitsOf(config),
     ...(quota !== undefined && { quota }),
-    archives: new ZipArchives(archiving),
+    archives: new FileZipArchives(archiving),
     ...(hostProjects !== undefined && { hostProjects }),
     ...(trust !== undefined && { trust }),
     ...(keeps && { keptArchives: await ArchiveFiles.open(archiving) }),

@@ -15,7 +15,7 @@ class AnyName extends Set<string> {
   }
 }
 
-export interface Auth {
+export interface WorkerAuth {
   readonly access: () => Access
   readonly rateLimit: RateLimit
 }
@@ -40,7 +40,7 @@ export function openAuth(
   env: Env,
   identify: (token: string) => Identified,
   atHand?: (token: string) => Identity | undefined,
-): Auth {
+): WorkerAuth {
   const verifiers: Verifier[] = [(_, token) => (token === undefined ? undefined : identify(token))]
   const { ADMIN_TOKEN = '', ACCESS_TEAM_DOMAIN: teamDomain = '', ACCESS_AUDIENCE: audience = '' } = env
   if (teamDomain !== '') {

@@ -8,7 +8,7 @@ import { sameText } from '../../src/auth/secret.ts'
 import { keyOfToken, tokenOfKey } from '../../src/auth/tokens.ts'
 import { conflict } from '../../src/errors/api-error.ts'
 import { computeKey } from '../../src/fleet/computes.ts'
-import type { Outcome } from '../../src/gateway/image-copies.ts'
+import type { ReplicationOutcome } from '../../src/gateway/image-copies.ts'
 import type { ImageDigest } from '../../src/gateway/image-digests.ts'
 import type { RequestCounts } from '../../src/http/request-metrics.ts'
 import { SignedTickets, type TicketUse } from '../../src/http/signed-tickets.ts'
@@ -26,7 +26,7 @@ import type { Env } from './env.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
 import { FeedReaders } from './feed-readers.ts'
 import { FeedSockets } from './feed-sockets.ts'
-import { type Gateway, openGateway } from './gateway.ts'
+import { openGateway, type WorkerGateway } from './gateway.ts'
 import { HibernatableSockets } from './hibernatable-sockets.ts'
 import { JointWrites } from './joint-writes.ts'
 import type { LabQuestion } from './object-computes.ts'
@@ -46,7 +46,7 @@ const maxDiscarded = 500
 /** Time between two messages to feeds about the load of the computes, ms. */
 const loadsMs = 15_000
 
-interface Opened extends Gateway {
+interface Opened extends WorkerGateway {
   readonly feeds: FeedSockets
 }
 
@@ -197,7 +197,7 @@ export class DirectoryObject extends DurableObject<Env> {
   }
 
   /** Copies an image to a compute, for an isolate or the object of a lab. */
-  bringImage(computeId: string, image: string): Promise<Outcome> {
+  bringImage(computeId: string, image: string): Promise<ReplicationOutcome> {
     return this.#open.bring(computeId, image)
   }
 

@@ -1,6 +1,6 @@
 import { waitUntil } from 'cloudflare:workers'
 import { Check } from '@sinclair/typebox/value'
-import { type App, type Asked, createApp, ownCompute, type Trace } from '../../src/app.ts'
+import { type AdmittedRequest, type App, createApp, ownCompute, type Trace } from '../../src/app.ts'
 import { after } from '../../src/async/after.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import { mapLimit } from '../../src/async/map-limit.ts'
@@ -147,7 +147,7 @@ export class EdgeRouter {
   }
 
   /** The answer of an object to the request; undefined when this isolate answers it, at once for a request whose compute it knows. */
-  #elsewhere(asked: Asked): Response | undefined | Promise<Response | undefined> {
+  #elsewhere(asked: AdmittedRequest): Response | undefined | Promise<Response | undefined> {
     const { request, endpoint, projectId, identity, notes } = asked
     return after(this.#otherFor(asked), (other): Response | undefined | Promise<Response | undefined> => {
       if (other !== undefined) return other.answer(request, identity)
@@ -163,7 +163,7 @@ export class EdgeRouter {
   }
 
   /** The same for a request that is not about a project whose compute this isolate knows. */
-  async #asked(asked: Asked): Promise<Response | undefined> {
+  async #asked(asked: AdmittedRequest): Promise<Response | undefined> {
     const { request, endpoint, params, identity } = asked
     if (endpoint.path === capabilitiesPath && (await isOwnCheck(request))) throw ownCompute()
     if (endpoint.joins === true) return this.#join(request)
@@ -185,12 +185,12 @@ export class EdgeRouter {
    * Whether credentials are for a project by its id. Only the directory knows the names of labs. It also reads the feeds of credentials for some
    * projects, as it knows when these end.
    */
-  #sees(projectId: string, { endpoint, identity: { projects } }: Asked): boolean {
+  #sees(projectId: string, { endpoint, identity: { projects } }: AdmittedRequest): boolean {
     return projects === undefined || (!isFeed(endpoint) && isInScope(projects, projectId, undefined))
   }
 
   /** Whether this isolate hands a request for a compute on by itself. Images pass the object of the compute, which makes their digests. */
-  async #isHandedOnHere({ endpoint, params, identity }: Asked): Promise<boolean> {
+  async #isHandedOnHere({ endpoint, params, identity }: AdmittedRequest): Promise<boolean> {
     const { compute_id: id } = params
     // The directory knows the names of labs, for a token that is for some projects.
     if (endpoint.handsOn === undefined || identity.projects !== undefined) return false
@@ -202,7 +202,11 @@ export class EdgeRouter {
   }
 
   /** The router of the organization that a request belongs to; undefined: this one. */
-  #otherFor({ request, endpoint, identity }: Asked): EdgeRouter | undefined | Promise<EdgeRouter | undefined> {
+  #otherFor({
+    request,
+    endpoint,
+    identity,
+  }: AdmittedRequest): EdgeRouter | undefined | Promise<EdgeRouter | undefined> {
     const all = this.#all
     if (all === undefined || endpoint.ofDeployment === true) return undefined
     const routerOf = (id: string | undefined) => (id === undefined ? undefined : all.of(id))

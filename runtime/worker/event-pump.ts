@@ -5,7 +5,7 @@ import type { EventAgent } from '../../src/host-agent.ts'
 import type { FeedItem } from '../../src/model/event.ts'
 
 /** The subscription of the directory to the events of a compute, and the number of the last event that it has. */
-export interface Listening {
+export interface EventSubscription {
   /** Names the subscription: the directory ignores events for an earlier one. */
   readonly turn: string
   readonly heard?: number
@@ -17,7 +17,7 @@ export interface EventPumpOptions {
   /** Sends an item to the directory; undefined: no more follow. False: it does not listen any more. */
   readonly tell: (turn: string, item: FeedItem | undefined) => Promise<boolean>
   /** Stores the subscription for the next program of the object. */
-  readonly keep: (listening: Listening | undefined) => void
+  readonly keep: (listening: EventSubscription | undefined) => void
 }
 
 /**
@@ -48,7 +48,7 @@ export class EventPump {
   }
 
   /** Continues a subscription that an earlier program of the object had. */
-  resume(listening: Listening | undefined): void {
+  resume(listening: EventSubscription | undefined): void {
     if (listening === undefined) return
     const { turn, heard } = listening
     const failed = () => this.tellEnd(turn)

@@ -42,17 +42,17 @@ import { Sealer } from './sealed.ts'
 import { StateTable } from './state-table.ts'
 import { TokenTable } from './token-table.ts'
 import type { ToldFeeds } from './told-feeds.ts'
-import { ToldProjects } from './told-projects.ts'
+import { ReportedProjectsTable } from './told-projects.ts'
 import { sharedRegistry, ToldStates } from './told-states.ts'
 import type { TunnelTable } from './tunnel-table.ts'
 import { UnkeptTable } from './unkept-table.ts'
 
-export interface Gateway {
+export interface WorkerGateway {
   readonly app: App
   readonly fleet: Fleet
   readonly states: ToldStates
   readonly placements: PlacementTable
-  readonly toldProjects: ToldProjects
+  readonly toldProjects: ReportedProjectsTable
   /** Ids of the projects, labs among them, as the limit of the organization counts them. */
   readonly projects: () => ReadonlySet<string>
   readonly tokens: TokenTable
@@ -92,7 +92,7 @@ export interface GatewayParts {
 }
 
 /** The gateway over the tables of the Durable Object. */
-export async function openGateway(env: Env, parts: GatewayParts): Promise<Gateway> {
+export async function openGateway(env: Env, parts: GatewayParts): Promise<WorkerGateway> {
   const { storage, writes, objects, upgrade, tunnels, toldFeeds, tickets, metrics, revoked, limits, organizations } =
     parts
   const { named } = objects
@@ -137,7 +137,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     const removing = images?.remove(sha256).catch(({ message }: Error) => warn(`An image stays in R2: ${message}`))
     if (removing !== undefined) waitUntil(removing)
   }
-  const toldProjects = new ToldProjects(sql, placements)
+  const toldProjects = new ReportedProjectsTable(sql, placements)
   fleet.listen((event) => {
     if (event.type === 'compute.deleted') toldProjects.forget(event.compute.compute_id)
   })

@@ -2,7 +2,7 @@ import { inMebibytes, mebibyte, sizeOf } from '../../src/controller/lab-limits.t
 import {
   isApart,
   type LabEntries,
-  type LabStore,
+  type LabStorage,
   type StoredHead,
   storedValue,
   UnreadableLab,
@@ -13,7 +13,7 @@ import { objectLimits } from './object-limits.ts'
 const rowCharacters = 600_000
 
 /** Documents of labs in a table of a Durable Object: of one lab, or in the directory the heads of all. */
-export class LabTable implements LabStore {
+export class LabTable implements LabStorage {
   readonly #storage: DurableObjectStorage
   #isMade: boolean
 

@@ -5,7 +5,7 @@ import type { Caller } from '../../src/auth/caller.ts'
 import { copyLab, type LabCopyInput } from '../../src/controller/duplicate.ts'
 import { Lab } from '../../src/controller/lab.ts'
 import { Labs } from '../../src/controller/labs.ts'
-import type { LabStore } from '../../src/controller/store.ts'
+import type { LabStorage } from '../../src/controller/store.ts'
 import { conflict } from '../../src/errors/api-error.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
@@ -21,7 +21,7 @@ import { objectLimits } from './object-limits.ts'
 import { type ObjectReply, replyOf, resultOf } from './object-reply.ts'
 import { Objects } from './objects.ts'
 import { upgrade } from './sockets.ts'
-import { ZipArchives } from './zip-archives.ts'
+import { TableZipArchives } from './zip-archives.ts'
 
 /** Events that are stored for resumed feeds, and feeds of a lab. */
 const history = 1000
@@ -230,7 +230,7 @@ export class ProjectObject extends DurableObject<Env> {
         job: async (job, project) => objects.directory().noteJob(job, project),
         freeName: (name) => resultOf(objects.directory().freeLabName(name)),
       },
-      archives: new ZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
+      archives: new TableZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
       ...(this.#keptArchives !== undefined && { keptArchives: this.#keptArchives }),
       copy: (lab, input, caller) => {
         const copy = crypto.randomUUID()
@@ -273,7 +273,7 @@ function storeOf(
   table: LabTable,
   objects: Objects,
   tellHead: (head: unknown) => void = () => {},
-): LabStore {
+): LabStorage {
   return {
     heads: () => table.heads(),
     async load(scope) {

@@ -1,6 +1,6 @@
 import { fetchTransport, raceMs } from '../../src/client/transport.ts'
 import type { FleetOptions } from '../../src/fleet/options.ts'
-import type { Registry } from '../../src/fleet/registry.ts'
+import type { ComputeRegistry } from '../../src/fleet/registry.ts'
 import { capabilitiesPath } from '../../src/model/host.ts'
 import { markingFetch } from './own-checks.ts'
 import { socketTransport } from './sockets.ts'
@@ -28,4 +28,4 @@ export const reaching: Pick<FleetOptions, 'transport' | 'sockets' | 'version'> =
 }
 
 /** Of a fleet whose records come from the directory. */
-export const noRegistry: Registry = { load: async () => [], save: async () => {}, remove: async () => {} }
+export const noRegistry: ComputeRegistry = { load: async () => [], save: async () => {}, remove: async () => {} }

@@ -1,10 +1,10 @@
 import { Check } from '@sinclair/typebox/value'
-import type { Registry } from '../../src/fleet/registry.ts'
+import type { ComputeRegistry } from '../../src/fleet/registry.ts'
 import { ComputeRecord } from '../../src/model/compute.ts'
 import type { Sealer } from './sealed.ts'
 
 /** The computes in a table of the Durable Object; passwords are sealed. */
-export class RegistryTable implements Registry {
+export class RegistryTable implements ComputeRegistry {
   readonly #sql: SqlStorage
   readonly #sealer: Sealer
   readonly #warn: (message: string) => void

@@ -1,12 +1,12 @@
 import { computeKey } from '../../src/fleet/computes.ts'
-import type { ToldProjects as Told } from '../../src/gateway/members.ts'
+import type { ReportedProjects as Told } from '../../src/gateway/members.ts'
 import type { PlacementTable } from './placement-table.ts'
 
 /** Most projects that are kept of one compute: it may report projects that it does not have. */
 const maxOfCompute = 10_000
 
 /** The projects that computes have reported and that the gateway did not place there, in a table of the directory. */
-export class ToldProjects implements Told {
+export class ReportedProjectsTable implements Told {
   readonly maxAsked = 20
   readonly #sql: SqlStorage
   readonly #placements: PlacementTable

@@ -3,7 +3,7 @@ import { mapLimit } from '../../src/async/map-limit.ts'
 import { withTimeout } from '../../src/async/timeout.ts'
 import { computeKey } from '../../src/fleet/computes.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
-import type { Registry } from '../../src/fleet/registry.ts'
+import type { ComputeRegistry } from '../../src/fleet/registry.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../../src/model/compute.ts'
 import type { Objects } from './objects.ts'
 import type { StateTable } from './state-table.ts'
@@ -12,7 +12,7 @@ import type { StateTable } from './state-table.ts'
 const callMs = 5000
 
 /** The registry of the directory: saved records are also sent to the objects of the computes. */
-export function sharedRegistry(table: Registry, states: StateTable, objects: Objects): Registry {
+export function sharedRegistry(table: ComputeRegistry, states: StateTable, objects: Objects): ComputeRegistry {
   const tell = (call: Promise<void>) =>
     // Otherwise the object gets the record as the answer to its next report.
     withTimeout(call, callMs, () => {}).catch(ignore('the object of the compute asks for the record'))

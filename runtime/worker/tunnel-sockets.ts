@@ -3,7 +3,7 @@ import { Check } from '@sinclair/typebox/value'
 import type { KeptTunnel, Tunnels } from '../../src/fleet/tunnels.ts'
 import type { Socket, Upgrade } from '../../src/http/socket.ts'
 import { ComputeHello } from '../../src/model/tunnel.ts'
-import type { Listening } from './event-pump.ts'
+import type { EventSubscription } from './event-pump.ts'
 import type { HibernatableSocket, HibernatableSockets } from './hibernatable-sockets.ts'
 
 /** The attachment of the websocket of a joined compute. */
@@ -14,7 +14,7 @@ const Kept = Type.Object({
   token: Type.Optional(Type.String()),
   /** From where it was opened. */
   address: Type.Optional(Type.String()),
-  /** See `Listening`. */
+  /** See `EventSubscription`. */
   listening: Type.Optional(Type.Object({ turn: Type.String(), heard: Type.Optional(Type.Integer({ minimum: 0 })) })),
 })
 
@@ -56,12 +56,12 @@ export class TunnelSockets {
     }
   }
 
-  get listening(): Listening | undefined {
+  get listening(): EventSubscription | undefined {
     return this.#joined?.kept.listening
   }
 
   /** Stores the subscription of the directory, until the compute joins again. */
-  listen(listening: Listening | undefined): void {
+  listen(listening: EventSubscription | undefined): void {
     const joined = this.#joined
     if (joined === undefined) return
     const { listening: _, ...kept } = joined.kept

@@ -31,7 +31,7 @@ registerCodec({ compressionMethod: zstdMethod, format: 'zstd', DecompressionStre
  * Zip archives by zip.js and the deflate of the platform. An upload is stored in a table of the object first: its directory is at its end,
  * and it may be larger than the memory.
  */
-export class ZipArchives implements LabArchives {
+export class TableZipArchives implements LabArchives {
   readonly #sql: SqlStorage
   readonly #begins: () => Promise<void>
   #isBusy = false

@@ -20,7 +20,7 @@ export const loginKinds = ['basic', 'bearer', 'ticket', 'join', 'session'] as co
 export type LoginKind = (typeof loginKinds)[number]
 
 /** An attempt to log in. */
-export interface Login {
+export interface LoginAttempt {
   readonly kind: LoginKind
   /** IP address of the client; empty: unknown, and not limited. */
   readonly address: string
@@ -34,7 +34,7 @@ export interface LoginLimitOptions {
   /** Wrong log-ins a minute for one name from one address; 0: no limit. Read for every log-in. */
   readonly perMinute: () => number
   /** Called once when the service begins to refuse the log-ins of an address. */
-  readonly limited?: (login: Pick<Login, 'kind' | 'address'>) => void
+  readonly limited?: (login: Pick<LoginAttempt, 'kind' | 'address'>) => void
   readonly now?: () => number
   /** Counts a wrong log-in in a counter that processes share; false: too many. Without it every process counts its own. */
   readonly counted?: (key: string) => Promise<boolean>
@@ -73,7 +73,7 @@ export class LoginLimit {
    * not called, unless the credentials cannot be guessed. With a synchronous `check` simultaneous right log-ins are not counted.
    */
   attempt<T>(
-    login: Login,
+    login: LoginAttempt,
     check: () => T | undefined | Promise<T | undefined>,
   ): T | undefined | Promise<T | undefined> {
     const perMinute = this.#options.perMinute()
@@ -82,7 +82,7 @@ export class LoginLimit {
   }
 
   async #limited<T>(
-    login: Login,
+    login: LoginAttempt,
     check: () => T | undefined | Promise<T | undefined>,
     perMinute: number,
   ): Promise<T | undefined> {
@@ -110,7 +110,7 @@ export class LoginLimit {
   }
 
   /** Whole seconds until the log-in may be tried, and counts a refusal; 0: now. For runtimes that can refuse by headers alone. */
-  refusal(login: Login): number {
+  refusal(login: LoginAttempt): number {
     const perMinute = this.#options.perMinute()
     if (perMinute <= 0 || login.address === '' || isUnguessable(login)) return 0
     const { wait, address } = this.#tries(login, perMinute)
@@ -143,20 +143,20 @@ export class LoginLimit {
     ]
   }
 
-  #counted<T>({ kind }: Login, found: T | undefined): T | undefined {
+  #counted<T>({ kind }: LoginAttempt, found: T | undefined): T | undefined {
     if (found === undefined) this.#wrong[kind] += 1
     return found
   }
 
   /** The remaining attempts of a log-in; 429 when none remain. */
-  #allowed(login: Login, perMinute: number): Tries {
+  #allowed(login: LoginAttempt, perMinute: number): Tries {
     const tries = this.#tries(login, perMinute)
     if (tries.wait === 0) return tries
     this.#countRefusal(login, tries.address)
     throw retryLater(429, tooManyLogins(login, tries.wait), tries.wait)
   }
 
-  #tries(login: Login, perMinute: number): Tries {
+  #tries(login: LoginAttempt, perMinute: number): Tries {
     const address = networkOf(login.address)
     const pair = `${address} ${login.kind} ${login.name.slice(0, 100)}`
     const guess = `${address} ${login.kind} ${this.#digest(`${login.name}\n${login.secret}`)}`
@@ -189,7 +189,7 @@ export class LoginLimit {
     }
   }
 
-  #countRefusal({ kind, address: whole }: Login, address: string): void {
+  #countRefusal({ kind, address: whole }: LoginAttempt, address: string): void {
     this.#refused[kind] += 1
     const now = this.#now()
     const isNew = (this.#bursts.get(address) ?? 0) <= now
@@ -213,7 +213,7 @@ export class LoginLimit {
 }
 
 /** The message of a 429. */
-export const tooManyLogins = ({ address }: Pick<Login, 'address'>, seconds: number): string =>
+export const tooManyLogins = ({ address }: Pick<LoginAttempt, 'address'>, seconds: number): string =>
   `Too many wrong log-ins from ${address}; wait ${seconds} s`
 
 interface Tries {
@@ -230,6 +230,6 @@ interface Tries {
 /** Tokens that the service made have at least 256 random bits, tickets 192. */
 export const madeToken = /^pb_[0-9a-f]{16}_[\w.-]{64,}$/
 
-const isUnguessable = ({ kind, secret }: Login): boolean => kind === 'ticket' || madeToken.test(secret)
+const isUnguessable = ({ kind, secret }: LoginAttempt): boolean => kind === 'ticket' || madeToken.test(secret)
 
 const counters = (): Record<LoginKind, number> => ({ basic: 0, bearer: 0, ticket: 0, join: 0, session: 0 })

@@ -87,7 +87,7 @@ export function received(
 }
 
 /** The body of a request that comes from a client. */
-export class Upload {
+export class RequestUpload {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>
   readonly #size: number | undefined
   #sent = 0

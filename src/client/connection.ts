@@ -6,7 +6,7 @@ import type { ErrorWord } from '../errors/words.ts'
 import type { Method } from '../http/endpoint.ts'
 import { complaint } from '../http/validate.ts'
 import { causeOf, quoteText, readText } from './answer.ts'
-import { minBytesPerMs, received, type Upload } from './bodies.ts'
+import { minBytesPerMs, type RequestUpload, received } from './bodies.ts'
 import { Exchange } from './exchange.ts'
 import { faultOf } from './faults.ts'
 import { isRedirect } from './greeting.ts'
@@ -28,7 +28,7 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string>>
   /** Becomes the JSON body. */
   readonly input?: unknown
-  readonly upload?: Upload
+  readonly upload?: RequestUpload
   readonly signal?: AbortSignal
   /** The timeout: `readMs` or `workMs`. Default: `read` for a GET, else `work`. */
   readonly pace?: 'read' | 'work'

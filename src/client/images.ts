@@ -3,7 +3,7 @@ import type { Digest, ImageAgent, StoredImage, UploadOptions, UploadProgress, Wa
 import { Image, type ImageKindName, type ImageRename, ImageUse } from '../model/image.ts'
 import { contentAtHeader } from '../model/kept-image.ts'
 import { FoundProgram } from '../schema/program.ts'
-import { Upload } from './bodies.ts'
+import { RequestUpload } from './bodies.ts'
 import type { Connection } from './connection.ts'
 import { path } from './paths.ts'
 import type { ComputeAnswer } from './transport.ts'
@@ -103,7 +103,7 @@ async function write(
     const answer = await connection.done({ method: 'POST', path: imagePath(kind, name), headers })
     return progressOf(connection, answer, 0)
   }
-  const upload = new Upload(content, size)
+  const upload = new RequestUpload(content, size)
   const response = await connection.done({
     method: 'POST',
     path: imagePath(kind, name),

@@ -1,6 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { ignore } from '../async/ignore.ts'
-import { Upload } from '../client/bodies.ts'
+import { RequestUpload } from '../client/bodies.ts'
 import type { Call, Connection } from '../client/connection.ts'
 import { remoteEvents } from '../client/events.ts'
 import { remoteImages } from '../client/images.ts'
@@ -10,7 +10,7 @@ import type { ComputeAnswer } from '../client/transport.ts'
 import { ApiError, missingImage } from '../errors/api-error.ts'
 import { withoutSeparators } from '../errors/project-name.ts'
 import { quotedPath } from '../errors/shown.ts'
-import { maxImages, type Outcome } from '../gateway/image-copies.ts'
+import { maxImages, type ReplicationOutcome } from '../gateway/image-copies.ts'
 import type { EventAgent, ImageAgent, StoredFile } from '../host-agent.ts'
 import { CaptureStarted } from '../model/capture.ts'
 import { type ConsoleExpect, ConsoleMatch, type NodeReady } from '../model/console.ts'
@@ -61,10 +61,10 @@ export class ComputeClient {
   readonly events: EventAgent
   readonly images: ImageAgent
   readonly #connection: Connection
-  readonly #bring: ((image: string) => Promise<Outcome>) | undefined
+  readonly #bring: ((image: string) => Promise<ReplicationOutcome>) | undefined
 
   /** `bring`: copies an image to the compute. */
-  constructor(connection: Connection, bring?: (image: string) => Promise<Outcome>) {
+  constructor(connection: Connection, bring?: (image: string) => Promise<ReplicationOutcome>) {
     this.#connection = connection
     this.#bring = bring
     this.events = remoteEvents(connection)
@@ -214,7 +214,7 @@ export class ComputeClient {
     file: string,
     { content, size, signal }: Pick<StoredFile, 'content' | 'size'> & { signal?: AbortSignal },
   ): Promise<void> {
-    const upload = new Upload(content, size)
+    const upload = new RequestUpload(content, size)
     const call = { method: 'POST', path: filePath(projectId, file), upload, ...(signal !== undefined && { signal }) }
     await this.done(call as Call).catch((error: unknown) => {
       throw upload.failure ?? error

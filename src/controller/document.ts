@@ -102,7 +102,7 @@ export type NodeRecord = Omit<
 }
 
 /** How the two endpoints of a link are attached: as one link of a compute, by UDP between two computes, or not. */
-export type Wiring =
+export type LinkWiring =
   | { readonly type: 'direct'; readonly compute_id: string }
   | { readonly type: 'udp' }
   /** One node is a placeholder, or an endpoint could not be attached. */
@@ -134,7 +134,7 @@ export type LinkRecord = Omit<
   | 'traffic_ab'
   | 'traffic_ba'
 > & {
-  readonly wiring: Wiring
+  readonly wiring: LinkWiring
   readonly capture: CaptureRecord | null
   /** Present when it was made from a lab file. */
   readonly file?: { readonly made: true }

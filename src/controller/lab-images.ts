@@ -4,7 +4,7 @@ import { ApiError } from '../errors/api-error.ts'
 import { quotedPath } from '../errors/shown.ts'
 import { nearest } from '../http/nearest-word.ts'
 import { kindOf } from '../kinds/node.ts'
-import type { DesiredNode, ImageDigest } from '../labfile/desired.ts'
+import type { DesiredNode, WantedDigest } from '../labfile/desired.ts'
 import { Faults } from '../labfile/faults.ts'
 import { LabFileError } from '../labfile/read.ts'
 import { type Image, type ImageKindName, isImageKind } from '../model/image.ts'
@@ -19,7 +19,7 @@ interface WantedImage {
   readonly kind: ImageKindName
   readonly field: string
   readonly name: string
-  readonly digest: ImageDigest | undefined
+  readonly digest: WantedDigest | undefined
   /** The compute of the node; undefined: any. */
   readonly compute_id: string | undefined
 }

@@ -25,7 +25,7 @@ import { type EditStep, LabHistory, setBy } from './history.ts'
 import { defaultLabLimits, inMebibytes, jsonBytes, type LabLimits, limitReached, mebibyte } from './lab-limits.ts'
 import { nameKey } from './names.ts'
 import { placeholderPorts, placeholderReason } from './placeholders.ts'
-import type { LabEntries, LabStore } from './store.ts'
+import type { LabEntries, LabStorage } from './store.ts'
 
 /** An event of a lab: its name, and the resource after the change. */
 export interface LabNews {
@@ -103,14 +103,14 @@ export class Lab {
   statusReason: string | undefined
   /** Called with the node that a compute returned from a start or a stop. */
   acted: (shown: ComputeNode) => void = () => {}
-  readonly #store: LabStore
+  readonly #store: LabStorage
   readonly #events: EventLog
   readonly #room: LabRoom
   readonly #edits = new SerialQueue()
   #added: Edit[] = []
   #adding: Promise<void> | undefined
 
-  constructor(id: string, entries: LabEntries, store: LabStore, events: EventLog, room = defaultRoom) {
+  constructor(id: string, entries: LabEntries, store: LabStorage, events: EventLog, room = defaultRoom) {
     this.id = id
     this.document = new LabDocument(entries)
     this.ran = new Set(entries.get('ran') as string[] | undefined)

@@ -54,7 +54,7 @@ import { requireProjectRoom } from './project-limits.ts'
 import { saved } from './saved.ts'
 import { SharedDocument } from './shared-document.ts'
 import { runRestored, settleSnapshots } from './snapshots.ts'
-import { apart, type LabDirectory, type LabEntries, type LabStore, type StoredHead, UnreadableLab } from './store.ts'
+import { apart, type LabDirectory, type LabEntries, type LabStorage, type StoredHead, UnreadableLab } from './store.ts'
 import { Symbols } from './symbols.ts'
 import { Templates } from './templates.ts'
 import type { FileTrust } from './trust.ts'
@@ -100,7 +100,7 @@ interface BuildOptions {
 }
 
 interface LabsOptions {
-  readonly store: LabStore
+  readonly store: LabStorage
   readonly computes: LabComputes
   readonly events: EventLog
   /** Absent: there are no archives here. */
@@ -156,7 +156,7 @@ export class Labs {
   readonly uses: LabUses
   readonly #drainS: LabsOptions['drainS']
   readonly #listeners = new Set<(news: LabNews) => void>()
-  readonly #store: LabStore
+  readonly #store: LabStorage
   readonly #only: string | undefined
   readonly #directory: LabDirectory | undefined
   readonly #isDirectory: boolean

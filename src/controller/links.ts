@@ -11,7 +11,7 @@ import { portNamed, portsOf } from '../model/lab/ports.ts'
 import type { Filters } from '../schema/filters.ts'
 import type { Nio } from '../schema/nio.ts'
 import type { Conventions } from './conventions.ts'
-import { Changes, type LinkRecord, type NodeRecord, type Wiring } from './document.ts'
+import { Changes, type LinkRecord, type LinkWiring, type NodeRecord } from './document.ts'
 import { given } from './fields.ts'
 import type { EditStep } from './history.ts'
 import type { Lab } from './lab.ts'
@@ -363,7 +363,7 @@ function requireFitting([a, b]: Ends): void {
 }
 
 /** The wiring between two endpoints: direct on one compute, by UDP between two. */
-export function wiringOf([a, b]: Ends): Wiring {
+export function wiringOf([a, b]: Ends): LinkWiring {
   const { compute_id } = a.node
   return compute_id === b.node.compute_id ? { type: 'direct', compute_id } : { type: 'udp' }
 }

@@ -12,7 +12,7 @@ import { detachEnds, findEnd } from './links.ts'
 import { nodePathOf, wishOf } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
 import { documentOf, keptOf } from './snapshots.ts'
-import type { LabStore } from './store.ts'
+import type { LabStorage } from './store.ts'
 
 /** Computes to try for one lab. */
 const maxTried = 3
@@ -299,7 +299,7 @@ async function copyContent(
   return { nodes, links: inner.map((link) => joined.get(link.link_id) ?? link) }
 }
 
-const unsaved: LabStore = {
+const unsaved: LabStorage = {
   heads: async () => new Map(),
   load: async () => undefined,
   async save() {},

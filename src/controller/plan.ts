@@ -83,7 +83,7 @@ export type WantedSettings = Partial<
 > & { readonly console_type?: string }
 
 /** A change of a node. */
-export interface NodeChange {
+export interface PlannedChange {
   readonly name?: string
   readonly settings: WantedSettings
   readonly properties: Readonly<Record<string, unknown>>
@@ -101,14 +101,14 @@ export type PlanTask =
       readonly type: 'create-node'
       readonly want: DesiredNode
       readonly node_id: string | undefined
-      readonly change: NodeChange
+      readonly change: PlannedChange
     }
-  | { readonly type: 'make-node'; readonly want: DesiredNode; readonly node_id: string; readonly change: NodeChange }
+  | { readonly type: 'make-node'; readonly want: DesiredNode; readonly node_id: string; readonly change: PlannedChange }
   | {
       readonly type: 'change-node'
       readonly want: DesiredNode
       readonly node_id: string
-      readonly change: NodeChange
+      readonly change: PlannedChange
       /** Properties that a withheld step changes. */
       readonly held: readonly string[]
       readonly stops: boolean
@@ -117,7 +117,7 @@ export type PlanTask =
       readonly type: 'recreate-node'
       readonly want: DesiredNode
       readonly node_id: string
-      readonly change: NodeChange
+      readonly change: PlannedChange
     }
   | { readonly type: 'delete-node'; readonly node_id: string }
   /** `isLate`: the link is made after one of its nodes was recreated. */
@@ -441,7 +441,7 @@ class Planner {
     const { name } = want
     const position = positions.get(nameKey(name))
     const ports = this.#segmentPorts(pair)
-    const all: NodeChange = {
+    const all: PlannedChange = {
       settings: {
         ...settingsOf(want),
         ...(want.settings.x === undefined && want.settings.y === undefined && position),
@@ -572,7 +572,7 @@ class Planner {
   /** What differs between a node and the file: what changes at once, and what needs a restart of a running node. */
   #differences(
     { want, have, isMade }: Pair,
-    all: NodeChange,
+    all: PlannedChange,
     held: readonly string[],
   ): { live: Differences; restarting: Differences } {
     const record = have as NodeRecord
@@ -827,7 +827,7 @@ class Planner {
 /** Changes with their names, for people. */
 interface Differences {
   readonly names: readonly string[]
-  readonly change: NodeChange
+  readonly change: PlannedChange
 }
 
 /** Longest value that a difference shows, characters. */
@@ -864,7 +864,7 @@ class DifferenceList implements Differences {
   readonly #properties: Record<string, unknown> = {}
   readonly #configs: string[] = []
 
-  get change(): NodeChange {
+  get change(): PlannedChange {
     return {
       ...(this.#name !== undefined && { name: this.#name }),
       settings: this.#settings as WantedSettings,
@@ -896,7 +896,7 @@ class DifferenceList implements Differences {
   }
 }
 
-const merged = (a: NodeChange, b: NodeChange): NodeChange => ({
+const merged = (a: PlannedChange, b: PlannedChange): PlannedChange => ({
   ...a,
   ...b,
   settings: { ...a.settings, ...b.settings },

@@ -1,9 +1,9 @@
 import { SerialQueue } from '../async/serial-queue.ts'
 import { inMebibytes, jsonBytes, type LabLimits, limitReached, mebibyte } from './lab-limits.ts'
-import { type LabStore, UnreadableLab } from './store.ts'
+import { type LabStorage, UnreadableLab } from './store.ts'
 
 interface SharedOptions {
-  readonly store: LabStore
+  readonly store: LabStorage
   /** Its name in the store, and in messages. */
   readonly scope: 'templates' | 'symbols'
   readonly limits: () => LabLimits

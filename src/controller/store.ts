@@ -47,7 +47,7 @@ export class UnreadableLab extends ApiError {
 }
 
 /** Stores labs: as files on Node, in Durable Objects in a Worker. */
-export interface LabStore {
+export interface LabStorage {
   /** The head of every lab, by id. Documents are not read: their size does not count. */
   heads(): Promise<ReadonlyMap<string, StoredHead>>
   /** Undefined: there is no such lab. Rejects with UnreadableLab. */

@@ -35,8 +35,8 @@ import {
   type Actual,
   completeSettings,
   markOf,
-  type NodeChange,
   type Plan,
+  type PlannedChange,
   type PlannedStep,
   type PlanOptions,
   phaseOf,
@@ -601,7 +601,7 @@ class Run {
   async #createNode(
     want: DesiredNode,
     node_id: string | undefined,
-    { settings, properties, configs }: NodeChange,
+    { settings, properties, configs }: PlannedChange,
   ): Promise<void> {
     const compute_id = wantedCompute(want, this.#prepared.options)
     const input: LabNodeCreate = {
@@ -621,7 +621,7 @@ class Run {
   }
 
   /** Sets the console port of a new node. 409 when it is in use: a creation would choose another port without an error. */
-  async #giveConsole(id: string, { console }: NodeChange['settings']): Promise<void> {
+  async #giveConsole(id: string, { console }: PlannedChange['settings']): Promise<void> {
     if (console != null) await updateNode(this.#lab, id, { console }, this.#ask, { step: this.#edit })
   }
 
@@ -659,7 +659,7 @@ class Run {
   async #changeNode(
     want: DesiredNode,
     id: string,
-    { name, settings, properties, configs }: NodeChange,
+    { name, settings, properties, configs }: PlannedChange,
     held: readonly string[] = [],
   ): Promise<void> {
     const [lab, ask] = [this.#lab, this.#ask]
@@ -690,7 +690,7 @@ class Run {
   }
 
   /** Recreates a node under its id: its directory is lost. After a crash in between it is a placeholder, which the next apply makes. */
-  async #recreateNode(want: DesiredNode, id: string, { settings, properties, configs }: NodeChange): Promise<void> {
+  async #recreateNode(want: DesiredNode, id: string, { settings, properties, configs }: PlannedChange): Promise<void> {
     const [labs, lab, ask] = [this.#labs, this.#lab, this.#ask]
     const before = lab.node(id)
     await this.#stop(id)

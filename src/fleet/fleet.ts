@@ -22,7 +22,7 @@ import type { JoinGrant, JoinTokens } from './join-tokens.ts'
 import { LocalCompute } from './local-compute.ts'
 import type { FleetEvent, FleetOptions } from './options.ts'
 import { changedRecord, computeRecordOf, isOnlyShare, joinedRecord } from './record.ts'
-import type { Registry } from './registry.ts'
+import type { ComputeRegistry } from './registry.ts'
 import { quietMs, RemoteCompute, type RemoteComputeOptions, senderOf } from './remote-compute.ts'
 import { stateMetrics } from './states.ts'
 import { defaultFleetTimeouts } from './timeouts.ts'
@@ -42,7 +42,7 @@ export class Fleet {
   readonly joinTokens: JoinTokens | undefined
   /** Of those that join here. */
   readonly joinLimit = new JoinLimit()
-  readonly #registry: Registry
+  readonly #registry: ComputeRegistry
   readonly #remote: RemoteComputeOptions
   readonly #computes: Computes
   readonly #looks = new HealthCheck()

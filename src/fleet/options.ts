@@ -2,7 +2,7 @@ import type { SocketTransport, Transport } from '../client/transport.ts'
 import type { Compute } from '../model/compute.ts'
 import type { JoinTokens } from './join-tokens.ts'
 import type { LocalHost } from './local-compute.ts'
-import type { Registry } from './registry.ts'
+import type { ComputeRegistry } from './registry.ts'
 import type { FleetTimeouts } from './timeouts.ts'
 import type { TunnelHolder, TunnelsOptions } from './tunnels.ts'
 
@@ -10,7 +10,7 @@ import type { TunnelHolder, TunnelsOptions } from './tunnels.ts'
 export type Upkeep = boolean | 'rounds' | 'told'
 
 export interface FleetOptions {
-  readonly registry: Registry
+  readonly registry: ComputeRegistry
   readonly transport: Transport
   /** Absent where the runtime can open websockets only through tunnels. */
   readonly sockets?: SocketTransport

@@ -3,7 +3,7 @@ import { forbidden } from '../errors/api-error.ts'
 import type { HostFacts } from '../host-agent.ts'
 import { namedAction } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
-import { type Check, type Load, ofKinds } from '../model/host.ts'
+import { type DoctorCheck, type Load, ofKinds } from '../model/host.ts'
 import { compareText } from '../schema/compare-text.ts'
 import { type FanOut, longTimeouts, noCompute } from './fan-out.ts'
 import type { FleetMembers } from './members.ts'
@@ -57,7 +57,7 @@ export function gatewayHost(own: GatewayHost, members: FleetMembers, fanOut: Fan
     load: async () => loadOf(members),
     metrics: own.metrics,
     async doctor() {
-      const checks = (await members.all()).map(({ name, isConnected, load }): Check => {
+      const checks = (await members.all()).map(({ name, isConnected, load }): DoctorCheck => {
         if (!isConnected) {
           const fix = 'see its last_error at GET /v2/computes, and correct its record with PUT'
           return { name: `compute ${name}`, status: 'error', found: 'it is not connected', fix }

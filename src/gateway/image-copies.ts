@@ -10,10 +10,10 @@ import type { KeptImages } from './kept-images.ts'
 import type { FleetMembers, Member } from './members.ts'
 
 /** The result of copying an image to a compute that lacks it; undefined: no other compute has it. */
-export type Outcome = 'brought' | { readonly refused: string } | undefined
+export type ReplicationOutcome = 'brought' | { readonly refused: string } | undefined
 
 /** Brings an image to a compute. */
-export type BringImage = (computeId: string, image: string) => Promise<Outcome>
+export type BringImage = (computeId: string, image: string) => Promise<ReplicationOutcome>
 
 /** Images that are kept apart from the computes, and the function that keeps one more. */
 interface Keeping {
@@ -37,7 +37,7 @@ export function imageCopies(
 ): BringImage {
   /** One copy at a time for each compute. */
   const turns = new KeyedMutex()
-  const underWay = new Map<string, Promise<Outcome>>()
+  const underWay = new Map<string, Promise<ReplicationOutcome>>()
   return async (computeId, image) => {
     const to = await members.find(computeId)
     // An absolute path is one of that machine.
@@ -58,12 +58,12 @@ async function copyOfAnyKind(
   members: FleetMembers,
   digests: Pick<ImageDigests, 'get'>,
   wish: Pick<Copy, 'image' | 'to' | 'keeping'>,
-): Promise<Outcome> {
+): Promise<ReplicationOutcome> {
   const known = await Promise.all(
     imageKinds.map(async (kind) => ({ ...wish, kind, digest: await digests.get(kind, wish.image) })),
   )
   const uploaded = known.filter(({ digest }) => digest !== undefined)
-  let found: Outcome
+  let found: ReplicationOutcome
   for (const wanted of uploaded.length > 0 ? uploaded : known) {
     const outcome = await copy(members, wanted)
     if (found !== 'brought') found = outcome ?? found
@@ -72,7 +72,7 @@ async function copyOfAnyKind(
 }
 
 /** Undefined when no other compute has the image; a reason when the gateway has no digest of it, or all computes have other content. */
-async function copy(members: FleetMembers, wanted: Copy): Promise<Outcome> {
+async function copy(members: FleetMembers, wanted: Copy): Promise<ReplicationOutcome> {
   const { kind, image, to, digest, keeping } = wanted
   if (await copyKept(wanted)) return 'brought'
   let has = 0

@@ -13,13 +13,13 @@ export interface FleetMembers {
   /** Calls the listener when a compute is added, removed, connected or disconnected; the result unsubscribes. */
   watch(listener: () => void): () => void
   /** Projects that computes have reported by events; absent: all computes are asked for a project that was not placed. */
-  readonly toldProjects?: ToldProjects
+  readonly toldProjects?: ReportedProjects
   /** Opens the feed of a compute; absent: its agent does. */
   readonly openFeed?: (member: Member, feed: FeedRequest) => Promise<ReadableStream<FeedItem>>
 }
 
 /** Projects that computes have reported by events, for fleets that are too large to ask all computes. */
-export interface ToldProjects {
+export interface ReportedProjects {
   /** The largest fleet in which all computes are asked. */
   readonly maxAsked: number
   /** Ids of the computes that have reported a project. */

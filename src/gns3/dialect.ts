@@ -4,7 +4,7 @@ import { readAnswer } from '../fleet/forward.ts'
 import { maxAnswerBytes } from '../http/answer-budget.ts'
 import { readAnyJson } from '../http/body.ts'
 import type { Dialect, Unfinished } from '../http/dialect.ts'
-import type { Answer, Endpoint } from '../http/endpoint.ts'
+import type { Endpoint, JsonAnswer } from '../http/endpoint.ts'
 import { pathOf } from '../http/path.ts'
 import { type RelayedAnswer, responseOf } from '../http/relayed-answer.ts'
 import type { Socket } from '../http/socket.ts'
@@ -106,7 +106,7 @@ function statusOf(status: number, endpoint: Endpoint | undefined, at: string): n
 const gone = { status: 404, body: { message: '404: Not Found', status: 404 } }
 
 /** An answer without a body; where GNS3 2.2 has one, it is null. */
-const withoutBody = (status: number, theirs: number): Answer =>
+const withoutBody = (status: number, theirs: number): JsonAnswer =>
   status === 204 && theirs !== 204 ? { status: theirs, body: null } : { status: theirs }
 
 /** The same answer with another status. */

@@ -1,10 +1,10 @@
 import type { Conventions } from '../controller/conventions.ts'
-import type { Answer, Endpoint } from './endpoint.ts'
+import type { Endpoint, JsonAnswer } from './endpoint.ts'
 import type { RelayedAnswer } from './relayed-answer.ts'
 import type { Upgrade } from './socket.ts'
 
 /** An answer without the headers that every answer has. */
-export type Unfinished = Response | Answer | RelayedAnswer
+export type Unfinished = Response | JsonAnswer | RelayedAnswer
 
 /** How the clients of another program speak: what they say is translated before an endpoint gets it, and what it answers after. */
 export interface Dialect {

@@ -2,7 +2,7 @@ import { setNewest } from '../async/newest.ts'
 import { isUuid } from '../schema/fields.ts'
 import { type Endpoint, roleOf } from './endpoint.ts'
 import { isPlainTarget } from './plain-target.ts'
-import type { Match, Routes } from './router.ts'
+import type { RouteMatch, Routes } from './router.ts'
 
 /** A GET about one project, which a gateway hands on as it is. */
 export interface DirectRead {
@@ -23,11 +23,11 @@ const maxPathLength = 300
 export class DirectReads {
   readonly #routes: Routes
   readonly #ours: (path: string) => string
-  readonly #isValid: (match: Match) => boolean
+  readonly #isValid: (match: RouteMatch) => boolean
   readonly #known = new Map<string, DirectRead | 'none'>()
 
   /** `ours`: a path in our words for kinds. `isValid`: whether the parameters of a path are. */
-  constructor(routes: Routes, ours: (path: string) => string, isValid: (match: Match) => boolean) {
+  constructor(routes: Routes, ours: (path: string) => string, isValid: (match: RouteMatch) => boolean) {
     this.#routes = routes
     this.#ours = ours
     this.#isValid = isValid

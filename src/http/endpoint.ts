@@ -184,7 +184,7 @@ export interface Endpoint<
   readonly handle: (
     input: EndpointInput<Static<P>, Static<Q>, Static<B>>,
     context: Context<Agent>,
-  ) => Promise<Response | Answer | RelayedAnswer> | Response | Answer
+  ) => Promise<Response | JsonAnswer | RelayedAnswer> | Response | JsonAnswer
 }
 
 /** The role that an endpoint needs. */
@@ -192,7 +192,7 @@ export const roleOf = ({ method, role }: Pick<Endpoint, 'method' | 'role'>): Rol
   role ?? (method === 'GET' ? 'read' : 'operate')
 
 /** A JSON answer, or one without body. */
-export interface Answer {
+export interface JsonAnswer {
   readonly status: number
   readonly body?: unknown
 }
@@ -215,6 +215,6 @@ export function endpoint(definition: Omit<Endpoint, 'owner'> & { readonly owner?
 
 const isOfProject = ({ params }: Pick<Endpoint, 'params'>): boolean => params?.properties.project_id !== undefined
 
-export const ok = (body: unknown): Answer => ({ status: 200, body })
-export const created = (body: unknown): Answer => ({ status: 201, body })
-export const noContent: Answer = { status: 204 }
+export const ok = (body: unknown): JsonAnswer => ({ status: 200, body })
+export const created = (body: unknown): JsonAnswer => ({ status: 201, body })
+export const noContent: JsonAnswer = { status: 204 }

@@ -6,7 +6,7 @@ import type { Endpoint, Method } from './endpoint.ts'
 import { pathHint } from './path-hint.ts'
 
 /** An endpoint and the parameters of the path that matched it, decoded. */
-export interface Match {
+export interface RouteMatch {
   readonly endpoint: Endpoint
   readonly params: Readonly<Record<string, string>>
 }
@@ -44,7 +44,7 @@ export class Routes {
    */
   readonly #known = new Map<string, Route>()
   /** Cache: a path -> its matches by method. Clients ask for the same nodes again and again. */
-  readonly #matches = new Map<string, Map<string, Match>>()
+  readonly #matches = new Map<string, Map<string, RouteMatch>>()
 
   /** `fallback`: endpoints for paths that match none of the others. */
   constructor(endpoints: readonly Endpoint[], fallback: readonly Endpoint[] = []) {
@@ -66,7 +66,7 @@ export class Routes {
   }
 
   /** The match, or the methods of the path for OPTIONS. 404, 405 with `Allow`, 400 for a malformed path. */
-  find(method: string, path: string): Match | { methods: string } {
+  find(method: string, path: string): RouteMatch | { methods: string } {
     try {
       return this.#find(method, path)
     } catch (error) {
@@ -77,7 +77,7 @@ export class Routes {
   }
 
   /** The match; undefined where `find` throws, and for OPTIONS. */
-  match(method: string, path: string): Match | undefined {
+  match(method: string, path: string): RouteMatch | undefined {
     try {
       const found = this.find(method, path)
       return 'endpoint' in found ? found : undefined
@@ -86,18 +86,18 @@ export class Routes {
     }
   }
 
-  #find(method: string, path: string): Match | { methods: string } {
+  #find(method: string, path: string): RouteMatch | { methods: string } {
     const known = this.#matches.get(path)?.get(method)
     if (known !== undefined) return known
     const found = this.#findAnew(method, path)
     if ('endpoint' in found && path.length <= maxPathLength) {
       if (this.#matches.size >= maxPaths) this.#matches.clear()
-      this.#matches.set(path, (this.#matches.get(path) ?? new Map<string, Match>()).set(method, found))
+      this.#matches.set(path, (this.#matches.get(path) ?? new Map<string, RouteMatch>()).set(method, found))
     }
     return found
   }
 
-  #findAnew(method: string, path: string): Match | { methods: string } {
+  #findAnew(method: string, path: string): RouteMatch | { methods: string } {
     if (path.includes('//') && !path.includes('/files/')) throw this.#nothingAt(path)
     const segments = path.split('/')
     const route = this.#routeOf(path, segments)

@@ -4,11 +4,11 @@ import { labName } from '../labfile/names.ts'
 import type { Fields } from '../labfile/text.ts'
 import { quantityText } from '../labfile/units.ts'
 import {
+  type ConvertedLab,
   cdOf,
   Draft,
   type DraftEnd,
   day0Fields,
-  type ImportedLab,
   mapPosition,
   namesOfAdapters,
   portNames,
@@ -62,7 +62,7 @@ interface ReadNode {
 }
 
 /** A lab of CML (*.yaml) as a lab file. 400 when nothing of it can be made. */
-export function importCml(source: Source): ImportedLab {
+export function importCml(source: Source): ConvertedLab {
   const { root } = source
   const lab = root.get('lab')
   if (!lab.isObject) throw root.fault('lab is missing: this is not a lab of CML')

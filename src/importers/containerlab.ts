@@ -5,11 +5,11 @@ import { labName } from '../labfile/names.ts'
 import type { Fields } from '../labfile/text.ts'
 import { becomes, knownKinds } from './containerlab-kinds.ts'
 import {
+  type ConvertedLab,
   cdOf,
   Draft,
   type DraftEnd,
   day0Fields,
-  type ImportedLab,
   isDevice,
   lastNumber,
   mapPosition,
@@ -23,7 +23,7 @@ import { type Part, quoted, type Source } from './source.ts'
 export type HasFile = (path: string) => boolean
 
 /** Positions on the map by the name of the node. */
-export type Positions = ReadonlyMap<string, readonly [x: number, y: number]>
+export type MapPositions = ReadonlyMap<string, readonly [x: number, y: number]>
 
 /** Why settings are left out, by their names. */
 const reasons: Readonly<Record<string, string>> = {
@@ -40,13 +40,13 @@ const reasons: Readonly<Record<string, string>> = {
 const because = (key: string): string => `is not taken over${reasons[key] === undefined ? '' : `: ${reasons[key]}`}`
 
 export interface ContainerlabInput {
-  readonly positions?: Positions | undefined
+  readonly positions?: MapPositions | undefined
   /** Whether a file is in the directory of the topology, and may be a configuration. Absent: it is not known. */
   readonly hasFile?: HasFile | undefined
 }
 
 /** The topology of a lab of containerlab (*.clab.yml) as a lab file. 400 when nothing of it can be made. */
-export function importContainerlab(source: Source, input: ContainerlabInput = {}): ImportedLab {
+export function importContainerlab(source: Source, input: ContainerlabInput = {}): ConvertedLab {
   const { root } = source
   const topology = root.get('topology')
   if (topology.isAbsent) throw root.fault('topology is missing: this is not a topology of containerlab')
@@ -71,7 +71,7 @@ export function importContainerlab(source: Source, input: ContainerlabInput = {}
 }
 
 /** The positions of a file `*.annotations.json`, which the editor of containerlab keeps beside a topology. */
-export function positionsOf({ root }: Source): Positions {
+export function positionsOf({ root }: Source): MapPositions {
   const annotations = root.asObject().get('nodeAnnotations').itemsOrNone()
   return new Map(
     annotations.flatMap((it) => {
@@ -178,7 +178,7 @@ class Settings {
 class TopologyReader {
   readonly draft = new Draft({ bridgesPassTags: true })
   readonly #topology: Part
-  readonly #positions: Positions
+  readonly #positions: MapPositions
   readonly #ports: ReadonlyMap<string, ReadonlyMap<string, ReadEnd>>
   readonly #hasFile: HasFile | undefined
   /** The sections that nodes take settings from, by their path. */

@@ -20,7 +20,7 @@ export interface AskedImage {
 }
 
 /** A foreign lab as a lab file, and what this one does not have of it. */
-export interface ImportedLab {
+export interface ConvertedLab {
   readonly file: LabFileData
   readonly images: readonly AskedImage[]
   readonly leftOut: readonly LeftOut[]
@@ -137,7 +137,7 @@ export class Draft {
   finish(
     lab: string,
     { about, source }: { about?: { text: string; part: Part } | undefined; source: Source },
-  ): ImportedLab {
+  ): ConvertedLab {
     const draft: DraftFile = {
       head: { lab, version: 1, ...aboutOf(about) },
       ...{ nodes: this.#nodes, segments: this.#segments, links: this.#links },

@@ -2,7 +2,7 @@ import { LabFileError } from '../labfile/read.ts'
 import type { LabFormat } from '../model/lab/import.ts'
 import { importCml } from './cml.ts'
 import { type HasFile, importContainerlab, positionsOf } from './containerlab.ts'
-import type { ImportedLab } from './draft.ts'
+import type { ConvertedLab } from './draft.ts'
 import { importGns3 } from './gns3.ts'
 import { Source } from './source.ts'
 
@@ -22,7 +22,7 @@ export function importLabFile({
   format,
   annotations,
   hasFile,
-}: ImportInput): ImportedLab & { readonly format: LabFormat } {
+}: ImportInput): ConvertedLab & { readonly format: LabFormat } {
   const { source, found } = readSource(text, format)
   switch (found) {
     case 'gns3':

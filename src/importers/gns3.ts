@@ -11,7 +11,7 @@ import { isKnownKind } from '../model/lab/node.ts'
 import { labSettings } from '../model/lab/project.ts'
 import { isUuid } from '../schema/fields.ts'
 import { consoleOptions } from './console-options.ts'
-import { Draft, type DraftEnd, type ImportedLab, isDevice, mapPosition } from './draft.ts'
+import { type ConvertedLab, Draft, type DraftEnd, isDevice, mapPosition } from './draft.ts'
 import { type Part, quoted, type Source } from './source.ts'
 
 /** Where GNS3 has the configuration of a node, below `project-files/{kind}`; `property` says that there is one. */
@@ -43,7 +43,7 @@ interface ReadNode {
  * A project of GNS3 1.0 to 3.0 (*.gns3) as a lab file. `hasFile`: whether a file is beside it, such as
  * `project-files/vpcs/{node_id}/startup.vpc`. 400 when nothing of it can be made.
  */
-export function importGns3(source: Source, hasFile: (path: string) => boolean = () => false): ImportedLab {
+export function importGns3(source: Source, hasFile: (path: string) => boolean = () => false): ConvertedLab {
   const { root } = source
   const revision = root.get('revision').numberOrNone()
   if (revision !== undefined && revision > newestRevision)

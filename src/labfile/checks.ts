@@ -4,7 +4,7 @@ import { didYouMean, type Faults, quoted } from './faults.ts'
 import type { Contents } from './files.ts'
 import { namesOf } from './links.ts'
 import { requireExpression, seconds } from './nodes.ts'
-import type { Check } from './schema.ts'
+import type { CheckMap } from './schema.ts'
 import { at, type Value } from './tree.ts'
 
 /** What checks name. */
@@ -19,10 +19,10 @@ export interface CheckNames {
   readonly isPartial?: boolean
 }
 
-type Inner = Omit<Static<typeof Check>, 'not'>
+type Inner = Omit<Static<typeof CheckMap>, 'not'>
 
 /** The normal form of a check. Undefined when it has a fault. */
-export function readCheck(given: Check, value: Value, names: CheckNames): DesiredCheck | undefined {
+export function readCheck(given: CheckMap, value: Value, names: CheckNames): DesiredCheck | undefined {
   const { not, ...own } = given
   if (not === undefined) return readInner(own, value, names, 30)
   const others = Object.keys(own).filter((key) => key !== 'name')

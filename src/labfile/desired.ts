@@ -44,7 +44,7 @@ export interface DesiredNode {
    */
   readonly properties: Readonly<Record<string, unknown>>
   /** The digest that `image` of the file asks for: the image of that name must have it. */
-  readonly imageDigest?: ImageDigest
+  readonly imageDigest?: WantedDigest
   /** Configurations by their name in `configs` of the descriptor of the kind: `startup`, `private`. */
   readonly configs: Readonly<Record<string, DesiredConfig>>
   /** A CD that is made for the machine when it is created; a change of it recreates the machine. */
@@ -81,7 +81,7 @@ export interface DesiredSettings {
 }
 
 /** In lower case. */
-export interface ImageDigest {
+export interface WantedDigest {
   readonly algorithm: 'sha256' | 'md5'
   readonly hex: string
 }

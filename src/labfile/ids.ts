@@ -10,14 +10,14 @@ export const projectIdOf = (lab: string): string => v5(lab, namespace)
 export const nodeIdOf = (lab: string, name: string): string => v5(`${lab}/${name.toLowerCase()}`, namespace)
 
 /** A port of a link whose ports are all known. */
-export interface LinkPort {
+export interface LinkNodePort {
   readonly node: string
   readonly adapter_number: number
   readonly port_number: number
 }
 
 /** The id of a new link: by its name, or by its ends in any order. */
-export function linkIdOf(lab: string, link: string | readonly [LinkPort, LinkPort]): string {
+export function linkIdOf(lab: string, link: string | readonly [LinkNodePort, LinkNodePort]): string {
   if (typeof link === 'string') return v5(`${lab}/#${link.toLowerCase()}`, namespace)
   const ends = link.map((end) => `${end.node.toLowerCase()}:${end.adapter_number}/${end.port_number}`)
   return v5(`${lab}#${ends.sort().join('--')}`, namespace)

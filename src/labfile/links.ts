@@ -4,7 +4,7 @@ import { portNamed } from '../model/lab/ports.ts'
 import type { DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from './desired.ts'
 import { didYouMean, enough, type Faults, quoted } from './faults.ts'
 import { filtersOf, type GivenImpairment } from './impairment.ts'
-import { Positions, type Reading } from './nodes.ts'
+import { type Reading, ValuePositions } from './nodes.ts'
 import type { Position } from './position.ts'
 import {
   type Impairment,
@@ -23,7 +23,7 @@ import { at, type ListValue, type MapValue, type Value } from './tree.ts'
 const maxPorts = 300_000
 
 /** What an end of a link may name. */
-export interface Target {
+export interface LinkTarget {
   /** As its key is written. */
   readonly name: string
   /** Absent: it has a fault, and its ports are not known. */
@@ -33,13 +33,13 @@ export interface Target {
 }
 
 /** The names that ends may have. */
-export const namesOf = (targets: ReadonlyMap<string, Pick<Target, 'name'>>): string[] =>
+export const namesOf = (targets: ReadonlyMap<string, Pick<LinkTarget, 'name'>>): string[] =>
   [...targets.values()].map((it) => it.name)
 
 /** An end, with its line. */
 interface FoundEnd {
   readonly end: DesiredEnd
-  readonly target: Target
+  readonly target: LinkTarget
   readonly line: 'ethernet' | 'serial'
   readonly portName: string
 }
@@ -47,18 +47,18 @@ interface FoundEnd {
 type LinkKeys = Omit<Static<typeof LinkMap>, 'ends'>
 
 /** Reads the members of segments and the links. */
-export class Links {
+export class LinkReader {
   readonly #reading: Reading
   /** By name in lower case. */
-  readonly #targets: ReadonlyMap<string, Target>
+  readonly #targets: ReadonlyMap<string, LinkTarget>
   readonly #links: DesiredLink[] = []
   /** Where each port is linked, by its name. */
   readonly #taken = new Map<string, Position>()
   readonly #counts = new Map<string, number>()
-  readonly #ports = new Map<Target, readonly LabPort[]>()
+  readonly #ports = new Map<LinkTarget, readonly LabPort[]>()
   #portCount = 0
 
-  constructor(targets: ReadonlyMap<string, Target>, reading: Reading) {
+  constructor(targets: ReadonlyMap<string, LinkTarget>, reading: Reading) {
     this.#targets = targets
     this.#reading = reading
   }
@@ -128,7 +128,7 @@ export class Links {
         `${quoted(a.target.name)} cannot be linked with ${a.target.node?.segment ? 'itself' : 'its own port'}`,
       )
     for (const found of ends) this.#take(found, memberOf === undefined)
-    const positions = new Positions(value.type === 'map' ? value : noKeys(value), value.at)
+    const positions = new ValuePositions(value.type === 'map' ? value : noKeys(value), value.at)
     const { filters_ab, filters_ba } = directions(given, value, faults)
     const { name, down, capture } = given
     this.#links.push({
@@ -208,7 +208,7 @@ export class Links {
     return { end: { node: node.name, adapter_number, port_number, at: where }, target, line: link_type, portName }
   }
 
-  #portsOf(target: Target, where: Position): readonly LabPort[] {
+  #portsOf(target: LinkTarget, where: Position): readonly LabPort[] {
     const known = this.#ports.get(target)
     if (known !== undefined) return known
     const ports = target.ports?.() ?? []
@@ -222,7 +222,7 @@ export class Links {
     return ports
   }
 
-  #segmentEnd(target: Target, number: number | undefined, where: Position): FoundEnd | undefined {
+  #segmentEnd(target: LinkTarget, number: number | undefined, where: Position): FoundEnd | undefined {
     const { node } = target
     if (node === undefined) return undefined
     const most = maxPortsOf(node.kind as SegmentKind)

@@ -7,7 +7,7 @@ import { kindOf, type NodeKindName } from '../kinds/node.ts'
 import { type LabNode, type LabPort, mapFields } from '../model/lab/node.ts'
 import { portsOf } from '../model/lab/ports.ts'
 import type { Placement } from '../model/placement.ts'
-import type { DesiredConfig, DesiredNode, DesiredReady, DesiredSettings, ImageDigest } from './desired.ts'
+import type { DesiredConfig, DesiredNode, DesiredReady, DesiredSettings, WantedDigest } from './desired.ts'
 import { didYouMean, type Faults, quoted } from './faults.ts'
 import type { Contents } from './files.ts'
 import { nodeIdOf } from './ids.ts'
@@ -84,7 +84,7 @@ export function readNode(name: string, map: MapValue, key: Position, reading: Re
   const given = readKeys(kind, schema, map, reading)
   if (given === undefined) return undefined
   const descriptor: KindDescriptor = kindOf(kind)
-  const keys = new Positions(map, key)
+  const keys = new ValuePositions(map, key)
   const { fields, rest } = split(kind, given)
   const own = rest as NodeKeys
   const configs = readConfigs(own, fields, { kind, keys, reading })
@@ -142,7 +142,7 @@ function placementOf(lab: Placement = {}, own: Placement = {}): { placement?: Pl
 }
 
 /** The positions of the values of a map. */
-export class Positions {
+export class ValuePositions {
   readonly #map: MapValue
   readonly #key: Position
 
@@ -196,13 +196,13 @@ export function split(kind: NodeKindName, given: Readonly<Record<string, unknown
 }
 
 /** `vyos.qcow2@sha256:HEX`; a text is a fault. */
-function imageIn(text: string): { name: string; digest?: ImageDigest } | string {
+function imageIn(text: string): { name: string; digest?: WantedDigest } | string {
   const [, name, algorithm, hex = ''] = /^(.+)@(sha256|md5):([^@]*)$/i.exec(text) ?? []
   if (name === undefined || algorithm === undefined) return { name: text }
   const digits = algorithm.toLowerCase() === 'md5' ? 32 : 64
   if (!/^[0-9a-f]+$/i.test(hex) || hex.length !== digits)
     return `the ${algorithm} digest of an image has ${digits} hexadecimal digits, got ${quoted(hex)}`
-  return { name, digest: { algorithm: algorithm.toLowerCase() as ImageDigest['algorithm'], hex: hex.toLowerCase() } }
+  return { name, digest: { algorithm: algorithm.toLowerCase() as WantedDigest['algorithm'], hex: hex.toLowerCase() } }
 }
 
 /** Whether a node has what the schema of a create requires; a fault for each field that it lacks. The image goes by its key in lab files. */
@@ -223,7 +223,7 @@ function hasRequired(
 
 interface Inputs {
   readonly kind: NodeKindName
-  readonly keys: Positions
+  readonly keys: ValuePositions
   readonly reading: Reading
 }
 
@@ -307,7 +307,7 @@ export const portsOfNode = ({ kind, properties, settings }: DesiredNode): LabPor
 interface PortInputs {
   readonly kind: NodeKindName
   readonly filled: Readonly<Record<string, unknown>>
-  readonly keys: Positions
+  readonly keys: ValuePositions
   readonly faults: Faults
 }
 

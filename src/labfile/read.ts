@@ -7,14 +7,14 @@ import type { Desired, DesiredCheck, DesiredNode, DesiredStarting } from './desi
 import { didYouMean, enough, Faults, maxFaults, moreFaults, quoted } from './faults.ts'
 import { Contents, isOutside, type NamedFile } from './files.ts'
 import { projectIdOf } from './ids.ts'
-import { Links, namesOf, type Target } from './links.ts'
+import { LinkReader, type LinkTarget, namesOf } from './links.ts'
 import { defaultMaxObjects } from './max-objects.ts'
 import { kindIn, type Reading, readNode } from './nodes.ts'
 import type { LabFileFault, Position } from './position.ts'
 import { Reader } from './reader.ts'
 import { LabName, maxChecks, NodeName, nodeKeyNames, nodeSchemas, sectionNames, sections } from './schema.ts'
 import { type ReadSegment, readSegment } from './segments.ts'
-import { Templates } from './templates.ts'
+import { TemplateReader } from './templates.ts'
 import { at, type Entry, type MapValue, treeOf, type Value } from './tree.ts'
 import { amountOf } from './units.ts'
 import { withVariables } from './variables.ts'
@@ -166,8 +166,8 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
     )
 
   const reading: Reading = { lab, compute: head.compute, placement: head.placement, faults, reader, contents }
-  const templates = new Templates(at(file, 'templates'), faults)
-  const targets = new Map<string, Target>()
+  const templates = new TemplateReader(at(file, 'templates'), faults)
+  const targets = new Map<string, LinkTarget>()
   const nodes: DesiredNode[] = []
   const consoles = new Map<string, string>()
   for (const [name, entry] of entriesOf(file, 'nodes', faults)) {
@@ -193,7 +193,7 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
   checkTemplates(templates, reading)
   const ordered = checkOrder(nodes, targets, faults)
   checkFormerNames([...ordered, ...segments.map(({ node }) => node)], targets, faults)
-  const links = new Links(targets, reading)
+  const links = new LinkReader(targets, reading)
   for (const { node, members, list } of segments) if (list?.type === 'list') links.addMembers(node, members, list)
   links.addLinks(sectionOf(file, 'links'))
   checkLinkNames(links, faults)
@@ -259,7 +259,7 @@ function mapIn({ value }: Entry, expected: string, faults: Faults): MapValue | u
 }
 
 /** Whether a node or segment may have the name. */
-function isFree(name: string, { key }: Entry, targets: ReadonlyMap<string, Target>, faults: Faults): boolean {
+function isFree(name: string, { key }: Entry, targets: ReadonlyMap<string, LinkTarget>, faults: Faults): boolean {
   const other = targets.get(name.toLowerCase())
   const isRight = new RegExp(String(NodeName.pattern), 'u').test(name) && name.length <= 255
   if (!isRight) faults.add(key, `${quoted(name)} is no name of a node`, `expected ${NodeName.expects}`)
@@ -273,7 +273,7 @@ function isFree(name: string, { key }: Entry, targets: ReadonlyMap<string, Targe
 }
 
 /** Adds the faults of templates that no node takes over. */
-function checkTemplates(templates: Templates, reading: Reading): void {
+function checkTemplates(templates: TemplateReader, reading: Reading): void {
   const { faults, reader } = reading
   for (const name of templates.names) {
     if (templates.used.has(name)) continue
@@ -301,7 +301,7 @@ const maxCircle = 20
 /** Checks `after`, and gives the names there as the nodes have them. */
 function checkOrder(
   nodes: readonly DesiredNode[],
-  targets: ReadonlyMap<string, Target>,
+  targets: ReadonlyMap<string, LinkTarget>,
   faults: Faults,
 ): DesiredNode[] {
   const ordered = nodes.map((node) => ({ ...node, after: afterOf(node, targets, faults) }))
@@ -341,7 +341,7 @@ function checkOrder(
 
 function afterOf(
   { name, after, keys, at: position }: DesiredNode,
-  targets: ReadonlyMap<string, Target>,
+  targets: ReadonlyMap<string, LinkTarget>,
   faults: Faults,
 ): string[] {
   const where = keys.after ?? position
@@ -356,7 +356,11 @@ function afterOf(
   })
 }
 
-function checkFormerNames(nodes: readonly DesiredNode[], targets: ReadonlyMap<string, Target>, faults: Faults): void {
+function checkFormerNames(
+  nodes: readonly DesiredNode[],
+  targets: ReadonlyMap<string, LinkTarget>,
+  faults: Faults,
+): void {
   const seen = new Map<string, string>()
   for (const { name, was, keys, at: position } of nodes) {
     if (was === undefined) continue
@@ -370,7 +374,7 @@ function checkFormerNames(nodes: readonly DesiredNode[], targets: ReadonlyMap<st
   }
 }
 
-function checkLinkNames({ all }: Links, faults: Faults): void {
+function checkLinkNames({ all }: LinkReader, faults: Faults): void {
   const seen = new Map<string, Position>()
   for (const { name, keys, at: position } of all) {
     if (name === undefined) continue
@@ -397,7 +401,7 @@ function checksIn(
     links,
     targets,
     reading,
-  }: { reader: Reader; links: Links; targets: ReadonlyMap<string, Target>; reading: Reading },
+  }: { reader: Reader; links: LinkReader; targets: ReadonlyMap<string, LinkTarget>; reading: Reading },
 ): DesiredCheck[] {
   const section = sectionOf(file, 'checks')
   if (section?.type !== 'list' || section.items.length > maxChecks) {

@@ -324,8 +324,8 @@ const checkKeys = {
   verdict: Type.Optional(LinkVerdict),
 }
 /** A check: `from` and `ping`, `on`, `type` and `expect`, `link` and `verdict`, or `not`. */
-export type Check = Static<typeof Check>
-export const Check = closedSchema('LabFileCheck', 'A check of the lab', {
+export type CheckMap = Static<typeof CheckMap>
+export const CheckMap = closedSchema('LabFileCheck', 'A check of the lab', {
   ...checkKeys,
   not: Type.Optional(closedSchema('LabFileInnerCheck', 'A check that must not pass', checkKeys)),
 })
@@ -371,7 +371,7 @@ export const sections = {
   links: Type.Optional(Type.Array(link, { maxItems: 100_000, description: 'The links' })),
   starting: Type.Optional(Starting),
   checks: Type.Optional(
-    Type.Array(Check, { maxItems: maxChecks, description: 'The checks of `patchbay test`, in their order' }),
+    Type.Array(CheckMap, { maxItems: maxChecks, description: 'The checks of `patchbay test`, in their order' }),
   ),
 }
 export const sectionNames: readonly string[] = [

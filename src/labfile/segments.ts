@@ -3,7 +3,7 @@ import { SwitchPort } from '../kinds/switch.ts'
 import type { DesiredNode, SegmentPort } from './desired.ts'
 import { didYouMean, type Faults, quoted } from './faults.ts'
 import { nodeIdOf } from './ids.ts'
-import { type Common, common, Positions, type Reading, segmentSettings, split } from './nodes.ts'
+import { type Common, common, type Reading, segmentSettings, split, ValuePositions } from './nodes.ts'
 import type { Position } from './position.ts'
 import { kindOfWord, type MemberMap, segmentSchemas, type Tagging, taggingKeys } from './schema.ts'
 import { isSegmentKind, type SegmentKind, segmentKinds } from './segment-kinds.ts'
@@ -27,7 +27,7 @@ export function readSegment(name: string, map: MapValue, key: Position, reading:
   const kind = segmentKindIn(map, key, faults)
   const given = kind && reader.readPartly(segmentSchemas[kind], map)
   if (kind === undefined || given === undefined) return undefined
-  const keys = new Positions(map, key)
+  const keys = new ValuePositions(map, key)
   const { fields, rest } = split(kind, given)
   const { members = [], device, ports = {}, ...own } = rest as SegmentKeys
   if (kind === 'cloud' && !['device', 'ports'].some((it) => at(map, it) !== undefined))

@@ -10,7 +10,7 @@ export const maxTaken = 300_000
 const textOfValue = 100
 
 /** Nodes with what they take over from templates. */
-export class Templates {
+export class TemplateReader {
   readonly #section: MapValue | undefined
   readonly #faults: Faults
   /** Templates that some node takes over. */

@@ -76,8 +76,8 @@ export const HostLoad = objectSchema('HostLoad', 'Load of the host, with the fig
   disk_usage_percent: Type.Optional(Type.Number({ description: 'Of the disk with the projects' })),
 })
 
-export type Check = Static<typeof Check>
-export const Check = objectSchema('Check', 'One finding of the doctor', {
+export type DoctorCheck = Static<typeof DoctorCheck>
+export const DoctorCheck = objectSchema('Check', 'One finding of the doctor', {
   name: Type.String({ description: 'Name of the check' }),
   status: oneOf(['ok', 'warning', 'error']),
   found: Type.String({ description: 'The finding' }),
@@ -88,7 +88,7 @@ export const Check = objectSchema('Check', 'One finding of the doctor', {
 export type Diagnosis = Static<typeof Diagnosis>
 export const Diagnosis = objectSchema('Diagnosis', 'The checks of this machine for labs', {
   ok: Type.Boolean({ description: 'false when a check ended in error' }),
-  checks: Type.Array(Check),
+  checks: Type.Array(DoctorCheck),
 })
 
 export type Reloaded = Static<typeof Reloaded>

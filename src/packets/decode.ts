@@ -1,7 +1,7 @@
 import { macText } from './addresses.ts'
 import { dhcp } from './dhcp.ts'
 import { cdp, lldp } from './discovery.ts'
-import { Dissection, type Dissector, type Field, maxInfo, type Registry } from './dissection.ts'
+import { Dissection, type Dissector, type DissectorRegistry, type Field, maxInfo } from './dissection.ts'
 import { dns, dnsOverTcp } from './dns.ts'
 import { arp, ethernet, llc, loopback, pvst, stp, vlan } from './ethernet.ts'
 import { icmp, icmpv6 } from './icmp.ts'
@@ -27,7 +27,7 @@ export interface Captured {
   readonly linkType: number
 }
 
-const registry: Registry = {
+const registry: DissectorRegistry = {
   ethernet,
   llc,
   etherTypes: {

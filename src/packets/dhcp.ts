@@ -1,5 +1,5 @@
 import { hexText, ip4Text, macText, printable } from './addresses.ts'
-import { type Dissection, hex, type Part, rawText, u32, uint } from './dissection.ts'
+import { type DissectedPart, type Dissection, hex, rawText, u32, uint } from './dissection.ts'
 
 const messageTypes = [
   '',
@@ -99,7 +99,7 @@ export function dhcp(frame: Dissection, at: number, end: number): void {
 }
 
 /** Reads the options, and gives the type of the message. */
-function options(frame: Dissection, part: Part | undefined, from: number, end: number): number | undefined {
+function options(frame: Dissection, part: DissectedPart | undefined, from: number, end: number): number | undefined {
   const { bytes } = frame
   const last = Math.min(end, bytes.length)
   let type: number | undefined

@@ -17,7 +17,7 @@ export interface Field {
 export type Dissector = (frame: Dissection, at: number, end: number) => void
 
 /** Which dissector reads what a layer carries. */
-export interface Registry {
+export interface DissectorRegistry {
   readonly etherTypes: Readonly<Record<number, Dissector>>
   readonly ipProtocols: Readonly<Record<number, Dissector>>
   readonly udpPorts: Readonly<Record<number, Dissector>>
@@ -44,9 +44,9 @@ type Show = Readonly<Record<number, string>> | string | ((value: number) => stri
  */
 export class Dissection {
   readonly bytes: Uint8Array
-  readonly registry: Registry
+  readonly registry: DissectorRegistry
   /** Undefined when only the summary is wanted. */
-  readonly layers: Part[] | undefined
+  readonly layers: DissectedPart[] | undefined
   /** Empty as long as only the addresses of the Ethernet header are known; those are at `macs`. */
   source = ''
   destination = ''
@@ -60,16 +60,16 @@ export class Dissection {
   #depth = 0
   #fields = 0
 
-  constructor(bytes: Uint8Array, registry: Registry, hasTree: boolean) {
+  constructor(bytes: Uint8Array, registry: DissectorRegistry, hasTree: boolean) {
     this.bytes = bytes
     this.registry = registry
     this.layers = hasTree ? [] : undefined
   }
 
   /** Begins a layer of `size` bytes that ends at `end` at the latest; undefined when no tree is wanted. */
-  layer(name: string, at: number, size: number, end: number): Part | undefined {
+  layer(name: string, at: number, size: number, end: number): DissectedPart | undefined {
     if (this.layers === undefined) return undefined
-    const part = new Part(this, name, at, Math.min(at + size, end))
+    const part = new DissectedPart(this, name, at, Math.min(at + size, end))
     this.layers.push(part)
     return part
   }
@@ -124,12 +124,12 @@ export class Dissection {
 }
 
 /** A layer or field that is being made. Fields that are not within it are left out: the layer then says that it is cut. */
-export class Part implements Field {
+export class DissectedPart implements Field {
   readonly name: string
   value = ''
   readonly from: number
   readonly to: number
-  readonly fields: Part[] = []
+  readonly fields: DissectedPart[] = []
   readonly #frame: Dissection
 
   constructor(frame: Dissection, name: string, from: number, to: number) {
@@ -145,9 +145,9 @@ export class Part implements Field {
   }
 
   /** Adds a field, which can have fields of its own. */
-  sub(name: string, at: number, size: number, value: string | (() => string) = ''): Part | undefined {
+  sub(name: string, at: number, size: number, value: string | (() => string) = ''): DissectedPart | undefined {
     if (at < this.from || at + size > this.to || !this.#frame.takes()) return undefined
-    const field = new Part(this.#frame, name, at, at + size)
+    const field = new DissectedPart(this.#frame, name, at, at + size)
     field.value = typeof value === 'string' ? value : value()
     this.fields.push(field)
     return field

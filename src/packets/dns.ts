@@ -1,5 +1,5 @@
 import { escaped, ip4Text, ip6Text, printable } from './addresses.ts'
-import { type Dissection, type Dissector, hex, maxInfo, type Part, rawText, u16 } from './dissection.ts'
+import { type DissectedPart, type Dissection, type Dissector, hex, maxInfo, rawText, u16 } from './dissection.ts'
 
 const opcodes = [
   'Standard query',
@@ -125,7 +125,7 @@ class Records {
     return this.#frame.layers !== undefined || this.#frame.info.length < maxInfo
   }
 
-  question(at: number, part: Part | undefined): number {
+  question(at: number, part: DissectedPart | undefined): number {
     const { bytes } = this.#frame
     const [name, next] = this.#name(at)
     if (next < 0 || next + 4 > this.#end) return -1
@@ -137,7 +137,7 @@ class Records {
     return next + 4
   }
 
-  record(at: number, part: Part | undefined, section: string): number {
+  record(at: number, part: DissectedPart | undefined, section: string): number {
     const { bytes } = this.#frame
     const [name, next] = this.#name(at)
     if (next < 0 || next + 10 > this.#end) return -1

@@ -1,5 +1,5 @@
 import { ip6Text, macText } from './addresses.ts'
-import { type Dissection, type Dissector, hex, type Part, u16, uint } from './dissection.ts'
+import { type DissectedPart, type Dissection, type Dissector, hex, u16, uint } from './dissection.ts'
 
 const types4: Readonly<Record<number, string>> = {
   0: 'Echo (ping) reply',
@@ -178,7 +178,7 @@ const optionNames: Readonly<Record<number, string>> = {
   31: 'DNS search list',
 }
 
-function discovery(frame: Dissection, part: Part | undefined, at: number, end: number): void {
+function discovery(frame: Dissection, part: DissectedPart | undefined, at: number, end: number): void {
   const { bytes } = frame
   const type = bytes[at] as number
   const begin = optionsAt[type] as number
@@ -244,7 +244,7 @@ function optionText(bytes: Uint8Array, at: number, size: number): string {
 
 const recordTypes = ['', 'Include', 'Exclude', 'Change to include', 'Change to exclude', 'Allow new', 'Block old']
 
-function listenerReport(frame: Dissection, part: Part | undefined, at: number, end: number): void {
+function listenerReport(frame: Dissection, part: DissectedPart | undefined, at: number, end: number): void {
   const { bytes } = frame
   if (!frame.holds('ICMPv6', at, 8, end) || part === undefined) return
   const records = u16(bytes, at + 6)

@@ -1,5 +1,5 @@
 import { ip4Text, ip6Text } from './addresses.ts'
-import { type Dissection, hex, type Part, u16, u32 } from './dissection.ts'
+import { type DissectedPart, type Dissection, hex, u16, u32 } from './dissection.ts'
 import { showEtherType } from './ethernet.ts'
 
 /** Protocol numbers (IANA) by name, also those that are not decoded here. */
@@ -95,7 +95,7 @@ export function ipv4(frame: Dissection, at: number, end: number): void {
   payload(frame, protocol, at + headerSize, ends)
 }
 
-function header4(part: Part, at: number): void {
+function header4(part: DissectedPart, at: number): void {
   part
     .bits('Version', at, 1, 0xf0)
     .bits('Header length', at, 1, 0x0f, (words) => `${words * 4} bytes (${words})`)
@@ -118,7 +118,7 @@ function header4(part: Part, at: number): void {
     .ip4('Destination', at + 16)
 }
 
-function options4(part: Part, bytes: Uint8Array, from: number, end: number): void {
+function options4(part: DissectedPart, bytes: Uint8Array, from: number, end: number): void {
   for (let at = from; at < end; ) {
     const type = bytes[at] as number
     const size = type < 2 ? 1 : (bytes[at + 1] as number)
@@ -294,7 +294,7 @@ const options6Names: Readonly<Record<number, string>> = {
   201: 'Home Address',
 }
 
-function options6(part: Part, bytes: Uint8Array, from: number, end: number): void {
+function options6(part: DissectedPart, bytes: Uint8Array, from: number, end: number): void {
   for (let at = from; at < end; ) {
     const type = bytes[at] as number
     const size = type === 0 ? 1 : 2 + (bytes[at + 1] as number)

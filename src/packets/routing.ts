@@ -1,5 +1,5 @@
 import { hexText, ip4Text } from './addresses.ts'
-import { type Dissection, hex, maxInfo, type Part, u16, u32 } from './dissection.ts'
+import { type DissectedPart, type Dissection, hex, maxInfo, u16, u32 } from './dissection.ts'
 
 const ospfTypes = ['', 'Hello Packet', 'DB Description', 'LS Request', 'LS Update', 'LS Acknowledge']
 const lsaTypes2: Readonly<Record<number, string>> = {
@@ -82,7 +82,7 @@ export function ospf(frame: Dissection, at: number, end: number): void {
   } else if (type === 5) lsaHeaders(frame, part, version, from, ends)
 }
 
-function hello(frame: Dissection, part: Part | undefined, version: number, at: number, end: number): void {
+function hello(frame: Dissection, part: DissectedPart | undefined, version: number, at: number, end: number): void {
   const neighbors = at + 20
   if (version === 2)
     part
@@ -104,13 +104,19 @@ function hello(frame: Dissection, part: Part | undefined, version: number, at: n
     part.ip4('Active neighbor', offset)
 }
 
-function lsaHeaders(frame: Dissection, part: Part | undefined, version: number, from: number, end: number): void {
+function lsaHeaders(
+  frame: Dissection,
+  part: DissectedPart | undefined,
+  version: number,
+  from: number,
+  end: number,
+): void {
   for (let at = from; part !== undefined && at + 20 <= Math.min(end, part.to); at += 20)
     lsa(frame, part, version, at, 20)
 }
 
 /** Whole LSAs; the length of each is in its header. */
-function updates(frame: Dissection, part: Part | undefined, version: number, from: number, end: number): void {
+function updates(frame: Dissection, part: DissectedPart | undefined, version: number, from: number, end: number): void {
   for (let at = from; at + 20 <= end; ) {
     if (!frame.holds('LSA', at, 20, end)) return
     const size = u16(frame.bytes, at + 18)
@@ -121,7 +127,7 @@ function updates(frame: Dissection, part: Part | undefined, version: number, fro
   }
 }
 
-function lsa({ bytes }: Dissection, part: Part, version: number, at: number, size: number): void {
+function lsa({ bytes }: Dissection, part: DissectedPart, version: number, at: number, size: number): void {
   const it = part.sub('LSA', at, size, () => `${lsaName(bytes, version, at + 2)} ${ip4Text(bytes, at + 4)}`)
   it?.num('Age', at, 2, (age) => `${age & 0x7fff} s`)
   if (version === 2) it?.hex('Options', at + 2, 1, options2)
@@ -205,7 +211,7 @@ function isMarker(bytes: Uint8Array, at: number, end: number): boolean {
   return true
 }
 
-function bgpBody(bytes: Uint8Array, part: Part, type: number, at: number): void {
+function bgpBody(bytes: Uint8Array, part: DissectedPart, type: number, at: number): void {
   if (type === 1) {
     part
       .num('Version', at, 1)
@@ -231,7 +237,7 @@ function bgpBody(bytes: Uint8Array, part: Part, type: number, at: number): void 
       .num('Subsequent address family', at + 3, 1, { 1: 'Unicast', 2: 'Multicast' })
 }
 
-function update(bytes: Uint8Array, part: Part, at: number): void {
+function update(bytes: Uint8Array, part: DissectedPart, at: number): void {
   part.num('Withdrawn routes length', at, 2)
   const attributes = at + 2 + (u16(bytes, at) || 0)
   prefixes(bytes, part, 'Withdrawn route', at + 2, Math.min(attributes, part.to))
@@ -289,7 +295,7 @@ function asPath(bytes: Uint8Array, at: number, size: number, each: 2 | 4): strin
 }
 
 /** Prefixes: a length in bits, and as many bytes as it takes. */
-function prefixes(bytes: Uint8Array, part: Part, name: string, from: number, end: number): void {
+function prefixes(bytes: Uint8Array, part: DissectedPart, name: string, from: number, end: number): void {
   for (let at = from; at < end; ) {
     const bits = bytes[at] as number
     const size = (bits + 7) >> 3

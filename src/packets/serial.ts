@@ -1,5 +1,5 @@
 import { hexText, ip4Text, printable } from './addresses.ts'
-import { type Dissection, hex, type Part, rawText, u16, u32 } from './dissection.ts'
+import { type DissectedPart, type Dissection, hex, rawText, u16, u32 } from './dissection.ts'
 import { etherType, showEtherType } from './ethernet.ts'
 
 const slarp = 0x8035
@@ -205,7 +205,7 @@ const pppHeader = (
   at: number,
   end: number,
   names: Readonly<Record<number, string>>,
-): Part | undefined =>
+): DissectedPart | undefined =>
   frame
     .layer(title, at, end - at, end)
     ?.num('Code', at, 1, names)

@@ -1,4 +1,4 @@
-import { type Dissection, hex, type Part, u16, u32 } from './dissection.ts'
+import { type DissectedPart, type Dissection, hex, u16, u32 } from './dissection.ts'
 import { http } from './http.ts'
 
 /** User Datagram Protocol (RFC 768). */
@@ -94,7 +94,7 @@ function carry(
 }
 
 /** The options of a segment, as the summary shows them; each is a field of the tree. */
-function options(bytes: Uint8Array, from: number, end: number, part: Part | undefined): string {
+function options(bytes: Uint8Array, from: number, end: number, part: DissectedPart | undefined): string {
   let text = ''
   for (let at = from; at < end; ) {
     const kind = bytes[at] as number

@@ -3,7 +3,7 @@ import { ignore } from '../async/ignore.ts'
 import { badRequest } from '../errors/api-error.ts'
 import type { StoredImage, UploadOptions, UploadProgress } from '../host-agent.ts'
 import { digestsOf } from '../http/digest.ts'
-import { type Answer, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
+import { type Endpoint, endpoint, type JsonAnswer, noContent, ok } from '../http/endpoint.ts'
 import { contentRangeOf, rangeOf } from '../http/range.ts'
 import type { ApiVersion } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
@@ -168,7 +168,7 @@ export function uploadOf(request: Request, md5sum: string | undefined): UploadOp
   return { digests, ...(size !== undefined && { size }), ...(part !== undefined && { part }) }
 }
 
-function progressAnswer({ received, done }: UploadProgress): Response | Answer {
+function progressAnswer({ received, done }: UploadProgress): Response | JsonAnswer {
   if (done) return noContent
   const range = received > 0 ? { Range: `bytes=0-${received - 1}` } : {}
   return new Response(null, { status: 308, headers: { 'Content-Length': '0', ...range } })

@@ -1,5 +1,5 @@
 /** Of a `Request` that has no body. */
-export interface Asked {
+export interface BodilessRequest {
   readonly url: string
   readonly method: string
   readonly headers: Headers
@@ -12,10 +12,10 @@ export interface Asked {
  * answer: one is made, and has all the rest, when anything else is asked for.
  */
 class AskedRequest {
-  readonly #asked: Asked
+  readonly #asked: BodilessRequest
   #whole: Request | undefined
 
-  constructor(asked: Asked) {
+  constructor(asked: BodilessRequest) {
     this.#asked = asked
   }
 
@@ -65,4 +65,4 @@ for (const [name, { get, value }] of Object.entries(Object.getOwnPropertyDescrip
 }
 Object.setPrototypeOf(AskedRequest.prototype, Request.prototype)
 
-export const askedRequest = (asked: Asked): Request => new AskedRequest(asked) as unknown as Request
+export const askedRequest = (asked: BodilessRequest): Request => new AskedRequest(asked) as unknown as Request

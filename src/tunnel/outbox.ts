@@ -11,7 +11,7 @@ export interface TunnelWire {
 }
 
 /** A stream that may have a DATA frame to send. */
-export interface Source {
+export interface OutboxSource {
   /** The next frame; undefined when there is none, or no credit for it. */
   next(): Uint8Array | undefined
 }
@@ -24,7 +24,7 @@ export class Outbox {
   readonly #wire: TunnelWire
   readonly #failed: (error: Error) => void
   readonly #later: Later | undefined
-  readonly #ready = new Set<Source>()
+  readonly #ready = new Set<OutboxSource>()
   /** Frames that are sent together, and their size as a BATCH. */
   #batch: Uint8Array[] = []
   #batchBytes = 0
@@ -71,13 +71,13 @@ export class Outbox {
   }
 
   /** Registers a source that has something to send. */
-  add(source: Source): void {
+  add(source: OutboxSource): void {
     if (this.#isClosed) return
     this.#ready.add(source)
     if (!this.#isSending) void this.#send()
   }
 
-  remove(source: Source): void {
+  remove(source: OutboxSource): void {
     this.#ready.delete(source)
   }
 
@@ -107,7 +107,7 @@ export class Outbox {
   }
 
   /** The sources that have something to send, round-robin, until there is none. */
-  *#turns(): Generator<Source> {
+  *#turns(): Generator<OutboxSource> {
     for (const source of this.#ready) {
       this.#ready.delete(source)
       yield source

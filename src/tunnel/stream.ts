@@ -15,10 +15,10 @@ import {
   pieceCost,
   type TunnelFrame,
 } from './frames.ts'
-import type { Outbox, Source } from './outbox.ts'
+import type { Outbox, OutboxSource } from './outbox.ts'
 
 /** A piece of a body or of a message. */
-export interface Piece {
+export interface StreamPiece {
   readonly bytes: Uint8Array
   readonly flags: number
 }
@@ -53,7 +53,7 @@ const nothing = new Uint8Array()
 const over = new Unwanted('it is over')
 
 /** One end of a stream: pieces in both directions, with flow control. */
-export class Stream implements Source {
+export class Stream implements OutboxSource {
   readonly id: number
   readonly #options: StreamOptions
 
@@ -63,7 +63,7 @@ export class Stream implements Source {
   #writing: Writing | undefined
   #hasSentEnd = false
 
-  readonly #pieces: Piece[] = []
+  readonly #pieces: StreamPiece[] = []
   /** Credit of the other end, and the bytes that were read and not yet granted again. */
   #room: number
   #taken = 0
@@ -196,7 +196,7 @@ export class Stream implements Source {
   }
 
   /** The next piece; undefined after the last one. Rejects when the stream was reset. */
-  async read(): Promise<Piece | undefined> {
+  async read(): Promise<StreamPiece | undefined> {
     for (;;) {
       if (this.#failure !== undefined) throw this.#failure
       const piece = this.#pieces.shift()
@@ -303,7 +303,7 @@ export class Stream implements Source {
   }
 
   /** Grants the credit of read bytes again, when it is worth a frame. */
-  #give({ bytes }: Piece): void {
+  #give({ bytes }: StreamPiece): void {
     this.#taken += bytes.length + pieceCost
     if (this.#ending !== undefined) return this.#settle()
     if (this.#taken < this.#options.window.ours / 2) return

@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest'
 import type { ComputeClient, ComputeNode } from '../../src/controller/compute-client.ts'
 import type { LabComputes } from '../../src/controller/computes.ts'
 import { Labs } from '../../src/controller/labs.ts'
-import type { LabStore } from '../../src/controller/store.ts'
+import type { LabStorage } from '../../src/controller/store.ts'
 import { ApiError, conflict, notFound } from '../../src/errors/api-error.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import { peersOnOneHost } from '../../src/gateway/peer-address.ts'
@@ -213,7 +213,7 @@ function removed(id: string): ComputeClient {
  */
 export async function labsInMemory(
   compute: MemoryCompute,
-  store: LabStore = new MemoryLabs(),
+  store: LabStorage = new MemoryLabs(),
   {
     isDirectory = false,
     others = new Map(),

@@ -1,11 +1,11 @@
 import { fleetComputes } from '../../src/controller/fleet-computes.ts'
 import { Labs } from '../../src/controller/labs.ts'
-import type { LabEntries, LabStore, StoredHead } from '../../src/controller/store.ts'
+import type { LabEntries, LabStorage, StoredHead } from '../../src/controller/store.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 
 /** Documents of labs that are gone with their test. */
-export class MemoryLabs implements LabStore {
+export class MemoryLabs implements LabStorage {
   readonly #labs = new Map<string, Map<string, unknown>>()
 
   async heads(): Promise<ReadonlyMap<string, StoredHead>> {

@@ -1,8 +1,8 @@
-import type { Registry } from '../../src/fleet/registry.ts'
+import type { ComputeRegistry } from '../../src/fleet/registry.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 
 /** A registry that is gone with its test. `fault`: what saving fails with. */
-export class MemoryRegistry implements Registry {
+export class MemoryRegistry implements ComputeRegistry {
   readonly records: Map<string, ComputeRecord>
   fault: Error | undefined
 

@@ -1,17 +1,17 @@
 import type { IBuffer, IBufferLine } from '@xterm/xterm'
 
 /** A text in the buffer of a terminal: its first cell, and how many cells it takes. */
-export interface Match {
+export interface SearchMatch {
   readonly row: number
   readonly column: number
   readonly size: number
 }
 
 /** The matches of a text, of capitals or not, from the top to the bottom. A line that the terminal has wrapped is searched as one. */
-export function matchesOf(text: string, buffer: IBuffer, columns: number): Match[] {
+export function matchesOf(text: string, buffer: IBuffer, columns: number): SearchMatch[] {
   if (text === '') return []
   const pattern = new RegExp(text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'gi')
-  const matches: Match[] = []
+  const matches: SearchMatch[] = []
   for (let next = 0; next < buffer.length; ) {
     const [first, rows] = [next, [] as string[]]
     for (let line = buffer.getLine(next); line !== undefined; line = buffer.getLine(next)) {
@@ -36,11 +36,11 @@ export function matchesOf(text: string, buffer: IBuffer, columns: number): Match
 
 /** The next of the matches after the one that is selected, or the one before; from the other end when there is none. */
 export function nextMatch(
-  matches: readonly Match[],
-  selected: Pick<Match, 'row' | 'column'> | undefined,
+  matches: readonly SearchMatch[],
+  selected: Pick<SearchMatch, 'row' | 'column'> | undefined,
   isBack: boolean,
-): Match | undefined {
-  const order = (it: Pick<Match, 'row' | 'column'>) =>
+): SearchMatch | undefined {
+  const order = (it: Pick<SearchMatch, 'row' | 'column'>) =>
     selected === undefined ? 0 : it.row - selected.row || it.column - selected.column
   return isBack
     ? (matches.findLast((it) => order(it) < 0) ?? matches.at(-1))

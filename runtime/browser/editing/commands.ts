@@ -5,7 +5,7 @@ import type { LabWindow } from './lab-window.ts'
 import { focusOnShape, turnPane } from './panes.ts'
 
 /** Something that a user does by a key, or by the command bar. */
-export interface Command {
+export interface EditorCommand {
   readonly id: string
   readonly title: string
   /** Keys, such as `Ctrl+Z`; on a Mac Ctrl is Cmd. The first is shown. */
@@ -27,7 +27,7 @@ const [step, smallStep] = [20, 1]
 const arrows = { Left: [-1, 0], Right: [1, 0], Up: [0, -1], Down: [0, 1] } as const
 
 /** Every command of a lab, in the order of the command bar. */
-export const commands: readonly Command[] = [
+export const commands: readonly EditorCommand[] = [
   {
     ...{ id: 'start', title: 'Start selected nodes', keys: ['S'], isEdit: true, isPossible: hasNodes },
     run: (window) => void window.editor.act('start', selectedIds(window)),
@@ -87,7 +87,7 @@ export const commands: readonly Command[] = [
     run: ({ editor }) => void editor.moveTo(distributed(editor.positions)),
   },
   ...drawables.map(
-    ({ kind, noun, key }): Command => ({
+    ({ kind, noun, key }): EditorCommand => ({
       ...{ id: `draw-${kind}`, title: `Draw: ${noun.toLowerCase()}`, keys: [key], isEdit: true },
       run: (window) => void window.draw(kind),
     }),
@@ -149,7 +149,7 @@ export const commands: readonly Command[] = [
   { ...{ id: 'find', title: 'Find a node or a command', keys: ['Ctrl+K', '/'] }, run: (window) => window.openBar() },
   { ...{ id: 'keys', title: 'Show all keys', keys: ['?'] }, run: (window) => window.showKeys() },
   { ...{ id: 'escape', title: 'Cancel, select nothing', keys: ['Escape'] }, run: (window) => window.escape() },
-  ...Object.entries(arrows).flatMap(([arrow, [x, y]]): Command[] => [
+  ...Object.entries(arrows).flatMap(([arrow, [x, y]]): EditorCommand[] => [
     {
       ...{
         id: `move-${arrow}`,
@@ -169,7 +169,7 @@ export const commands: readonly Command[] = [
 ]
 
 /** Whether the user may do a command now. */
-export const isEnabled = ({ isEdit, isPossible }: Command, window: LabWindow): boolean =>
+export const isEnabled = ({ isEdit, isPossible }: EditorCommand, window: LabWindow): boolean =>
   (isEdit !== true || mayEdit()) && (isPossible?.(window) ?? true)
 
 /** The part of a KeyboardEvent that names a key. */
@@ -199,7 +199,7 @@ export function isTaken(press: KeyPress, isIn: (part: string) => boolean): boole
 }
 
 /** The command of a key. */
-export function commandOf(press: KeyPress): Command | undefined {
+export function commandOf(press: KeyPress): EditorCommand | undefined {
   const key = keyOf(press)
   return commands.find(({ keys }) => keys?.includes(key))
 }

@@ -26,7 +26,7 @@ import { ConfigDraft, type ConfigRef } from './config-draft.ts'
 /** Time after the last key press at which a move by keys is sent, ms. */
 const nudgeMs = 400
 
-export type NodeAction = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
+export type LabNodeAction = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
 
 /** What a user does at a lab. Every change is a request; the feed brings its effect. A refusal is shown, and changes nothing. */
 export class LabEditor {
@@ -384,7 +384,7 @@ export class LabEditor {
   }
 
   /** Starts, stops or suspends nodes; without ids all of them. Its job shows how far it is. */
-  async act(action: NodeAction, ids?: readonly string[]): Promise<void> {
+  async act(action: LabNodeAction, ids?: readonly string[]): Promise<void> {
     if (ids !== undefined && ids.length === 0) return
     await this.#ask(() =>
       this.#client.call('POST /v2/projects/{project_id}/jobs', {

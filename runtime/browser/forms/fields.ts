@@ -17,7 +17,7 @@ export interface Schema {
 }
 
 /** A field of a form. */
-export type Field = {
+export type FormField = {
   readonly name: string
   readonly title: string
   readonly description: string | undefined
@@ -30,7 +30,7 @@ export type Field = {
   /** Texts, one per line. */
   | { readonly kind: 'list' }
   /** Objects with the same members, one per row. */
-  | { readonly kind: 'table'; readonly columns: readonly Field[] }
+  | { readonly kind: 'table'; readonly columns: readonly FormField[] }
   /** Other lists, and objects, are edited as JSON. */
   | { readonly kind: 'json' }
 )
@@ -39,10 +39,10 @@ export type Field = {
 const longText = 5000
 
 /** The fields of a form for an object, in the order of its members. */
-export const fieldsOf = ({ properties = {}, required = [] }: Schema): Field[] =>
+export const fieldsOf = ({ properties = {}, required = [] }: Schema): FormField[] =>
   Object.entries(properties).map(([name, schema]) => fieldOf(name, schema, required.includes(name)))
 
-function fieldOf(name: string, given: Schema, isRequired: boolean): Field {
+function fieldOf(name: string, given: Schema, isRequired: boolean): FormField {
   const members = membersOf(given)
   const [first = {}] = members
   const description = given.description ?? first.description ?? given.anyOf?.find((it) => it.description)?.description
@@ -97,14 +97,14 @@ const titleOf = (name: string): string => {
 }
 
 /** A value as the text of its field. */
-export function textOf(field: Field, value: unknown): string {
+export function textOf(field: FormField, value: unknown): string {
   if (value === undefined || value === null) return ''
   if (field.kind === 'list' && Array.isArray(value)) return value.join('\n')
   return field.kind === 'json' || field.kind === 'table' ? JSON.stringify(value, null, 2) : String(value)
 }
 
 /** The value of the text of a field. Throws an Error that says what is wrong. An empty number stands for null: unchanged. */
-export function valueIn(field: Field, text: string): unknown {
+export function valueIn(field: FormField, text: string): unknown {
   switch (field.kind) {
     case 'number': {
       if (text.trim() === '') return null
@@ -135,14 +135,14 @@ export function valueIn(field: Field, text: string): unknown {
 export type TableRow = Readonly<Record<string, unknown>>
 
 /** The row with another text in a column. An empty one is left out: the service has a default. */
-export function withCell(row: TableRow, column: Field, text: string): TableRow {
+export function withCell(row: TableRow, column: FormField, text: string): TableRow {
   const { [column.name]: _, ...others } = row
   const value = valueIn(column, text)
   return value === null || (value === '' && column.kind !== 'choice') ? others : { ...others, [column.name]: value }
 }
 
 /** A row for the end of a table: with the next numbers of the columns that must be there. */
-export function nextRow(rows: readonly TableRow[], columns: readonly Field[]): TableRow {
+export function nextRow(rows: readonly TableRow[], columns: readonly FormField[]): TableRow {
   const next = (name: string) => Math.max(-1, ...rows.map((row) => Number(row[name] ?? 0))) + 1
   const numbered = columns.filter((it) => it.kind === 'number' && it.isRequired)
   return Object.fromEntries(numbered.map(({ name }) => [name, next(name)]))

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { TargetedEvent } from 'preact'
 import { Fault } from '../parts/fault.tsx'
 import { messageOf } from '../state/notices.ts'
-import { type Field, fieldsOf, type Schema, textOf, valueIn } from './fields.ts'
+import { type FormField, fieldsOf, type Schema, textOf, valueIn } from './fields.ts'
 import { hasFewRows, TableField } from './table-field.tsx'
 
 interface FormProps {
@@ -83,7 +83,7 @@ export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onCancel
 }
 
 interface FieldProps {
-  readonly field: Field
+  readonly field: FormField
   readonly value: unknown
   readonly isDisabled: boolean
   readonly onType: (value: string | boolean) => void

@@ -1,11 +1,11 @@
 import type { TargetedEvent } from 'preact'
 import { IconButton } from '../parts/icon-button.tsx'
-import { type Field, nextRow, type TableRow, textOf, withCell } from './fields.ts'
+import { type FormField, nextRow, type TableRow, textOf, withCell } from './fields.ts'
 
 /** Rows that are shown; more of them are edited as JSON. */
 const maxRows = 64
 
-type Table = Extract<Field, { kind: 'table' }>
+type Table = Extract<FormField, { kind: 'table' }>
 
 const rowsIn = (text: string): readonly TableRow[] => (text === '' ? [] : (JSON.parse(text) as TableRow[]))
 
@@ -76,13 +76,13 @@ export function TableField({ field: { name, title, description, columns }, text,
 }
 
 /** The title of a narrow column: `Port number` -> `Number`. */
-const shortTitle = ({ title }: Field): string => {
+const shortTitle = ({ title }: FormField): string => {
   const word = title.slice(title.lastIndexOf(' ') + 1)
   return word.charAt(0).toUpperCase() + word.slice(1)
 }
 
 interface CellProps {
-  readonly column: Field
+  readonly column: FormField
   readonly row: TableRow
   readonly label: string
   readonly id: string

@@ -18,7 +18,7 @@ const uploadMs = 86_400_000
 export type ImportState =
   | { readonly step: 'waiting' | 'reading' | 'cancelled' }
   /** The user is asked whether the file may run programs and open files of the host. */
-  | { readonly step: 'asking'; readonly untrusted: readonly Untrusted[] }
+  | { readonly step: 'asking'; readonly untrusted: readonly UntrustedPart[] }
   /** An archive is on its way: bytes. */
   | { readonly step: 'sending'; readonly sent: number }
   /** The service makes nodes and links. */
@@ -27,10 +27,10 @@ export type ImportState =
   | { readonly step: 'failed'; readonly reason: string }
 
 /** What a file would run or open on the host of the service. */
-export type Untrusted = NonNullable<Fault['untrusted']>[number]
+export type UntrustedPart = NonNullable<Fault['untrusted']>[number]
 
 /** A part of a file that was not imported, or was imported differently. */
-export type LeftOut = LabImport['left_out'][number]
+export type ShownLoss = LabImport['left_out'][number]
 
 /** An image that nodes need. */
 export interface NeededImage {
@@ -45,7 +45,7 @@ export class FileImport {
   readonly #state = signal<ImportState>({ step: 'waiting' })
   readonly state: ReadonlySignal<ImportState> = this.#state
   /** Known when the file was read. */
-  readonly leftOut = signal<readonly LeftOut[]>([])
+  readonly leftOut = signal<readonly ShownLoss[]>([])
   /** Settings of an archive that the lab did not get. */
   readonly notTaken = signal<readonly string[]>([])
   readonly images = signal<readonly NeededImage[]>([])

@@ -5,7 +5,7 @@ import { Fault } from '../parts/fault.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { sizeText } from '../parts/size-text.ts'
 import { labPath } from '../state/route.ts'
-import { FileImport, type ImportState, type Untrusted } from './file-import.ts'
+import { FileImport, type ImportState, type UntrustedPart } from './file-import.ts'
 import { givenFiles } from './given-files.ts'
 
 interface ImportProps {
@@ -138,7 +138,7 @@ function ImportView({ given }: { given: FileImport }) {
 }
 
 interface TrustProps {
-  readonly untrusted: readonly Untrusted[]
+  readonly untrusted: readonly UntrustedPart[]
   readonly onAnswer: (isTrusted: boolean) => void
 }
 

@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useRef } from 'preact/hooks'
-import { Draft } from '../parts/draft.ts'
+import { FieldDraft } from '../parts/draft.ts'
 
 interface NameProps {
   readonly name: string
@@ -15,7 +15,7 @@ interface NameProps {
 /** A title that is edited in place: Enter takes the new name, Escape the old one. */
 export function EditableName({ name, label, isDisabled, isWanted = false, onFocused, onRename }: NameProps) {
   const input = useRef<HTMLInputElement>(null)
-  const typed = useMemo(() => new Draft<string>(), [])
+  const typed = useMemo(() => new FieldDraft<string>(), [])
   useEffect(() => {
     if (!isWanted) return
     input.current?.focus()

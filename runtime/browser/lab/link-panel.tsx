@@ -5,9 +5,9 @@ import type { LabWindow } from '../editing/lab-window.ts'
 import { wiresharkLine } from '../links/drops.ts'
 import { FrameFilter } from '../links/frame-filter.tsx'
 import {
-  type Filters,
   type Knob,
   knobs,
+  type LinkFilters,
   numberOf,
   presets,
   sliderAt,
@@ -20,7 +20,7 @@ import { Traffic } from '../links/traffic.tsx'
 import { verdictOf } from '../links/verdict.ts'
 import { portName } from '../map/ports.ts'
 import { CopyText } from '../parts/copy-text.tsx'
-import { Draft } from '../parts/draft.ts'
+import { FieldDraft } from '../parts/draft.ts'
 import { Icon } from '../parts/icon.tsx'
 import { RadioGroup } from '../parts/radio-group.tsx'
 import { mayEdit, session } from '../state/session.ts'
@@ -86,10 +86,10 @@ export function LinkPanel({ link, window: { editor, dock } }: { link: LabLink; w
 interface ImpairmentProps {
   readonly link: LabLink
   readonly names: readonly [string, string]
-  readonly onChange: (way: Way, filters: Filters) => Promise<void>
-  readonly onCheck: (filters: Filters, signal: AbortSignal) => Promise<string>
+  readonly onChange: (way: Way, filters: LinkFilters) => Promise<void>
+  readonly onCheck: (filters: LinkFilters, signal: AbortSignal) => Promise<string>
   /** Resolves with why it is refused; empty: it is not. */
-  readonly onFilter: (way: Way, filters: Filters) => Promise<string>
+  readonly onFilter: (way: Way, filters: LinkFilters) => Promise<string>
 }
 
 function Impairment({ link, names: [a, b], onChange, onCheck, onFilter }: ImpairmentProps) {
@@ -157,7 +157,7 @@ const ways: Readonly<Record<string, 1 | -1>> = { ArrowRight: 1, ArrowUp: 1, Arro
 /** A slider and a number. The link is changed when the slider, or its key, is released. */
 function KnobView({ knob, value, onChange }: KnobProps) {
   /** Where the slider is until the link has it: the next key goes on from there. */
-  const pulled = useMemo(() => new Draft<number>(), [])
+  const pulled = useMemo(() => new FieldDraft<number>(), [])
   /** What is being typed: the panel is drawn again with each reading of the traffic. */
   const typed = useSignal<string | undefined>(undefined)
   const shown = pulled.value ?? value

@@ -3,11 +3,11 @@ import type { LabWindow } from '../editing/lab-window.ts'
 import type { IconName } from '../parts/icon.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { ThemeButton } from '../parts/theme-button.tsx'
-import type { Connection } from '../state/live-lab.ts'
+import type { LabConnection } from '../state/live-lab.ts'
 import { mayEdit } from '../state/session.ts'
 import { EditableName } from './editable-name.tsx'
 
-const states: Readonly<Record<Connection['state'], string>> = {
+const states: Readonly<Record<LabConnection['state'], string>> = {
   connecting: 'Connecting …',
   live: 'Live',
   lost: 'Connection lost. Trying again …',
@@ -15,7 +15,7 @@ const states: Readonly<Record<Connection['state'], string>> = {
 }
 
 /** The head of a lab: its name, what concerns all of it, and the state of the connection. */
-export function Toolbar({ window: lab, connection }: { window: LabWindow; connection: Connection }) {
+export function Toolbar({ window: lab, connection }: { window: LabWindow; connection: LabConnection }) {
   const { editor, isList, hasLabels } = lab
   const name = editor.store.project.value?.name ?? ''
   return (

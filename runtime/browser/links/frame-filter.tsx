@@ -3,14 +3,14 @@ import { useEffect } from 'preact/hooks'
 import { pause } from '../../../src/async/pause.ts'
 import { Fault } from '../parts/fault.tsx'
 import { mayEdit } from '../state/session.ts'
-import type { Filters } from './impairment.ts'
+import type { LinkFilters } from './impairment.ts'
 
 interface FilterProps {
-  readonly filters: Filters
+  readonly filters: LinkFilters
   /** Resolves with why the link cannot have them; empty: it can. Rejects when the service cannot tell. */
-  readonly onCheck: (filters: Filters, signal: AbortSignal) => Promise<string>
+  readonly onCheck: (filters: LinkFilters, signal: AbortSignal) => Promise<string>
   /** Resolves with why the service refuses it; empty: it is applied. */
-  readonly onChange: (filters: Filters) => Promise<string>
+  readonly onChange: (filters: LinkFilters) => Promise<string>
 }
 
 /** What a check has found, as it is shown. */

@@ -1,7 +1,7 @@
 import type { LabLink } from '../../../src/client/patchbay.ts'
 
 /** The filters of a link in one form: parameters by the name of the filter. */
-export type Filters = LabLink['filters']
+export type LinkFilters = LabLink['filters']
 /** Which frames of a link are impaired; the members of a link. */
 export type Way = 'filters' | 'filters_ab' | 'filters_ba'
 
@@ -29,7 +29,7 @@ export const knobs: readonly Knob[] = [
 ]
 
 /** Well-known kinds of lines, for both directions. Typical values, rounded. */
-export const presets: readonly { readonly title: string; readonly filters: Filters }[] = [
+export const presets: readonly { readonly title: string; readonly filters: LinkFilters }[] = [
   { title: 'None', filters: {} },
   { title: 'DSL', filters: { delay: [15, 3], rate: [16_000] } },
   { title: '4G', filters: { delay: [45, 15], packet_loss: [0.5], rate: [20_000] } },
@@ -38,13 +38,13 @@ export const presets: readonly { readonly title: string; readonly filters: Filte
 ]
 
 /** The number of a knob; 0: the filter is off. */
-export function numberOf(filters: Filters, { filter, index }: Knob): number {
+export function numberOf(filters: LinkFilters, { filter, index }: Knob): number {
   const value = (filters[filter] as readonly number[] | undefined)?.[index]
   return value ?? 0
 }
 
 /** The filters with a knob at a number. A filter whose numbers are all 0 is left out; the other numbers stay. */
-export function withValue(filters: Filters, { filter, index, most }: Knob, given: number): Filters {
+export function withValue(filters: LinkFilters, { filter, index, most }: Knob, given: number): LinkFilters {
   const value = Math.min(most, Math.max(0, Number.isFinite(given) ? given : 0))
   const list = [...((filters[filter] as readonly number[] | undefined) ?? [])]
   while (list.length < index) list.push(0)
@@ -81,11 +81,11 @@ export function shortImpairment({ filters, filters_ab, filters_ba }: Pick<LabLin
   return [both, ab && `→ ${ab}`, ba && `← ${ba}`].filter((it) => it !== '').join('  ')
 }
 
-function wordsOf(filters: Filters): string {
+function wordsOf(filters: LinkFilters): string {
   // Most links have none, and there are thousands.
   if (Object.keys(filters).length === 0) return ''
-  const first = (name: keyof Filters) => (filters[name] as readonly unknown[] | undefined)?.[0]
-  const number = (name: keyof Filters, unit: string) => {
+  const first = (name: keyof LinkFilters) => (filters[name] as readonly unknown[] | undefined)?.[0]
+  const number = (name: keyof LinkFilters, unit: string) => {
     const value = first(name)
     return typeof value === 'number' && value !== 0 ? [`${value} ${unit}`] : []
   }

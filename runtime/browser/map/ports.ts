@@ -1,18 +1,18 @@
 import type { LabLink, LabLinkEnd, LabNode } from '../../../src/client/patchbay.ts'
 
 /** A port of a node, as the ends of links name it. */
-export type PortRef = Pick<LabLinkEnd, 'adapter_number' | 'port_number'>
+export type MapPort = Pick<LabLinkEnd, 'adapter_number' | 'port_number'>
 export type Port = LabNode['ports'][number]
 
-export const isPort = (port: PortRef, { adapter_number, port_number }: PortRef): boolean =>
+export const isPort = (port: MapPort, { adapter_number, port_number }: MapPort): boolean =>
   port.adapter_number === adapter_number && port.port_number === port_number
 
 /** The name of the port at an end of a link, from its node; its numbers when the node does not say. */
-export function portName(node: LabNode | undefined, end: PortRef): string {
+export function portName(node: LabNode | undefined, end: MapPort): string {
   return node?.ports.find((it) => isPort(it, end))?.name ?? `${end.adapter_number}/${end.port_number}`
 }
 
-export const shortPortName = (node: LabNode | undefined, end: PortRef): string =>
+export const shortPortName = (node: LabNode | undefined, end: MapPort): string =>
   node?.ports.find((it) => isPort(it, end))?.short_name ?? `${end.adapter_number}/${end.port_number}`
 
 /** The links at a node. */
@@ -44,7 +44,7 @@ export function endsFor(
   return { reason: `${a.name} and ${b.name} have no free ports of the same kind of line.` }
 }
 
-export const endOf = ({ node_id }: LabNode, { adapter_number, port_number }: PortRef): LabLinkEnd => ({
+export const endOf = ({ node_id }: LabNode, { adapter_number, port_number }: MapPort): LabLinkEnd => ({
   ...{ node_id, adapter_number, port_number },
 })
 

@@ -4,7 +4,7 @@ import { signal } from '@preact/signals'
  * What a user types or pulls, shown in place of the value that the service has until the service has taken it or refused it. Events draw
  * the field again meanwhile.
  */
-export class Draft<T> {
+export class FieldDraft<T> {
   readonly #value = signal<T | undefined>(undefined)
   #sent: T | undefined
 

@@ -16,14 +16,14 @@ import { labPath } from '../state/route.ts'
 import { mayEdit } from '../state/session.ts'
 import { listComputes } from './computes.ts'
 import { StackedTable } from './stacked-table.tsx'
-import { Upload } from './upload.ts'
+import { ImageUpload } from './upload.ts'
 
 type KindOf<T> = T extends `GET /v2/compute/${infer K}/images` ? K : never
 /** A kind whose nodes start from images. */
 type ImageKind = KindOf<CallName>
 
 /** The uploads since the page was opened: they go on while another screen is shown. */
-const uploads = signal<readonly { readonly kind: ImageKind; readonly upload: Upload }[]>([])
+const uploads = signal<readonly { readonly kind: ImageKind; readonly upload: ImageUpload }[]>([])
 
 /** The labs and computes whose ids are in the uses of images. */
 interface LabsAndComputes {
@@ -89,7 +89,7 @@ function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known:
     void readUses()
   }, [kind])
   const begin = (file: File) => {
-    const upload = new Upload(kind, file)
+    const upload = new ImageUpload(kind, file)
     const before = uploads.value.find((it) => it.kind === kind && it.upload.name === file.name)
     before?.upload.pause()
     uploads.value = [...uploads.value.filter((it) => it !== before), { kind, upload }]
@@ -102,7 +102,7 @@ function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known:
     twice.value = all.filter(isThere)
   }
   const { isOver, handlers } = useFileDrop(take)
-  const run = async (upload: Upload) => {
+  const run = async (upload: ImageUpload) => {
     await upload.run()
     await Promise.all([read(), readUses()])
     if (upload.state.value !== 'done') return
@@ -314,12 +314,12 @@ function computeNames(use: ImageUse | undefined, computes: readonly Compute[]): 
   return others?.length === 0 ? 'all' : (those ?? []).map(({ name }) => name).join(', ')
 }
 
-const forget = (upload: Upload): void => {
+const forget = (upload: ImageUpload): void => {
   uploads.value = uploads.value.filter((it) => it.upload !== upload)
 }
 
 interface UploadProps {
-  readonly upload: Upload
+  readonly upload: ImageUpload
   readonly onAgain: () => void
   /** Deletes the file from the service, where no list has it. */
   readonly onDelete: () => void

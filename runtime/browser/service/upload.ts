@@ -13,7 +13,7 @@ const passing = [408, 429]
 const mendable = [401, 409]
 
 /** An image on its way to the service, in parts. An interrupted one goes on from the bytes that the service has. */
-export class Upload {
+export class ImageUpload {
   readonly name: string
   readonly total: number
   /** Bytes that the service has. */

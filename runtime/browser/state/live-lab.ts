@@ -8,14 +8,14 @@ import { type LabReading, LabStore } from './lab-store.ts'
 const retryMs = 1000
 
 /** `gone`: there is no such lab, or it cannot be opened; the message says why. */
-export type Connection =
+export type LabConnection =
   | { readonly state: 'connecting' | 'live' | 'lost' }
   | { readonly state: 'gone'; readonly message: string }
 
 /** Keeps the store of one lab up to date by its feed, over lost connections. */
 export class LiveLab {
   readonly store: LabStore
-  readonly connection = signal<Connection>({ state: 'connecting' })
+  readonly connection = signal<LabConnection>({ state: 'connecting' })
   readonly #client: Patchbay
   readonly #project: string
 

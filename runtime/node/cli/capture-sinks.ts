@@ -10,7 +10,7 @@ import { RowOutput } from './row-output.ts'
 const stdoutFd = 1
 
 /** A piece of a capture. */
-export interface Piece {
+export interface CapturePiece {
   /** Whole records of the stream. */
   readonly bytes: Uint8Array
   /** The frames that end in this piece and are to be kept. */
@@ -21,7 +21,7 @@ export interface Piece {
 
 /** Where frames go: to a file, a pipe or a terminal. */
 export interface Sink {
-  take(piece: Piece): Promise<void> | void
+  take(piece: CapturePiece): Promise<void> | void
   /** Frames that were not shown, as the terminal was too slow. */
   readonly skipped: number
   /** Ends with all that was taken. */
@@ -41,7 +41,7 @@ export async function sinkOf(
   return rows(new RowOutput(stdoutFd), { isTerminal: process.stdout.isTTY === true, json })
 }
 
-type BytesOf = (piece: Piece) => Uint8Array
+type BytesOf = (piece: CapturePiece) => Uint8Array
 
 /** Pcap into a file. */
 async function file(path: string, bytesOf: BytesOf): Promise<Sink> {

@@ -9,13 +9,17 @@ import { sinkOf } from './capture-sinks.ts'
 import { clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { capturing } from './command-flags.ts'
-import { CommandError, type Exit, exits, wrongArguments } from './exits.ts'
+import { CommandError, type ExitCode, exits, wrongArguments } from './exits.ts'
 import { linkOf } from './link.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { linkText } from './targets.ts'
 
 /** `patchbay capture LAB/LINK`: the frames of a link as decoded lines, or as pcap into a file or a pipe. */
-export async function capture({ args: [word = ''], flags, signal }: CommandInput<typeof capturing>): Promise<Outcome> {
+export async function capture({
+  args: [word = ''],
+  flags,
+  signal,
+}: CommandInput<typeof capturing>): Promise<CommandOutcome> {
   const { write, json } = flags
   const most = mostOf(flags.count)
   const isPiped = write === '-'
@@ -38,7 +42,7 @@ export async function capture({ args: [word = ''], flags, signal }: CommandInput
     process.stderr.write(`Capturing ${name}${write === undefined ? '' : ` into ${write}`}; Ctrl-C ends it\n`)
   const reader = new CaptureReader()
   let total = 0
-  let exit: Exit = exits.done
+  let exit: ExitCode = exits.done
   try {
     for await (const bytes of pcap) {
       const { lost } = reader

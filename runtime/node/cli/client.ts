@@ -10,7 +10,7 @@ import { noteAnswer } from './last-answer.ts'
 import { wireFetch } from './wire-fetch.ts'
 
 /** Whom a command asks, and until when. */
-export interface Asked {
+export interface CommandContext {
   readonly client: Patchbay
   /** Aborts at Ctrl-C. */
   readonly signal: AbortSignal

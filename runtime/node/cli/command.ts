@@ -1,4 +1,4 @@
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 
 /** What a shell offers for a word: names that the service has, files, or a fixed list. */
 export type Completion =
@@ -67,7 +67,7 @@ export interface Command {
   /** Not in lists. */
   readonly hidden?: boolean
   /** Imports its modules when it runs: a command must not wait for the modules of others. Resolves with the exit code or the outcome. */
-  run(input: CommandInput<Readonly<Record<string, Flag>>>): Promise<number | Outcome>
+  run(input: CommandInput<Readonly<Record<string, Flag>>>): Promise<number | CommandOutcome>
 }
 
 /** A row of the table: infers the types of the flags for `run`, then forgets them so that rows fit in one table. */
@@ -75,7 +75,7 @@ export function command<const F extends Readonly<Record<string, Flag>>>(
   row: Omit<Command, 'args' | 'flags' | 'run'> & {
     readonly args?: readonly Argument[]
     readonly flags?: F
-    run(input: CommandInput<F>): Promise<number | Outcome>
+    run(input: CommandInput<F>): Promise<number | CommandOutcome>
   },
 ): Command {
   return { args: [], flags: {}, ...row } as unknown as Command

@@ -1,5 +1,5 @@
 import type { Command, Completion } from './command.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 
 type Table = Readonly<Record<string, Command>>
 
@@ -127,7 +127,7 @@ function splitFlag(word: string): [string, string?] {
 }
 
 /** `patchbay complete -- WORD...`: the scripts of the shells run it at each Tab. Never fails: it prints nothing instead. */
-export async function complete(words: readonly string[], commands: Table): Promise<Outcome> {
+export async function complete(words: readonly string[], commands: Table): Promise<CommandOutcome> {
   const { namesOfService } = await import('./completion-names.ts')
   const { words: found, files } = await candidatesFor(words, commands, namesOfService).catch(() => none)
   const lines = found.map(({ word, about }) => `${word}\t${about.replaceAll('\n', ' ')}`)
@@ -135,7 +135,7 @@ export async function complete(words: readonly string[], commands: Table): Promi
 }
 
 /** `patchbay completion SHELL`: the script that makes a shell ask `patchbay complete`. */
-export const completion = (shell: string): Outcome => ({
+export const completion = (shell: string): CommandOutcome => ({
   json: { shell, script: scripts[shell as keyof typeof scripts] },
   text: () => scripts[shell as keyof typeof scripts],
 })

@@ -1,18 +1,18 @@
 import type { Compute } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { counted } from '../../../src/errors/counted.ts'
-import { type Asked, clientOf, originOf } from './client.ts'
+import { type CommandContext, clientOf, originOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import type { computeAdding, draining } from './command-flags.ts'
 import { CommandError, exits, notFound } from './exits.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { progressOf } from './progress.ts'
 import { jobEnd } from './run-nodes.ts'
 import { secretInput } from './secret-input.ts'
 import { computeNames } from './targets.ts'
 
 /** `patchbay computes ls`: the machines of the fleet. */
-export async function computesLs({ flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+export async function computesLs({ flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
   const client = await clientOf(flags)
   const computes = await client.call('GET /v2/computes', { signal })
   return {
@@ -42,7 +42,7 @@ export async function computesAdd({
   args: [word = ''],
   flags,
   signal,
-}: CommandInput<typeof computeAdding>): Promise<Outcome> {
+}: CommandInput<typeof computeAdding>): Promise<CommandOutcome> {
   const url = new URL(originOf(word, 'URL', 'a user is named by --user, and the password is asked for'))
   const protocol = url.protocol === 'https:' ? 'https' : 'http'
   const client = await clientOf(flags)
@@ -72,7 +72,7 @@ export async function computesAdd({
 }
 
 /** `patchbay computes rm COMPUTE...`: removes computes from the fleet. */
-export async function computesRm({ args, flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+export async function computesRm({ args, flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   const found = await computesNamed(args, asked)
   for (const { compute_id } of found)
@@ -91,7 +91,7 @@ export async function computesDrain({
   args: [word = ''],
   flags,
   signal,
-}: CommandInput<typeof draining>): Promise<Outcome> {
+}: CommandInput<typeof draining>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   const found = await computesNamed([word], asked).catch((error: unknown) => {
     if (error instanceof CommandError && !flags.undo) return error
@@ -134,7 +134,7 @@ export async function computesDrain({
   }
 }
 
-async function takesLabs(compute_id: string, { client, signal }: Asked): Promise<Outcome> {
+async function takesLabs(compute_id: string, { client, signal }: CommandContext): Promise<CommandOutcome> {
   const body = { accepts_projects: true }
   const compute = await client.call('PUT /v2/computes/{compute_id}', { params: { compute_id }, body, signal })
   return {
@@ -151,7 +151,7 @@ export async function computesLabel({
   args: [word = '', ...labels],
   flags,
   signal,
-}: CommandInput<typeof asking>): Promise<Outcome> {
+}: CommandInput<typeof asking>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   const [{ compute_id } = { compute_id: word }] = await computesNamed([word], asked)
   const compute = await asked.client.call('PUT /v2/computes/{compute_id}', {
@@ -171,7 +171,7 @@ export async function computesLabel({
 }
 
 /** The computes that words name, by id or name. CommandError 1, also for a name that several have. */
-async function computesNamed(words: readonly string[], { client, signal }: Asked): Promise<Compute[]> {
+async function computesNamed(words: readonly string[], { client, signal }: CommandContext): Promise<Compute[]> {
   const all = await client.call('GET /v2/computes', { signal })
   return words.map((word) => {
     const named = all.filter((it) => it.name === word)

@@ -1,8 +1,8 @@
 import { loadConfig } from '../config/load.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 
 /** `patchbay config`: every setting with its value and its source; secrets are masked. */
-export function configCommand(argv: readonly string[]): Outcome {
+export function configCommand(argv: readonly string[]): CommandOutcome {
   const settings = loadConfig({ argv, env: process.env }).effective()
   return {
     json: { settings },

@@ -1,12 +1,12 @@
 import { loadConfig } from '../config/load.ts'
 import { diagnose } from '../doctor/doctor.ts'
 import { exits } from './exits.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 
 const marks = { ok: 'ok     ', warning: 'warning', error: 'ERROR  ' } as const
 
 /** `patchbay doctor [--json]`: what labs need here; exit code 1 when something is missing that every lab needs. */
-export async function doctorCommand(argv: readonly string[]): Promise<Outcome> {
+export async function doctorCommand(argv: readonly string[]): Promise<CommandOutcome> {
   const config = loadConfig({ argv, env: process.env })
   const { ok, checks } = await diagnose(config.current)
   const width = Math.max(...checks.map(({ name }) => name.length))

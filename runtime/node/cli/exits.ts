@@ -16,7 +16,7 @@ export const exits = {
   arguments: 64,
   interrupted: 130,
 } as const
-export type Exit = (typeof exits)[keyof typeof exits]
+export type ExitCode = (typeof exits)[keyof typeof exits]
 
 /** One error of an outcome, as `--json` shows it. */
 export interface CommandFault {
@@ -31,10 +31,10 @@ export interface CommandFault {
 /** Ends a command with an exit code and messages for the user. */
 export class CommandError extends Error {
   override readonly name = 'CommandError'
-  readonly exit: Exit
+  readonly exit: ExitCode
   readonly faults: readonly CommandFault[]
 
-  constructor(exit: Exit, faults: string | readonly CommandFault[], options?: ErrorOptions) {
+  constructor(exit: ExitCode, faults: string | readonly CommandFault[], options?: ErrorOptions) {
     const list = typeof faults === 'string' ? [{ message: faults }] : faults
     super(list[0]?.message ?? '', options)
     this.exit = exit

@@ -13,13 +13,13 @@ import { clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { exporting } from './command-flags.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { labOf } from './targets.ts'
 
 type Input = CommandInput<typeof exporting>
 
 /** `patchbay export LAB [FILE|-]`: a lab as a lab file, or as an archive with its disks. */
-export async function exportCommand(input: Input): Promise<Outcome> {
+export async function exportCommand(input: Input): Promise<CommandOutcome> {
   const { args, flags, signal } = input
   const [word = '', given] = args
   const format = flags.format ?? (/\.gns3project$/i.test(given ?? '') ? 'gns3project' : 'lab')
@@ -59,7 +59,7 @@ export async function exportCommand(input: Input): Promise<Outcome> {
   }
 }
 
-async function labFile(text: string, { lab, to }: { lab: string; to: string }): Promise<Outcome> {
+async function labFile(text: string, { lab, to }: { lab: string; to: string }): Promise<CommandOutcome> {
   const left = [...text.matchAll(/^# \* (.*)$/gm)].map(([, line = '']) => line)
   if (to !== '-') await replaceFiles([{ path: to, text }]).catch((error) => fail(to, error))
   const { shown } = await import('./table.ts')

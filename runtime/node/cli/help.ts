@@ -1,12 +1,12 @@
 import { version } from '../system/version.ts'
 import { type Command, groups } from './command.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { found, isGroup } from './run.ts'
 
 type Table = Readonly<Record<string, Command>>
 
 /** The help of the command that the words name, or the list of the commands that begin with the word, or of all. CommandError 64. */
-export async function help(words: readonly string[], commands: Table): Promise<Outcome> {
+export async function help(words: readonly string[], commands: Table): Promise<CommandOutcome> {
   const [first = ''] = words
   const isOfGroup = words.length === 1 && isGroup(first, commands)
   if (words.length === 0 || isOfGroup) {

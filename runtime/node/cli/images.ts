@@ -11,11 +11,11 @@ import { hostKinds } from '../kinds/index.ts'
 import { begins } from '../storage/file-head.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { bytesText } from './bytes.ts'
-import { type Asked, clientOf } from './client.ts'
+import { type CommandContext, clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import type { imageChoosing, imagePushing } from './command-flags.ts'
 import { CommandError, exits, notFound, wrongArguments } from './exits.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { type Progress, progressOf } from './progress.ts'
 
 interface KindImage extends Image {
@@ -28,7 +28,7 @@ const partBytes = 16 << 20
 const pausesMs = [500, 1000, 2000, 5000, 10_000]
 
 /** `patchbay images ls`: the images of a service. */
-export async function imagesLs({ flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+export async function imagesLs({ flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   const images = await imagesOf(asked)
   return {
@@ -43,7 +43,7 @@ export async function imagesLs({ flags, signal }: CommandInput<typeof asking>): 
 }
 
 /** `patchbay images push FILE...`: brings images to a service; goes on where an earlier push ended. */
-export async function imagesPush({ args, flags, signal }: CommandInput<typeof imagePushing>): Promise<Outcome> {
+export async function imagesPush({ args, flags, signal }: CommandInput<typeof imagePushing>): Promise<CommandOutcome> {
   if (flags.name !== undefined && args.length > 1) throw wrongArguments('--name is for one FILE')
   const asked = { client: await clientOf(flags), signal }
   // All files are looked at before one is sent.
@@ -70,7 +70,7 @@ export async function imagesPush({ args, flags, signal }: CommandInput<typeof im
 }
 
 /** `patchbay images rm IMAGE...`: deletes images. */
-export async function imagesRm({ args, flags, signal }: CommandInput<typeof imageChoosing>): Promise<Outcome> {
+export async function imagesRm({ args, flags, signal }: CommandInput<typeof imageChoosing>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   const found = args.map(await imageFinder(asked, flags.kind))
   for (const { kind, path } of found)
@@ -89,7 +89,7 @@ export async function imagesRename({
   args: [old = '', path = ''],
   flags,
   signal,
-}: CommandInput<typeof imageChoosing>): Promise<Outcome> {
+}: CommandInput<typeof imageChoosing>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   const find = await imageFinder(asked, flags.kind)
   const { kind } = find(old)
@@ -106,7 +106,7 @@ export async function imagesRename({
 }
 
 /** Finds an image by its name, and the kind that the user names. CommandError 1 when there is none, 64 when there are several. */
-async function imageFinder(asked: Asked, kindWord: string | undefined): Promise<(word: string) => KindImage> {
+async function imageFinder(asked: CommandContext, kindWord: string | undefined): Promise<(word: string) => KindImage> {
   const kind = kindNamed(kindWord)
   const images = (await imagesOf(asked)).filter((it) => kind === undefined || it.kind === kind)
   return (word) => {
@@ -125,7 +125,7 @@ async function imageFinder(asked: Asked, kindWord: string | undefined): Promise<
 }
 
 /** The images of all kinds, by name. */
-async function imagesOf({ client, signal }: Asked): Promise<KindImage[]> {
+async function imagesOf({ client, signal }: CommandContext): Promise<KindImage[]> {
   const lists = await Promise.all(
     imageKinds.map(async (kind) =>
       (await client.call(`GET /v2/compute/${kind}/images`, { signal })).map((it): KindImage => ({ ...it, kind })),
@@ -201,7 +201,10 @@ async function push(
     signal,
     flags,
     known,
-  }: Asked & { readonly flags: { readonly json: boolean; readonly force: boolean }; readonly known: KindImage[] },
+  }: CommandContext & {
+    readonly flags: { readonly json: boolean; readonly force: boolean }
+    readonly known: KindImage[]
+  },
 ): Promise<Pushed> {
   const reading = await progressOf(`Reading ${name}`, { ...flags, unit: 'bytes' })
   const digest = await digestOf(file, size, reading, signal)

@@ -17,14 +17,14 @@ import type { Asking, CommandInput } from './command.ts'
 import type { importing } from './command-flags.ts'
 import { CommandError, exits } from './exits.ts'
 import { checkedLab, faultsIn, type WrongLabFile } from './lab-file.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { shown, tableOf } from './table.ts'
 import { trusting } from './trust.ts'
 
 type Input = CommandInput<typeof importing>
 
 /** `patchbay import FILE`: a lab file of a lab of another program; a project of an archive; a template of an appliance. */
-export async function importCommand(input: Input): Promise<Outcome> {
+export async function importCommand(input: Input): Promise<CommandOutcome> {
   const [file = '-'] = input.args
   if (/\.gns3project$/i.test(file) || (await isArchive(file))) return importArchive(file, input)
   const { text, note } = decodedText(await contentOf(file))
@@ -40,7 +40,7 @@ interface Content {
   readonly notes: readonly LeftOut[]
 }
 
-async function importLab(file: string, { text, notes }: Content, { flags }: Input): Promise<Outcome> {
+async function importLab(file: string, { text, notes }: Content, { flags }: Input): Promise<CommandOutcome> {
   const directory = file === '-' ? '.' : dirname(file)
   const to = flags.to ?? (file === '-' ? '-' : join(directory, `${stemOf(file)}.lab.yaml`))
   const isPrinted = to === '-'
@@ -98,7 +98,7 @@ async function importLab(file: string, { text, notes }: Content, { flags }: Inpu
 }
 
 /** An archive goes to the service: it has the disks and files of its nodes. */
-async function importArchive(file: string, { flags, signal }: Input): Promise<Outcome> {
+async function importArchive(file: string, { flags, signal }: Input): Promise<CommandOutcome> {
   const body = await blobOf(file)
   const client = await clientOf(flags as Asking)
   const project_id = crypto.randomUUID()
@@ -123,7 +123,11 @@ async function importArchive(file: string, { flags, signal }: Input): Promise<Ou
 }
 
 /** An appliance becomes a template of the service. */
-async function importAppliance(file: string, { text, notes }: Content, { flags, signal }: Input): Promise<Outcome> {
+async function importAppliance(
+  file: string,
+  { text, notes }: Content,
+  { flags, signal }: Input,
+): Promise<CommandOutcome> {
   const client = await clientOf(flags as Asking)
   const { name, version } = flags
   const body = { text, ...(name !== undefined && { name }), ...(version !== undefined && { version }) }

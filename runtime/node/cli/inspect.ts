@@ -1,9 +1,9 @@
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
 import { counted } from '../../../src/errors/counted.ts'
-import { type Asked, clientOf } from './client.ts'
+import { type CommandContext, clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import { stopText } from './counts.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import {
   computeNames,
   endsText,
@@ -19,7 +19,11 @@ import {
 } from './targets.ts'
 
 /** `patchbay inspect LAB[/NODE]`: the nodes and links of a lab, or one node. */
-export async function inspect({ args: [word = ''], flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+export async function inspect({
+  args: [word = ''],
+  flags,
+  signal,
+}: CommandInput<typeof asking>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   if (word.includes('/')) return inspectNode(await nodeOf(word, asked), asked)
   const lab = await labOf(word, asked)
@@ -97,7 +101,7 @@ export const linkJson = (link: LabLink, nodes: readonly LabNode[]) => ({
   filters_ba: link.filters_ba,
 })
 
-function inspectNode({ lab, node }: NodeTarget, asked: Asked): Outcome {
+function inspectNode({ lab, node }: NodeTarget, asked: CommandContext): CommandOutcome {
   return {
     json: { lab, node },
     async text() {

@@ -4,13 +4,13 @@ import { mapLimit } from '../../../src/async/map-limit.ts'
 import type { LabJob } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { counted } from '../../../src/errors/counted.ts'
-import { type Asked, clientOf } from './client.ts'
+import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { testing } from './command-flags.ts'
-import { CommandError, type CommandFault, type Exit, exits, wrongArguments } from './exits.ts'
+import { CommandError, type CommandFault, type ExitCode, exits, wrongArguments } from './exits.ts'
 import { junitFile } from './junit.ts'
 import { type LabSource, onlyLabFile, readLab } from './lab-file.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { noProgress, progressOf } from './progress.ts'
 import { faultOf } from './run.ts'
 import { jobEnd } from './run-nodes.ts'
@@ -36,7 +36,7 @@ export interface LabTestResult {
   readonly lab: string
   /** The name of the lab that was made or checked. */
   readonly name: string
-  readonly exit: Exit
+  readonly exit: ExitCode
   readonly began: Date
   readonly seconds: number
   readonly parts: readonly TestPart[]
@@ -55,7 +55,7 @@ const takeAwayMs = 120_000
 const maxNameLength = 63
 
 /** `patchbay test FILE...`: makes labs, runs the checks of their files, and deletes the labs. */
-export async function test({ args, flags, signal }: CommandInput<typeof testing>): Promise<Outcome> {
+export async function test({ args, flags, signal }: CommandInput<typeof testing>): Promise<CommandOutcome> {
   const words = args.length > 0 ? args : [onlyLabFile()]
   const atOnce = jobsIn(flags.jobs)
   if (flags.name !== undefined && words.length > 1) throw wrongArguments('--name is for one file')
@@ -101,7 +101,12 @@ async function readAll(words: readonly string[], flags: Flags): Promise<LabSourc
 }
 
 /** Tests one file. Rejects only for a defect, and deletes the lab then, too. */
-async function testOne(source: LabSource, asked: Asked, flags: Flags, lines: TestLines): Promise<LabTestResult> {
+async function testOne(
+  source: LabSource,
+  asked: CommandContext,
+  flags: Flags,
+  lines: TestLines,
+): Promise<LabTestResult> {
   const { lab, checks } = source.desired
   const name = flags.running ? lab : nameFor(lab)
   const began = new Date()
@@ -111,7 +116,7 @@ async function testOne(source: LabSource, asked: Asked, flags: Flags, lines: Tes
     lines.part(part)
   }
   const errors: CommandFault[] = []
-  const ended: { exit: Exit } = { exit: exits.done }
+  const ended: { exit: ExitCode } = { exit: exits.done }
   const note = (error: unknown) => {
     const fault = faultOf(error)
     if (fault === undefined) throw error
@@ -146,12 +151,12 @@ function nameFor(lab: string): string {
 }
 
 interface Run {
-  readonly asked: Asked
+  readonly asked: CommandContext
   readonly flags: Flags
   readonly show: (part: TestPart) => void
 }
 
-async function isThere(lab: string, asked: Asked): Promise<boolean> {
+async function isThere(lab: string, asked: CommandContext): Promise<boolean> {
   const { status } = await labOf(lab, asked)
   if (status === 'closed')
     throw new CommandError(exits.failed, [
@@ -210,7 +215,7 @@ async function check(
 }
 
 /** Keeps the lab of a test for longer. */
-const renew = (name: string, { client, signal }: Asked): Promise<unknown> =>
+const renew = (name: string, { client, signal }: CommandContext): Promise<unknown> =>
   client
     .call('PUT /v2/projects/{project_id}', {
       ...{ params: { project_id: name }, body: { ttl_s: leftS } },
@@ -219,7 +224,7 @@ const renew = (name: string, { client, signal }: Asked): Promise<unknown> =>
     .catch(ignore('the next renewal is in time, too; and the test reports what is wrong with the service'))
 
 /** Deletes a lab with its disks; there may be none. CommandError 1. */
-async function takeAway(name: string, { client, signal }: Asked): Promise<void> {
+async function takeAway(name: string, { client, signal }: CommandContext): Promise<void> {
   if (signal.aborted) process.stderr.write(`Interrupted: the lab ${name} is being deleted\n`)
   const params = { project_id: name }
   await client.call('DELETE /v2/projects/{project_id}', { params, timeoutMs: takeAwayMs }).catch((error: unknown) => {
@@ -231,8 +236,8 @@ async function takeAway(name: string, { client, signal }: Asked): Promise<void> 
   })
 }
 
-const rank: readonly Exit[] = [exits.interrupted, exits.noService, exits.failed, exits.wrong]
-const worstOf = (results: readonly LabTestResult[]): Exit =>
+const rank: readonly ExitCode[] = [exits.interrupted, exits.noService, exits.failed, exits.wrong]
+const worstOf = (results: readonly LabTestResult[]): ExitCode =>
   rank.find((it) => results.some(({ exit }) => exit === it)) ?? exits.done
 
 const rounded = (seconds: number): number => Math.round(seconds * 10) / 10

@@ -1,14 +1,18 @@
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
-import { type Asked, clientOf } from './client.ts'
+import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput, FlagValues } from './command.ts'
 import type { linking } from './command-flags.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
 import { linkJson } from './inspect.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { endsText, labOf, linksOf, linkText, nodeOf, nodesOf } from './targets.ts'
 
 /** `patchbay link LAB/LINK`: shows a link; with flags it changes what the link does to frames. */
-export async function link({ args: [word = ''], flags, signal }: CommandInput<typeof linking>): Promise<Outcome> {
+export async function link({
+  args: [word = ''],
+  flags,
+  signal,
+}: CommandInput<typeof linking>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   if (flags.suspend && flags.resume) throw wrongArguments('--suspend and --resume exclude each other')
   if (flags.there && flags.back) throw wrongArguments('without --there and --back both directions are changed')
@@ -62,7 +66,7 @@ async function changeOf(found: LabLink, flags: FlagValues<typeof linking>) {
 }
 
 /** The link that a word names: `LAB/NODE:PORT`, `LAB/NODE--NODE` or `LAB/NAME`. CommandError 1. */
-export async function linkOf(word: string, asked: Asked): Promise<{ found: LabLink; nodes: LabNode[] }> {
+export async function linkOf(word: string, asked: CommandContext): Promise<{ found: LabLink; nodes: LabNode[] }> {
   const slash = word.indexOf('/')
   const lab = await labOf(
     slash === -1 ? (await nodeOf(word.split(/:|--/)[0] ?? '', asked)).lab : word.slice(0, slash),

@@ -9,7 +9,7 @@ import { consoleLost, consoleOf, requireConsole } from './console.ts'
 import { ConsoleText, consoleText } from './console-text.ts'
 import { countOf, secondsOf } from './counts.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { type NodeTarget, nodeOf } from './targets.ts'
 
 /** Without `--expect`, a guest without output for this time, ms, has answered: a ping prints a line each second. */
@@ -21,7 +21,7 @@ export async function exec({
   args: [word = '', ...words],
   flags,
   signal,
-}: CommandInput<typeof executing>): Promise<Outcome> {
+}: CommandInput<typeof executing>): Promise<CommandOutcome> {
   const line = words.join(' ')
   const client = await clientOf(flags, { WebSocket })
   const target = requireConsole(await nodeOf(word, { client, signal }))
@@ -73,7 +73,7 @@ export async function logs({
   args: [word = ''],
   flags,
   signal,
-}: CommandInput<typeof nodeLogging>): Promise<number | Outcome> {
+}: CommandInput<typeof nodeLogging>): Promise<number | CommandOutcome> {
   const lines = String(countOf(flags))
   const client = await clientOf(flags, { WebSocket })
   const target = await nodeOf(word, { client, signal })

@@ -4,10 +4,10 @@ import { clientOf } from './client.ts'
 import type { asking, CommandInput, FlagValues } from './command.ts'
 import type { organizationCreating, organizationRemoving } from './command-flags.ts'
 import { notFound, wrongArguments } from './exits.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 
 /** `patchbay organizations ls`: the organizations of a gateway. */
-export async function organizationsLs({ flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+export async function organizationsLs({ flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
   const client = await clientOf(flags)
   const organizations = await client.call('GET /v2/organizations', { signal })
   return {
@@ -34,7 +34,7 @@ export async function organizationsCreate({
   args: [organization_id = ''],
   flags,
   signal,
-}: CommandInput<typeof organizationCreating>): Promise<Outcome> {
+}: CommandInput<typeof organizationCreating>): Promise<CommandOutcome> {
   const body = { organization_id, ...membersOf(flags) }
   const client = await clientOf(flags)
   const made = await client.call('POST /v2/organizations', { body, signal })
@@ -49,7 +49,7 @@ export async function organizationsSet({
   args: [organization_id = ''],
   flags,
   signal,
-}: CommandInput<typeof organizationCreating>): Promise<Outcome> {
+}: CommandInput<typeof organizationCreating>): Promise<CommandOutcome> {
   const body = membersOf(flags)
   if (Object.keys(body).length === 0) throw wrongArguments('expected what to change, such as --max-projects 20')
   const client = await clientOf(flags)
@@ -66,7 +66,7 @@ export async function organizationsRm({
   args,
   flags,
   signal,
-}: CommandInput<typeof organizationRemoving>): Promise<Outcome> {
+}: CommandInput<typeof organizationRemoving>): Promise<CommandOutcome> {
   const client = await clientOf(flags)
   const query = { force: flags.force ? 'yes' : 'no' } as const
   const ids = (await client.call('GET /v2/organizations', { signal })).map((it) => it.organization_id)
@@ -86,7 +86,7 @@ export async function organizationsRm({
   }
 }
 
-const outcomeOf = (organization: Organization, text: string): Outcome => ({
+const outcomeOf = (organization: Organization, text: string): CommandOutcome => ({
   json: { organization },
   async text() {
     const { shown } = await import('./table.ts')

@@ -1,9 +1,9 @@
-import type { Exit } from './exits.ts'
+import type { ExitCode } from './exits.ts'
 
 /** What a command has to show: with `--json` as one object, else as text. */
-export interface Outcome {
+export interface CommandOutcome {
   /** Default: 0. */
-  readonly exit?: Exit
+  readonly exit?: ExitCode
   /** The members of the object besides `ok` and `exit`. */
   readonly json: Readonly<Record<string, unknown>>
   /** Without the last line break; empty: nothing is printed. */

@@ -3,17 +3,17 @@ import type { LabJob } from '../../../src/client/patchbay.ts'
 import { counted } from '../../../src/errors/counted.ts'
 import { shownLines } from '../../../src/errors/shown.ts'
 import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
-import { type Asked, clientOf } from './client.ts'
+import { type CommandContext, clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import { CommandError, exits } from './exits.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { type Progress, progressOf } from './progress.ts'
 import { labIfAny, labOf, nodeOf } from './targets.ts'
 
 const [firstPollMs, longestPollMs] = [20, 500]
 const cancelMs = 5000
 
-interface JobWatch extends Asked {
+interface JobWatch extends CommandContext {
   readonly progress: Progress
   /** Called with every state of the job that was read. */
   readonly onState?: (job: LabJob) => void
@@ -66,7 +66,7 @@ interface Wanted {
 }
 
 /** The labs and nodes that words name: `LAB`, `LAB/NODE`, or `NODE` where only one open lab has it. */
-async function wantedOf(words: readonly string[], asked: Asked, opens: boolean): Promise<Wanted[]> {
+async function wantedOf(words: readonly string[], asked: CommandContext, opens: boolean): Promise<Wanted[]> {
   const found = new Map<string, Wanted>()
   for (const word of words) {
     const lab = word.includes('/') ? undefined : await labIfAny(word, asked, { opens })
@@ -86,7 +86,11 @@ async function wantedOf(words: readonly string[], asked: Asked, opens: boolean):
 const words = { start: ['Starting', 'started'], stop: ['Stopping', 'stopped'] } as const
 
 /** How many of the wanted nodes are what they were asked to be. Segments are not counted, unless only segments were named. */
-async function outcomeOf({ project_id, nodes }: Wanted, done: 'started' | 'stopped', { client, signal }: Asked) {
+async function outcomeOf(
+  { project_id, nodes }: Wanted,
+  done: 'started' | 'stopped',
+  { client, signal }: CommandContext,
+) {
   const all = await client.call('GET /v2/projects/{project_id}/nodes', { params: { project_id }, signal })
   const wanted = all.filter(({ node_id }) => nodes?.includes(node_id) !== false)
   const withoutSegments = wanted.filter(({ node_type }) => !isSegmentKind(node_type))
@@ -100,7 +104,7 @@ async function outcomeOf({ project_id, nodes }: Wanted, done: 'started' | 'stopp
 export async function runNodes(
   action: 'start' | 'stop',
   { args, flags, signal }: CommandInput<typeof asking>,
-): Promise<Outcome> {
+): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   const [doing, done] = words[action]
   const jobs: (LabJob & { lab: string; outcome: Awaited<ReturnType<typeof outcomeOf>> })[] = []

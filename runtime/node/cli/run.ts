@@ -8,7 +8,7 @@ import { argumentsOf, withWordsOfNode } from './arguments.ts'
 import type { Command } from './command.ts'
 import { CommandError, type CommandFault, exits, wrongArguments } from './exits.ts'
 import { lastAnswer } from './last-answer.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 
 type Table = Readonly<Record<string, Command>>
 
@@ -79,7 +79,7 @@ export function found(
   )
 }
 
-const help = async (words: readonly string[], commands: Table): Promise<Outcome> =>
+const help = async (words: readonly string[], commands: Table): Promise<CommandOutcome> =>
   (await import('./help.ts')).help(words, commands)
 
 const interrupt = new AbortController()
@@ -126,7 +126,7 @@ async function print(text: string): Promise<number> {
   return exits.done
 }
 
-async function show({ exit = exits.done, json, text }: Outcome, isJson: boolean): Promise<number> {
+async function show({ exit = exits.done, json, text }: CommandOutcome, isJson: boolean): Promise<number> {
   if (isJson) await print(`${JSON.stringify({ ok: exit === exits.done, exit, ...json })}\n`)
   else {
     const shown = await text()

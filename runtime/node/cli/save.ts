@@ -11,19 +11,19 @@ import { type RenamedNode, withNames } from '../../../src/labfile/rename.ts'
 import { type LinkEnds, type NamedCompute, type SavedChange, savedLab } from '../../../src/labfile/save.ts'
 import { replaceFiles } from '../storage/user-file.ts'
 import { reasonOf } from '../system/error-reason.ts'
-import { type Asked, clientOf } from './client.ts'
+import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { saving } from './command-flags.ts'
-import { CommandError, type Exit, exits, wrongArguments } from './exits.ts'
+import { CommandError, type ExitCode, exits, wrongArguments } from './exits.ts'
 import { isLabFile, type LabSource, labFilesHere, onlyLabFile, readLab, readText } from './lab-file.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { labOf } from './targets.ts'
 import { labNameIn, put, stepText } from './topology.ts'
 
 type Flags = CommandInput<typeof saving>['flags']
 
 /** `patchbay save FILE|LAB`: writes the changes of a lab back into its file. */
-export async function save({ args: [word], flags, signal }: CommandInput<typeof saving>): Promise<Outcome> {
+export async function save({ args: [word], flags, signal }: CommandInput<typeof saving>): Promise<CommandOutcome> {
   const path = await fileOf(word, flags)
   const source = await readLab(path, flags)
   const asked = { client: await clientOf(flags), signal }
@@ -58,7 +58,7 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
   const after: LabSource = { ...source, document: saved.text, files: { ...source.files, ...saved.files } }
   const left = leftIn(isChanged ? (await put(after, asked, { dry_run: 'true' })).plan : plan, flags)
   if (isChanged && !flags.check) await write(path, source, saved)
-  const exit: Exit = flags.check && isChanged ? exits.differs : left.length > 0 ? exits.withheld : exits.done
+  const exit: ExitCode = flags.check && isChanged ? exits.differs : left.length > 0 ? exits.withheld : exits.done
   return {
     exit,
     json: {
@@ -135,13 +135,13 @@ async function fileOf(word: string | undefined, flags: Flags): Promise<string> {
 }
 
 /** The computes, when the file names some. For a user who may not list computes the file names them by id. */
-async function computesOf({ nodes }: Desired, { client, signal }: Asked): Promise<readonly NamedCompute[]> {
+async function computesOf({ nodes }: Desired, { client, signal }: CommandContext): Promise<readonly NamedCompute[]> {
   if (nodes.every(({ compute_id }) => compute_id === undefined)) return []
   return client.call('GET /v2/computes', { signal }).catch(() => [])
 }
 
 /** The lab, as a lab file of it would describe it. */
-async function actualOf(params: { project_id: string }, { client, signal }: Asked) {
+async function actualOf(params: { project_id: string }, { client, signal }: CommandContext) {
   const name = 'GET /v2/projects/{project_id}/topology'
   const answer = await client.answer(name, { params, query: { format: 'yaml' }, signal })
   return readLabFile(await answer.text())

@@ -8,11 +8,11 @@ import type { CommandInput, logging, showing } from './command.ts'
 import { countOf } from './counts.ts'
 import { dataDirectory } from './data-directory.ts'
 import { CommandError, exits } from './exits.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { logOf, ownService, stopService } from './own-service.ts'
 
 /** `patchbay service status`: the service of this user: where it is, and what runs on it. */
-export async function serviceStatus({ signal }: CommandInput<typeof showing>): Promise<Outcome> {
+export async function serviceStatus({ signal }: CommandInput<typeof showing>): Promise<CommandOutcome> {
   const data = await dataDirectory(process.env)
   const service = runningService(data)
   if (service === undefined)
@@ -36,7 +36,7 @@ export async function serviceStatus({ signal }: CommandInput<typeof showing>): P
 }
 
 /** `patchbay service start`: starts the service of this user in the background, if none runs. */
-export async function serviceStart(_: CommandInput<typeof showing>): Promise<Outcome> {
+export async function serviceStart(_: CommandInput<typeof showing>): Promise<CommandOutcome> {
   const { service, isNew } = await ownService()
   const { url } = service
   return {
@@ -46,7 +46,7 @@ export async function serviceStart(_: CommandInput<typeof showing>): Promise<Out
 }
 
 /** `patchbay service stop`: ends the service; nodes that run go on. */
-export async function serviceStop(_: CommandInput<typeof showing>): Promise<Outcome> {
+export async function serviceStop(_: CommandInput<typeof showing>): Promise<CommandOutcome> {
   const service: ServiceFile | undefined = runningService(await dataDirectory(process.env))
   if (service === undefined) return { json: { stopped: false }, text: () => 'No service runs' }
   await stopService(service)
@@ -56,7 +56,7 @@ export async function serviceStop(_: CommandInput<typeof showing>): Promise<Outc
 const tailBytes = 1 << 20
 
 /** `patchbay service logs [-f]`: the last lines of its log. */
-export async function serviceLogs({ flags, signal }: CommandInput<typeof logging>): Promise<number | Outcome> {
+export async function serviceLogs({ flags, signal }: CommandInput<typeof logging>): Promise<number | CommandOutcome> {
   const path = logOf(await dataDirectory(process.env))
   const count = countOf(flags)
   let size: number

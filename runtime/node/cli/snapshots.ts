@@ -1,19 +1,23 @@
 import type { LabProject, LabSnapshot } from '../../../src/client/patchbay.ts'
 import { counted } from '../../../src/errors/counted.ts'
 import { bytesText } from './bytes.ts'
-import { type Asked, clientOf } from './client.ts'
+import { type CommandContext, clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import type { confirming } from './command-flags.ts'
 import { requireYes } from './confirm.ts'
 import { notFound, wrongArguments } from './exits.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { labOf } from './targets.ts'
 import { timeText } from './times.ts'
 
 const list = 'GET /v2/projects/{project_id}/snapshots'
 
 /** `patchbay snapshot ls LAB`: the snapshots of a lab. */
-export async function snapshotLs({ args: [word = ''], flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+export async function snapshotLs({
+  args: [word = ''],
+  flags,
+  signal,
+}: CommandInput<typeof asking>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   const lab = await labOf(word, asked)
   const snapshots = await asked.client.call(list, { params: { project_id: lab.project_id }, signal })
@@ -30,7 +34,7 @@ export async function snapshotLs({ args: [word = ''], flags, signal }: CommandIn
 }
 
 /** `patchbay snapshot create LAB [NAME]`, or `LAB/NAME`: takes a snapshot. */
-export async function snapshotCreate({ args, flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+export async function snapshotCreate({ args, flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
   const [word, name = timeText(Date.now() / 1000)] = args.length === 1 ? inTwo(args[0]) : args
   const asked = { client: await clientOf(flags), signal }
   const lab = await labOf(word, asked, { opens: true })
@@ -51,7 +55,11 @@ export async function snapshotCreate({ args, flags, signal }: CommandInput<typeo
 }
 
 /** `patchbay snapshot restore LAB SNAPSHOT`, or `LAB/SNAPSHOT`: makes a lab what it was. */
-export async function snapshotRestore({ args, flags, signal }: CommandInput<typeof confirming>): Promise<Outcome> {
+export async function snapshotRestore({
+  args,
+  flags,
+  signal,
+}: CommandInput<typeof confirming>): Promise<CommandOutcome> {
   const [wanted, other] = wantedOf(args)
   if (wanted === undefined || other !== undefined)
     throw wrongArguments(`expected one snapshot, got ${args.map((it) => JSON.stringify(it)).join(' ')}`)
@@ -71,7 +79,7 @@ export async function snapshotRestore({ args, flags, signal }: CommandInput<type
 }
 
 /** `patchbay snapshot rm LAB SNAPSHOT...`, or `LAB/SNAPSHOT...`: deletes snapshots. */
-export async function snapshotRm({ args, flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+export async function snapshotRm({ args, flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
   const wanted = wantedOf(args)
   const asked = { client: await clientOf(flags), signal }
   // All are found before one is deleted.
@@ -117,7 +125,7 @@ function wantedOf(words: readonly string[]): Wanted[] {
 }
 
 /** A snapshot by its name or id. CommandError 1. */
-async function snapshotOf(wanted: Wanted, asked: Asked): Promise<{ lab: LabProject; snapshot: LabSnapshot }> {
+async function snapshotOf(wanted: Wanted, asked: CommandContext): Promise<{ lab: LabProject; snapshot: LabSnapshot }> {
   const { name } = wanted
   const lab = await labOf(wanted.lab, asked)
   const snapshots = await asked.client.call(list, { params: { project_id: lab.project_id }, signal: asked.signal })

@@ -3,7 +3,7 @@ import type { LabLink, LabNode, LabProject } from '../../../src/client/patchbay.
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { counted } from '../../../src/errors/counted.ts'
 import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
-import type { Asked } from './client.ts'
+import type { CommandContext } from './client.ts'
 import { CommandError, exits, notFound, wrongArguments } from './exits.ts'
 
 /** A node by the names that a user gives: `LAB/NODE`, or `NODE` alone where one open lab has it. */
@@ -15,7 +15,7 @@ export interface NodeTarget {
 /** A lab by its name or id; undefined: there is none. `opens`: it is opened when it is closed. */
 export async function labIfAny(
   word: string,
-  { client, signal }: Asked,
+  { client, signal }: CommandContext,
   { opens = false } = {},
 ): Promise<LabProject | undefined> {
   const params = { project_id: word }
@@ -28,7 +28,7 @@ export async function labIfAny(
 }
 
 /** The same; CommandError 1 with the nearest name when there is none. */
-export async function labOf(word: string, asked: Asked, { opens = false } = {}): Promise<LabProject> {
+export async function labOf(word: string, asked: CommandContext, { opens = false } = {}): Promise<LabProject> {
   const lab = await labIfAny(word, asked, { opens })
   if (lab !== undefined) return lab
   const { client, signal } = asked
@@ -38,7 +38,7 @@ export async function labOf(word: string, asked: Asked, { opens = false } = {}):
 }
 
 /** The node that a word names. CommandError 1 when there is none, or several open labs have one. */
-export async function nodeOf(word: string, asked: Asked): Promise<NodeTarget> {
+export async function nodeOf(word: string, asked: CommandContext): Promise<NodeTarget> {
   const { client, signal } = asked
   const slash = word.indexOf('/')
   if (slash !== -1) {
@@ -70,7 +70,7 @@ export async function nodeOf(word: string, asked: Asked): Promise<NodeTarget> {
   return one
 }
 
-async function nodeIn(lab: LabProject, word: string, asked: Asked): Promise<LabNode> {
+async function nodeIn(lab: LabProject, word: string, asked: CommandContext): Promise<LabNode> {
   const { client, signal } = asked
   const params = { project_id: lab.project_id, node_id: word }
   return client.call('GET /v2/projects/{project_id}/nodes/{node_id}', { params, signal }).catch(async (error) => {
@@ -85,7 +85,10 @@ async function nodeIn(lab: LabProject, word: string, asked: Asked): Promise<LabN
 export const nameOrder = new Intl.Collator('en', { numeric: true })
 
 /** The nodes of an open lab; none of a closed one. */
-export async function nodesOf({ project_id, status }: LabProject, { client, signal }: Asked): Promise<LabNode[]> {
+export async function nodesOf(
+  { project_id, status }: LabProject,
+  { client, signal }: CommandContext,
+): Promise<LabNode[]> {
   if (status !== 'opened') return []
   return client.call('GET /v2/projects/{project_id}/nodes', { params: { project_id }, signal })
 }
@@ -94,7 +97,7 @@ export async function nodesOf({ project_id, status }: LabProject, { client, sign
  * The names of computes, by their ids, and the id of one whose name others have, too. Without the answer of the service, as for a token that
  * may not list them, every compute has its id.
  */
-export async function computeNames({ client, signal }: Asked): Promise<(id: string) => string> {
+export async function computeNames({ client, signal }: CommandContext): Promise<(id: string) => string> {
   const none = (error: unknown) => {
     if (error instanceof PatchbayError) return []
     throw error
@@ -114,7 +117,10 @@ export function runningText(nodes: Iterable<LabNode>): string {
 }
 
 /** The links of an open lab; none of a closed one. */
-export async function linksOf({ project_id, status }: LabProject, { client, signal }: Asked): Promise<LabLink[]> {
+export async function linksOf(
+  { project_id, status }: LabProject,
+  { client, signal }: CommandContext,
+): Promise<LabLink[]> {
   if (status !== 'opened') return []
   return client.call('GET /v2/projects/{project_id}/links', { params: { project_id }, signal })
 }

@@ -4,11 +4,11 @@ import type { asking, CommandInput } from './command.ts'
 import type { tokenCreating } from './command-flags.ts'
 import { secondsOf } from './counts.ts'
 import { CommandError, exits, notFound, wrongArguments } from './exits.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { timeText } from './times.ts'
 
 /** `patchbay tokens ls`: the tokens of a service, without their secrets. */
-export async function tokensLs({ flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+export async function tokensLs({ flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
   const client = await clientOf(flags)
   const tokens = await client.call('GET /v2/tokens', { signal })
   return {
@@ -34,7 +34,7 @@ export async function tokensCreate({
   args: [name = ''],
   flags,
   signal,
-}: CommandInput<typeof tokenCreating>): Promise<Outcome> {
+}: CommandInput<typeof tokenCreating>): Promise<CommandOutcome> {
   if (flags.join && (flags.role !== undefined || flags.lab.length > 0))
     throw wrongArguments('a token to join has no role and no labs', 'leave --join out for a token of a client')
   if (!flags.join && flags.compute !== undefined) throw wrongArguments('--compute is for --join')
@@ -67,7 +67,7 @@ const roles = ['read', 'operate', 'admin'] as const
 const roleOf = (word: string | undefined) => roles.find((it) => it === word) ?? 'operate'
 
 /** `patchbay tokens rm TOKEN...`: revokes tokens. */
-export async function tokensRm({ args, flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+export async function tokensRm({ args, flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
   const client = await clientOf(flags)
   const all = await client.call('GET /v2/tokens', { signal })
   const found = args.map((word) => tokenNamed(word, all, client.server))

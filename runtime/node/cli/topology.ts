@@ -5,15 +5,15 @@ import { counted } from '../../../src/errors/counted.ts'
 import { shownLines } from '../../../src/errors/shown.ts'
 import { quoted } from '../sandbox/shell.ts'
 import { reasonOf } from '../system/error-reason.ts'
-import { type Asked, clientAt, clientOf, serviceOf } from './client.ts'
+import { type CommandContext, clientAt, clientOf, serviceOf } from './client.ts'
 import type { CommandInput, FlagValues } from './command.ts'
 import type { applying, diffing, downing, labFiling, upping, validating } from './command-flags.ts'
 import { requireYes } from './confirm.ts'
 import { secondsOf, stopText } from './counts.ts'
-import { CommandError, type Exit, exits } from './exits.ts'
+import { CommandError, type ExitCode, exits } from './exits.ts'
 import { linkJson } from './inspect.ts'
 import { faultsIn, isLabFile, type LabSource, onlyLabFile, readLab, readText, type WrongLabFile } from './lab-file.ts'
-import type { Outcome } from './outcome.ts'
+import type { CommandOutcome } from './outcome.ts'
 import { ownService } from './own-service.ts'
 import { noProgress, progressOf } from './progress.ts'
 import { jobEnd } from './run-nodes.ts'
@@ -24,7 +24,11 @@ type Step = LabPlan['steps'][number]
 type Query = NonNullable<Calls['PUT /v2/projects/{project_id}/topology']['query']>
 
 /** `patchbay validate FILE`: whether a lab file is right. A service that is named, or runs here, is asked for its images. */
-export async function validate({ args: [word], flags, signal }: CommandInput<typeof validating>): Promise<Outcome> {
+export async function validate({
+  args: [word],
+  flags,
+  signal,
+}: CommandInput<typeof validating>): Promise<CommandOutcome> {
   const source = await readLab(word, flags)
   const { name, desired } = source
   const unasked = desired.nodes.every(isWithoutImage) ? undefined : await whyUnasked(source, flags, signal)
@@ -65,7 +69,7 @@ async function whyUnasked(
 }
 
 /** `patchbay diff FILE`: what `apply` would do. */
-export async function diff({ args: [word], flags, signal }: CommandInput<typeof diffing>): Promise<Outcome> {
+export async function diff({ args: [word], flags, signal }: CommandInput<typeof diffing>): Promise<CommandOutcome> {
   const source = await readLab(word, flags)
   const asked = { client: await clientOf(flags), signal }
   const { plan } = await put(source, asked, { ...optionsOf(flags), dry_run: 'true' })
@@ -78,14 +82,14 @@ export async function diff({ args: [word], flags, signal }: CommandInput<typeof 
 }
 
 /** `patchbay apply FILE`: makes a lab what its file says; starts nothing. */
-export async function apply({ args: [word], flags, signal }: CommandInput<typeof applying>): Promise<Outcome> {
+export async function apply({ args: [word], flags, signal }: CommandInput<typeof applying>): Promise<CommandOutcome> {
   const source = await readLab(word, flags)
   const asked = { client: await clientOf(flags), signal }
   return converge(source, asked, { flags, starts: false, lastLine: '' })
 }
 
 /** `patchbay up FILE`: the same, starts the nodes and waits until they are ready; starts a service where none is named or runs. */
-export async function up({ args: [word], flags, signal }: CommandInput<typeof upping>): Promise<Outcome> {
+export async function up({ args: [word], flags, signal }: CommandInput<typeof upping>): Promise<CommandOutcome> {
   const { ttl } = flags
   const ttl_s = ttl === undefined ? undefined : ttl === '0' ? 0 : Math.ceil(secondsOf('--ttl', ttl, 0))
   const source = await readLab(word, flags)
@@ -115,9 +119,9 @@ interface Convergence {
 
 async function converge(
   source: LabSource,
-  asked: Asked,
+  asked: CommandContext,
   { flags, starts, lastLine, ttl_s }: Convergence,
-): Promise<Outcome> {
+): Promise<CommandOutcome> {
   const began = Date.now()
   const isDry = flags['dry-run']
   const query: Query = {
@@ -142,7 +146,7 @@ async function converge(
     throw interruptionOf(source, plan, { starts, isMade: await wasMade(plan, asked.client) })
   })
   const failed = jobs.findLast(({ status }) => status !== 'done')
-  const exit: Exit = failed !== undefined ? exits.failed : plan.withheld.length > 0 ? exits.withheld : exits.done
+  const exit: ExitCode = failed !== undefined ? exits.failed : plan.withheld.length > 0 ? exits.withheld : exits.done
   const params = { project_id: plan.project_id }
   const topology = await asked.client
     .call('GET /v2/projects/{project_id}/topology', { params, signal: asked.signal })
@@ -199,7 +203,7 @@ async function converge(
 /** The jobs of an apply at their end: that of the steps, and that of the starts. */
 export async function jobsOf(
   plan: LabPlan,
-  asked: Asked,
+  asked: CommandContext,
   {
     json,
     title = plan.lab,
@@ -295,7 +299,7 @@ const nodeRow = (node: LabNode, failed: LabJob | undefined) => ({
 /** Sends a lab file, and gets the plan. CommandError 3 for a file that the service refuses, and for a lab that was made otherwise. */
 export async function put(
   source: LabSource,
-  { client, signal }: Pick<Asked, 'client'> & Partial<Asked>,
+  { client, signal }: Pick<CommandContext, 'client'> & Partial<CommandContext>,
   query: Query,
   ttl: { readonly ttl_s?: number; readonly ttl_deletes?: boolean } = {},
 ): Promise<{ plan: LabPlan }> {
@@ -396,7 +400,7 @@ function summary({ steps, withheld, lab }: LabPlan, { name }: LabSource, seconds
 }
 
 /** `patchbay down [FILE or LAB]`: stops a lab; with `--delete` deletes it. */
-export async function down({ args: [word], flags, signal }: CommandInput<typeof downing>): Promise<Outcome> {
+export async function down({ args: [word], flags, signal }: CommandInput<typeof downing>): Promise<CommandOutcome> {
   const client = await clientOf(flags)
   const lab =
     flags.name ?? (word === undefined || isLabFile(word) ? await labNameIn(word ?? onlyLabFile(), flags) : word)

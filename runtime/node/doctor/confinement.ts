@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Check } from '../../../src/model/host.ts'
+import type { DoctorCheck } from '../../../src/model/host.ts'
 import type { Resolved } from '../config/config.ts'
 import { error, ok, warning } from '../programs/checks.ts'
 import { findProtection, landlockWithTcp, type Protection } from '../sandbox/sandbox.ts'
@@ -11,7 +11,7 @@ const name = 'confinement'
 /** What confines the emulators of clients outside local mode. */
 export async function confinementCheck(
   settings: Pick<Resolved, 'local' | 'sandbox' | 'require_sandbox' | 'emulator_user'>,
-): Promise<Check> {
+): Promise<DoctorCheck> {
   const { local, sandbox, require_sandbox } = settings
   const when = local ? '; used outside local mode' : ''
   if (sandbox === 'off') {

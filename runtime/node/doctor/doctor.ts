@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { release } from 'node:os'
 import { dirname } from 'node:path'
 import { isLoopback } from '../../../src/auth/network.ts'
-import type { Check, Diagnosis } from '../../../src/model/host.ts'
+import type { Diagnosis, DoctorCheck } from '../../../src/model/host.ts'
 import { bpfAvailable } from '../bpf/compile.ts'
 import type { Resolved } from '../config/config.ts'
 import { groupOf } from '../config/settings.ts'
@@ -19,7 +19,7 @@ const setpriv = { use: 'ends the emulators of a killed keeper', install: 'sudo a
 
 /** Checks what labs need on this machine. An error concerns every lab, a warning only some; `fix` is the remedy. */
 export async function diagnose(settings: Resolved, signal?: AbortSignal): Promise<Diagnosis> {
-  const all: readonly (() => Check | readonly Check[] | Promise<Check | readonly Check[]>)[] = [
+  const all: readonly (() => DoctorCheck | readonly DoctorCheck[] | Promise<DoctorCheck | readonly DoctorCheck[]>)[] = [
     nodeVersion,
     () => dataDirectory(settings),
     () => keeperCheck(settings.data),
@@ -41,19 +41,19 @@ export async function diagnose(settings: Resolved, signal?: AbortSignal): Promis
 }
 
 /** The library of the filter `bpf` of links. */
-const libpcapCheck = (): Check =>
+const libpcapCheck = (): DoctorCheck =>
   bpfAvailable()
     ? ok('libpcap', 'the filter bpf of links can be used')
     : warning('libpcap', 'not found; for the filter bpf of links', 'sudo apt-get install libpcap0.8')
 
-function nodeVersion(): Check {
+function nodeVersion(): DoctorCheck {
   const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
   const isEnough = major > 20 || (major === 20 && minor >= 19)
   const found = `${process.version} on ${process.platform} ${release()}`
   return isEnough ? ok('Node.js', found) : error('Node.js', found, 'install Node.js 20.19 or later')
 }
 
-async function dataDirectory({ data, min_free_space_mb }: Resolved): Promise<Check[]> {
+async function dataDirectory({ data, min_free_space_mb }: Resolved): Promise<DoctorCheck[]> {
   const directory = await nearestExisting(data)
   const isWritable = await isAccessible(directory, constants.W_OK | constants.X_OK)
   const { bavail, bsize } = await statfs(directory)
@@ -77,7 +77,7 @@ async function dataDirectory({ data, min_free_space_mb }: Resolved): Promise<Che
 }
 
 /** Telnet, VNC and SPICE have no password here: clients of API version 1 connect to these ports without one. */
-export function consoleAccess({ console_host }: Pick<Resolved, 'console_host'>): Check {
+export function consoleAccess({ console_host }: Pick<Resolved, 'console_host'>): DoctorCheck {
   const found = (who: string) => `on ${console_host} without a password: ${who} can use telnet, VNC and SPICE consoles`
   if (console_host === 'localhost' || isLoopback(console_host)) return ok('consoles', found('every user of this host'))
   const fix =
@@ -95,7 +95,12 @@ async function nearestExisting(path: string): Promise<string> {
 }
 
 /** Tests three ports of each range: finds a range that is taken or forbidden as a whole. One busy port is no error. */
-async function ports({ console_port_range, vnc_port_range, udp_port_range, console_host }: Resolved): Promise<Check[]> {
+async function ports({
+  console_port_range,
+  vnc_port_range,
+  udp_port_range,
+  console_host,
+}: Resolved): Promise<DoctorCheck[]> {
   const sample = ([first, last]: readonly [number, number]) => [first, Math.floor((first + last) / 2), last]
   const isFree = async (range: readonly [number, number], test: (port: number) => Promise<boolean>) =>
     (await Promise.all(sample(range).map((port) => test(port).catch(() => false)))).some((it) => it)
@@ -120,7 +125,7 @@ const capabilities = [
   ['CAP_NET_RAW', 13n, 'needed for links to network interfaces'],
 ] as const
 
-async function privileges(): Promise<Check[]> {
+async function privileges(): Promise<DoctorCheck[]> {
   const status = await readFile('/proc/self/status', 'utf8').catch(() => '')
   const effective = BigInt(`0x${/^CapEff:\s*([0-9a-f]+)/m.exec(status)?.[1] ?? '0'}`)
   const fix = 'sudo setcap cap_net_admin,cap_net_raw+ep "$(readlink -f "$(command -v node)")"'
@@ -129,7 +134,7 @@ async function privileges(): Promise<Check[]> {
   )
 }
 
-function ffi(): Check {
+function ffi(): DoctorCheck {
   try {
     createRequire(import.meta.url)('koffi')
     return ok('FFI', 'koffi loads: programs that need a terminal can run')
@@ -143,7 +148,7 @@ function ffi(): Check {
   }
 }
 
-async function kernel(): Promise<Check[]> {
+async function kernel(): Promise<DoctorCheck[]> {
   const [major = 0] = release().split('.').map(Number)
   const maxBytes = Number(await readFile('/proc/sys/net/core/rmem_max', 'utf8').catch(() => '0'))
   const found = `net.core.rmem_max = ${maxBytes}`
@@ -159,7 +164,7 @@ async function kernel(): Promise<Check[]> {
   ]
 }
 
-async function openFiles(): Promise<Check> {
+async function openFiles(): Promise<DoctorCheck> {
   const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '')
   const soft = /^Max open files\s+(\d+)/m.exec(limits)?.[1] ?? 'unlimited'
   if (soft === 'unlimited' || Number(soft) >= 4096) return ok('open files', soft)

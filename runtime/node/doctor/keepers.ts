@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import type { Check } from '../../../src/model/host.ts'
+import type { DoctorCheck } from '../../../src/model/host.ts'
 import { hasKeeper, keeperDirectory, otherKeeperDirectories } from '../keeper/generation.ts'
 import { openKeeper } from '../keeper/launch.ts'
 import { error, ok, warning } from '../programs/checks.ts'
@@ -8,7 +8,7 @@ import { error, ok, warning } from '../programs/checks.ts'
 const inventoryMs = 5000
 
 /** Lists the keepers that run, with their nodes, and checks that each one answers. */
-export async function keeperCheck(data: string): Promise<Check> {
+export async function keeperCheck(data: string): Promise<DoctorCheck> {
   const directories = [keeperDirectory(data), ...otherKeeperDirectories(data)].filter((it) => existsSync(it))
   const found: string[] = []
   let trouble: string | undefined

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { computeKey } from '../../../src/fleet/computes.ts'
-import type { Registry } from '../../../src/fleet/registry.ts'
+import type { ComputeRegistry } from '../../../src/fleet/registry.ts'
 import { ComputeRecord } from '../../../src/model/compute.ts'
 import { jsonOf } from '../storage/durable-file.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
@@ -15,7 +15,7 @@ const format = {
 }
 
 /** The computes in `{data}/computes.json`, which has their passwords. */
-export class RegistryFile implements Registry {
+export class RegistryFile implements ComputeRegistry {
   readonly #files: ServiceRecords
   #records = new Map<string, ComputeRecord>()
 

@@ -3,7 +3,7 @@ import { nodeKinds } from '../../../src/kinds/node.ts'
 import { type MetricFamily, single } from '../../../src/model/metrics.ts'
 import type { NodeStatus } from '../../../src/schema/node-fields.ts'
 import type { KeeperLink } from '../nodes/keeper-link.ts'
-import type { LabNode } from '../nodes/lab-node.ts'
+import type { EngineNode } from '../nodes/lab-node.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { Projects } from '../projects/projects.ts'
 import { packetMetrics } from './packet-metrics.ts'
@@ -16,7 +16,7 @@ const pools = ['console', 'udp'] as const
 export interface MetricSources {
   readonly version: string
   readonly projects: Pick<Projects, 'openCount'>
-  readonly nodes: ReadonlyMap<string, LabNode>
+  readonly nodes: ReadonlyMap<string, EngineNode>
   readonly events: Pick<EventLog, 'figures'>
   readonly ports: Pick<PortAllocator, 'used' | 'size'>
   readonly keeper: Pick<KeeperLink, 'isUp' | 'call'>

@@ -1,7 +1,7 @@
 import type { MetricFamily } from '../../../src/model/metrics.ts'
 import type { PortReport, Verdict } from '../keeper-protocol/protocol.ts'
 import type { KeeperLink } from '../nodes/keeper-link.ts'
-import type { LabNode } from '../nodes/lab-node.ts'
+import type { EngineNode } from '../nodes/lab-node.ts'
 
 /** Timeout of a scrape for the keeper, ms. */
 const keeperMs = 1000
@@ -10,11 +10,11 @@ const verdicts: readonly Verdict[] = ['ok', 'one_way', 'silent', 'peer_unreachab
 /** The traffic of each node, the sum of its ports, and the states of the links; empty when the keeper does not answer. */
 export async function packetMetrics(
   keeper: Pick<KeeperLink, 'isUp' | 'call'>,
-  nodes: ReadonlyMap<string, LabNode>,
+  nodes: ReadonlyMap<string, EngineNode>,
 ): Promise<MetricFamily[]> {
   if (!keeper.isUp) return []
   const { ports } = await keeper.call('port.report', {}, keeperMs).catch(() => ({ ports: [] }))
-  const sums = new Map<LabNode, Sum>()
+  const sums = new Map<EngineNode, Sum>()
   for (const report of ports) {
     const node = nodes.get(report.key.split('/')[0] ?? '')
     if (node === undefined) continue
@@ -57,7 +57,7 @@ function add(sum: Sum, { counters }: PortReport): void {
 function directions(
   name: string,
   help: string,
-  sums: ReadonlyMap<LabNode, Sum>,
+  sums: ReadonlyMap<EngineNode, Sum>,
   [out, into]: readonly ['out', 'in'] | readonly ['outBytes', 'inBytes'],
 ): MetricFamily {
   const samples = [...sums].flatMap(([node, sum]) => [
@@ -67,6 +67,6 @@ function directions(
   return { name, help, type: 'counter', samples }
 }
 
-const labelsOf = ({ projectId, record: { kind, node_id, name } }: LabNode) => ({
+const labelsOf = ({ projectId, record: { kind, node_id, name } }: EngineNode) => ({
   ...{ project_id: projectId, kind, node_id, name },
 })

@@ -1,6 +1,6 @@
 import type { Static, TObject, TProperties } from '@sinclair/typebox'
 import type { KindDescriptor } from '../../../src/kinds/kind.ts'
-import type { Check } from '../../../src/model/host.ts'
+import type { DoctorCheck } from '../../../src/model/host.ts'
 import type { InterfaceRules } from '../host/allowed-interfaces.ts'
 import type { Images } from '../images/images.ts'
 import type { Log } from '../log/log.ts'
@@ -53,6 +53,6 @@ export interface HostKind<
    */
   isImage?(file: string, name: string): boolean | Promise<boolean>
   /** Checks the requirements of its nodes. */
-  doctor?(settings: Static<TObject<S>>, signal?: AbortSignal): Promise<readonly Check[]>
+  doctor?(settings: Static<TObject<S>>, signal?: AbortSignal): Promise<readonly DoctorCheck[]>
   open(host: KindHost<P, Static<TObject<S>>>): Promise<NodeKind<P, D>>
 }

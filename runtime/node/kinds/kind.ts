@@ -5,7 +5,7 @@ import type { LineType } from '../../../src/model/capture.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { NodeStatus } from '../../../src/schema/node-fields.ts'
 import type { Exit, NetioPort, UnitSpec } from '../keeper-protocol/protocol.ts'
-import type { NodeRecord } from '../nodes/record.ts'
+import type { EngineNodeRecord } from '../nodes/record.ts'
 
 /** The properties in the records of a kind, beside the common ones. */
 export type Properties = Readonly<Record<string, unknown>>
@@ -14,7 +14,7 @@ export type Properties = Readonly<Record<string, unknown>>
 export interface KindNode<P = Properties> {
   /** `{kind}:{node_id}`, unique on the host. */
   readonly key: string
-  readonly record: Omit<NodeRecord, 'properties'> & { properties: P }
+  readonly record: Omit<EngineNodeRecord, 'properties'> & { properties: P }
   readonly projectId: string
   /** Absolute path. */
   readonly projectPath: string

@@ -8,7 +8,7 @@ import { jsonBytes, mebibyte } from '../../../src/controller/lab-limits.ts'
 import {
   isApart,
   type LabEntries,
-  type LabStore,
+  type LabStorage,
   type StoredHead,
   UnreadableLab,
 } from '../../../src/controller/store.ts'
@@ -56,7 +56,7 @@ interface LabFilesOptions {
  * The documents of labs, `{data}/labs/{id}.jsonl`. Each edit appends one line: a JSON object of the changed entries, null for a removed
  * one. So the cost of an edit does not depend on the size of the lab. An incomplete last line is an edit that no client got an answer to.
  */
-export class LabFiles implements LabStore {
+export class LabFiles implements LabStorage {
   readonly #records: ServiceRecords
   readonly #options: LabFilesOptions
   readonly #directory: string

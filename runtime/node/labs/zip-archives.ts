@@ -37,7 +37,7 @@ export interface ZipArchivesOptions {
 }
 
 /** Zip archives by yazl and yauzl. An upload goes to an unlinked file first, as the directory of a zip file is at its end. */
-export class ZipArchives implements LabArchives {
+export class FileZipArchives implements LabArchives {
   readonly #options: ZipArchivesOptions
 
   constructor(options: ZipArchivesOptions) {

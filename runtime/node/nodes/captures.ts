@@ -10,7 +10,7 @@ import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { resolveInProject } from '../storage/paths.ts'
 import { webStream } from '../system/web-stream.ts'
 import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
-import type { LabNode } from './lab-node.ts'
+import type { EngineNode } from './lab-node.ts'
 import { lineOfPort } from './line.ts'
 import type { Links } from './links.ts'
 import { portKey, requirePort } from './slots.ts'
@@ -30,7 +30,7 @@ export class Captures {
     this.#minFreeMb = minFreeMb
   }
 
-  async start(node: LabNode, port: PortRef, wanted: CaptureStart): Promise<CaptureStarted> {
+  async start(node: EngineNode, port: PortRef, wanted: CaptureStart): Promise<CaptureStarted> {
     const link_type = numberOf(node, port, wanted)
     const key = portKey(node, await this.#links.requireLinked(node, port))
     const root = node.project.path
@@ -43,23 +43,23 @@ export class Captures {
     })
   }
 
-  async stop(node: LabNode, port: PortRef): Promise<void> {
+  async stop(node: EngineNode, port: PortRef): Promise<void> {
     await this.#call('capture.stop', { key: portKey(node, await this.#links.requireLinked(node, port)) })
   }
 
-  async follow(node: LabNode, port: PortRef, signal: AbortSignal): Promise<CaptureSource> {
+  async follow(node: EngineNode, port: PortRef, signal: AbortSignal): Promise<CaptureSource> {
     const key = portKey(node, await this.#links.requireLinked(node, port))
     return this.#attach(node, port, { key, from: 'file' }, signal)
   }
 
-  async stream(node: LabNode, port: PortRef, wanted: CaptureStream, signal: AbortSignal): Promise<CaptureSource> {
+  async stream(node: EngineNode, port: PortRef, wanted: CaptureStream, signal: AbortSignal): Promise<CaptureSource> {
     const link_type = numberOf(node, port, wanted)
     const key = portKey(node, await this.#links.requireLinked(node, port))
     return this.#attach(node, port, { key, from: 'now', link_type, losses: wanted.losses === true }, signal)
   }
 
   async #attach(
-    node: LabNode,
+    node: EngineNode,
     { adapter, port }: PortRef,
     wanted: Operations['capture.attach']['in'],
     signal: AbortSignal,
@@ -81,7 +81,7 @@ export class Captures {
 }
 
 /** The link type number of a pcap file; 404 for a missing port, 400. */
-function numberOf(node: LabNode, port: PortRef, { data_link_type }: CaptureStream): number {
+function numberOf(node: EngineNode, port: PortRef, { data_link_type }: CaptureStream): number {
   requirePort(node, port)
   return linkTypes[linkTypeOn(lineOfPort(node, port), data_link_type, 'data_link_type')]
 }

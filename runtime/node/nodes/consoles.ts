@@ -7,8 +7,8 @@ import type { ConsoleReplay, ConsoleStream } from '../../../src/host-agent.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { webStream } from '../system/web-stream.ts'
 import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
-import type { LabNode } from './lab-node.ts'
-import type { Listening } from './listening.ts'
+import type { EngineNode } from './lab-node.ts'
+import type { ConsoleListeners } from './listening.ts'
 import { consolePool } from './record.ts'
 
 /** Timeout for a connection to this host, ms. */
@@ -17,7 +17,7 @@ const connectMs = 5000
 export interface ConsolesOptions {
   readonly keeper: KeeperLink
   readonly ports: PortAllocator
-  readonly listening: Listening
+  readonly listening: ConsoleListeners
   /** Address on which emulators listen for VNC and SPICE clients. */
   readonly consoleHost: string
 }
@@ -33,7 +33,7 @@ export class Consoles {
   }
 
   /** The scroll-back, or its last lines, unless `replay` is false, then live output; 409. */
-  async open(node: LabNode, signal: AbortSignal, shown: ConsoleReplay): Promise<ConsoleStream> {
+  async open(node: EngineNode, signal: AbortSignal, shown: ConsoleReplay): Promise<ConsoleStream> {
     requireText(node)
     try {
       const socket = await this.#options.keeper.attach('console.attach', { key: node.key, ...shown })
@@ -45,7 +45,7 @@ export class Consoles {
   }
 
   /** The scroll-back; empty when the keeper has none. 409. */
-  async log(node: LabNode): Promise<Uint8Array> {
+  async log(node: EngineNode): Promise<Uint8Array> {
     requireText(node)
     const { key } = node
     // A call would start a keeper.
@@ -58,7 +58,7 @@ export class Consoles {
   }
 
   /** Telnet clients of the consoles of these nodes. */
-  async telnetClients(nodes: readonly LabNode[]): Promise<number> {
+  async telnetClients(nodes: readonly EngineNode[]): Promise<number> {
     // A call would start a keeper.
     if (!this.#options.keeper.isUp) return 0
     const keys = new Set(nodes.map(({ key }) => key))
@@ -67,7 +67,7 @@ export class Consoles {
   }
 
   /** A connection to the VNC server of the node; 409. */
-  async screen(node: LabNode, signal: AbortSignal): Promise<ConsoleStream> {
+  async screen(node: EngineNode, signal: AbortSignal): Promise<ConsoleStream> {
     const { console_type } = node.record
     const port = node.kind.screenPort?.(node) ?? (console_type === 'vnc' ? node.record.console : null)
     if (port === null) {
@@ -90,13 +90,13 @@ export class Consoles {
   }
 
   /** Disconnects every console client of a running node, and listens for new ones. 409. */
-  async reset(node: LabNode): Promise<void> {
+  async reset(node: EngineNode): Promise<void> {
     if (node.status === 'stopped') throw stopped()
     for (const socket of this.#sockets.get(node.key) ?? []) socket.destroy()
     await this.#options.listening.reset(node)
   }
 
-  #streams({ key }: LabNode, socket: Socket, signal: AbortSignal): ConsoleStream {
+  #streams({ key }: EngineNode, socket: Socket, signal: AbortSignal): ConsoleStream {
     const sockets = this.#sockets.get(key) ?? new Set()
     this.#sockets.set(key, sockets.add(socket))
     socket.once('close', () => {
@@ -107,7 +107,7 @@ export class Consoles {
   }
 
   /** Allocates the console of a new node: the wanted port, or another one. Returns a message for the user if the port differs. */
-  async give(node: LabNode, wanted: number | undefined): Promise<string | undefined> {
+  async give(node: EngineNode, wanted: number | undefined): Promise<string | undefined> {
     const { record, owner } = node
     const { ports } = this.#options
     const pool = consolePool(record)
@@ -122,7 +122,7 @@ export class Consoles {
    * `isExact` and the wanted port is not available; otherwise another port is used, and `report` gets a message for the user.
    */
   async change(
-    node: LabNode,
+    node: EngineNode,
     wanted: number | undefined,
     { typeBefore, isExact, report }: { typeBefore: string; isExact: boolean; report: (message: string) => void },
   ): Promise<number | undefined> {
@@ -146,13 +146,13 @@ export class Consoles {
   }
 
   /** Has the keeper listen as in the record, after a change was undone. */
-  async undone(node: LabNode): Promise<void> {
+  async undone(node: EngineNode): Promise<void> {
     await this.#options.listening.apply(node)
   }
 }
 
 /** 409 unless the console of a node has text. */
-function requireText({ record: { console, console_type } }: LabNode): void {
+function requireText({ record: { console, console_type } }: EngineNode): void {
   if (console_type === 'none') throw conflict('The node has no console: its console_type is none')
   if (console_type === 'vnc') throw conflict('The console of the node is a screen: use .../console/vnc')
   if (console_type !== 'telnet')

@@ -9,7 +9,7 @@ import type { OpenProject } from '../projects/open-project.ts'
 import { diskError, requireSpace } from '../storage/disk.ts'
 import { recordVersion } from '../storage/newer-record.ts'
 import type { Consoles } from './consoles.ts'
-import { LabNode } from './lab-node.ts'
+import { EngineNode } from './lab-node.ts'
 import { requireNodeRoom } from './node-limits.ts'
 import type { NodeTable } from './node-table.ts'
 import { defaultConsole, parseOrDefault } from './record.ts'
@@ -20,7 +20,7 @@ export interface CreationOptions {
   readonly consoles: Consoles
   readonly minFreeMb: () => number
   readonly limits: () => LabLimits
-  readonly emit: (node: LabNode, payload: EventPayload) => void
+  readonly emit: (node: EngineNode, payload: EventPayload) => void
   /** Why the state of a node is unknown, by its key; undefined when it is known. */
   readonly troubleOf: (key?: string) => string | undefined
 }
@@ -39,13 +39,13 @@ export class Creation {
     kind: NodeKind,
     { kind: kindName, node_id: nodeId }: Pick<NodeRef, 'kind' | 'node_id'>,
     input: NodeCreate,
-  ): Promise<LabNode> {
+  ): Promise<EngineNode> {
     await requireSpace(project.path, this.#options.minFreeMb())
     project.requireUsable()
     requireNodeRoom(project, input, this.#options.limits())
     const { name, console: wanted, console_type } = input
     const { cleanup } = kind
-    const record: LabNode['record'] = {
+    const record: EngineNode['record'] = {
       version: recordVersion,
       kind: kindName,
       node_id: nodeId,
@@ -58,7 +58,7 @@ export class Creation {
       properties: parseOrDefault(kind.schema),
       ports: {},
     }
-    const node = new LabNode(project, kind, record, this.#options.troubleOf)
+    const node = new EngineNode(project, kind, record, this.#options.troubleOf)
     kind.onNew?.(node, input)
     // From here on other nodes see its properties, so that two simultaneous creations do not choose the same ones.
     project.nodes.set(node.key, node)
@@ -92,7 +92,7 @@ export class Creation {
 }
 
 /** Schedules the removal of a deleted node's directory for the next commit; false when the record cannot be saved. */
-export async function noteDeleted({ project, record }: LabNode): Promise<boolean> {
+export async function noteDeleted({ project, record }: EngineNode): Promise<boolean> {
   const name = `${record.kind}/${record.node_id}`
   if (!project.record.deleted.includes(name)) project.record.deleted.push(name)
   return (await project.save().catch(() => false)) !== false

@@ -27,14 +27,14 @@ import type { LinkChanges, OpenProject } from '../projects/open-project.ts'
 import type { StoredLink } from '../projects/project-record.ts'
 import { withDiskErrors } from '../storage/disk.ts'
 import { type KeeperLink, keeperErrorCode, unknownState } from './keeper-link.ts'
-import type { LabNode } from './lab-node.ts'
+import type { EngineNode } from './lab-node.ts'
 import { lineOfPort } from './line.ts'
 import { LinkStates } from './link-states.ts'
 import { captureOf } from './nio-state.ts'
 import type { NodeTable } from './node-table.ts'
 import { hasCarrier } from './record.ts'
 import { lportOf, ownerOf, parsePortName, portName, requirePort, slotOf } from './slots.ts'
-import { bridgePortOf, Wiring } from './wiring.ts'
+import { bridgePortOf, PortWirer } from './wiring.ts'
 
 /** Links in one message to a keeper. */
 const linksAtOnce = 1000
@@ -69,7 +69,7 @@ interface Batch {
  */
 export class DirectLinks implements LinkAgent {
   readonly #options: DirectLinksOptions
-  readonly #wiring: Wiring
+  readonly #wiring: PortWirer
   readonly #serial = new KeyedMutex()
   readonly #batches = new Map<object, Batch>()
   readonly #samples = new Map<string, Sample>()
@@ -83,7 +83,7 @@ export class DirectLinks implements LinkAgent {
       const reports = byKey(ports)
       return links.map((link) => this.#stateOf(project, link, reports))
     })
-    this.#wiring = new Wiring({ keeper, ports, emit: ({ project }, payload) => emit(project, payload) })
+    this.#wiring = new PortWirer({ keeper, ports, emit: ({ project }, payload) => emit(project, payload) })
   }
 
   async join(projectId: string, link_id: string, nodes: LinkPorts, settings: LinkSettings = {}): Promise<DirectLink> {
@@ -152,7 +152,7 @@ export class DirectLinks implements LinkAgent {
   }
 
   /** Enters the links in the record of a node that is opened: its ports show them. */
-  adopt(node: LabNode): void {
+  adopt(node: EngineNode): void {
     for (const link of node.project.linksAt(node.key)) {
       if (link.detached !== undefined) continue
       for (const port of link.nodes) {
@@ -195,12 +195,12 @@ export class DirectLinks implements LinkAgent {
   }
 
   /** Detaches the link of a port that has another NIO or no longer exists. The caller holds the lock of the node. */
-  async detach(node: LabNode, nio: LinkNio, why: string): Promise<void> {
+  async detach(node: EngineNode, nio: LinkNio, why: string): Promise<void> {
     await this.#separate(node.project, nio.link_id, why)
   }
 
   /** Removes the links of a node that is deleted. */
-  async removeOf(node: LabNode): Promise<void> {
+  async removeOf(node: EngineNode): Promise<void> {
     for (const { link_id } of node.project.linksAt(node.key)) await this.#separate(node.project, link_id, null)
   }
 
@@ -526,7 +526,7 @@ export class DirectLinks implements LinkAgent {
 }
 
 interface End {
-  readonly node: LabNode
+  readonly node: EngineNode
   readonly port: LinkPort
   readonly name: string
   readonly line: StoredLink['line']
@@ -613,7 +613,7 @@ const nioOf = ({ link_id, suspend }: StoredLink): LinkNio => ({
 })
 
 /** Why a link lost a port to a NIO. */
-export const takenOver = (node: LabNode, name: string): string =>
+export const takenOver = (node: EngineNode, name: string): string =>
   `A NIO that was attached to ${node.record.name}, port ${name}, has taken the port over: join the link again or remove it`
 
 const laterText = 'the keeper does not answer, or has ended: `reconcile` runs when it answers again'

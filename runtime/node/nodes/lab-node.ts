@@ -12,15 +12,15 @@ import { type Deletion, nodeRecordFile } from '../projects/project-record.ts'
 import { withDiskErrors } from '../storage/disk.ts'
 import { removeDurable, renameDurable, writeDurable } from '../storage/durable-file.ts'
 import { type NewerRecord, newerReason } from '../storage/newer-record.ts'
-import { type NodeRecord, storedRecord } from './record.ts'
+import { type EngineNodeRecord, storedRecord } from './record.ts'
 
 /** A node of an open project. */
-export class LabNode implements KindNode {
+export class EngineNode implements KindNode {
   readonly project: OpenProject
   readonly kind: NodeKind
   /** Unique on the host; also the key of its unit in the keeper. */
   readonly key: string
-  record: NodeRecord
+  record: EngineNodeRecord
   #status: NodeStatus = 'stopped'
   /** Number of its run in the keeper. */
   run: number | undefined
@@ -48,7 +48,7 @@ export class LabNode implements KindNode {
   constructor(
     project: OpenProject,
     kind: NodeKind,
-    record: NodeRecord,
+    record: EngineNodeRecord,
     troubleOf: (key?: string) => string | undefined = () => undefined,
   ) {
     this.#troubleOf = troubleOf
@@ -89,7 +89,7 @@ export class LabNode implements KindNode {
     return this.#directory.path
   }
 
-  get siblings(): LabNode[] {
+  get siblings(): EngineNode[] {
     return [...this.project.nodes.values()].filter((node) => node !== this && node.kind === this.kind)
   }
 
@@ -159,7 +159,7 @@ export class LabNode implements KindNode {
   }
 
   /** The record as it is written, with other values. */
-  stored(others: Partial<NodeRecord> = {}): string {
+  stored(others: Partial<EngineNodeRecord> = {}): string {
     return JSON.stringify(storedRecord({ ...this.record, ...others }))
   }
 

@@ -6,9 +6,9 @@ import type { Exit, UnitSpec, UnitState } from '../keeper-protocol/protocol.ts'
 import type { GuestProcess, GuestState, Launch, PortWire, StopReason } from '../kinds/kind.ts'
 import { describeExit, failureOf, hinted } from './endings.ts'
 import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
-import type { LabNode } from './lab-node.ts'
+import type { EngineNode } from './lab-node.ts'
 import type { Links } from './links.ts'
-import type { Listening } from './listening.ts'
+import type { ConsoleListeners } from './listening.ts'
 import { RunningProcesses } from './running.ts'
 
 /** EADDRINUSE in the messages of programs: the text of strerror(3), which QEMU prints, and the code of Node. */
@@ -23,8 +23,8 @@ const maxReason = 2000
 export interface LifeCycleOptions {
   readonly keeper: KeeperLink
   readonly links: Links
-  readonly listening: Listening
-  readonly emit: (node: LabNode, payload: EventPayload) => void
+  readonly listening: ConsoleListeners
+  readonly emit: (node: EngineNode, payload: EventPayload) => void
   /** See `LifeCycle.isAlwaysOn`. */
   readonly runsAlways: (kind: KindDescriptor) => boolean
 }
@@ -32,11 +32,11 @@ export interface LifeCycleOptions {
 /** Start and stop of nodes, and events of their guests, the same for every kind. Callers hold the lock of the node. */
 export class LifeCycle {
   readonly #options: LifeCycleOptions
-  readonly #listening: Listening
+  readonly #listening: ConsoleListeners
   readonly #processes = new RunningProcesses()
   /** The starts that are being prepared. */
   readonly #preparing = new Map<string, AbortController>()
-  readonly #starts = new WeakMap<LabNode, { tries: number; readonly at: number }>()
+  readonly #starts = new WeakMap<EngineNode, { tries: number; readonly at: number }>()
 
   constructor(options: LifeCycleOptions) {
     this.#options = options
@@ -44,12 +44,12 @@ export class LifeCycle {
   }
 
   /** Whether a node runs from its creation on, and again when its project is opened: it is stopped by hand only. */
-  isAlwaysOn(node: LabNode): boolean {
+  isAlwaysOn(node: EngineNode): boolean {
     return this.#options.runsAlways(node.kind.descriptor)
   }
 
   /** Starts a stopped node, resumes a suspended node. 409 with the reason when it cannot run; it is stopped then. */
-  async start(node: LabNode): Promise<void> {
+  async start(node: EngineNode): Promise<void> {
     if (node.status === 'suspended') return this.resume(node)
     if (node.status === 'started') return
     this.#starts.set(node, { tries: 1, at: performance.now() })
@@ -70,12 +70,12 @@ export class LifeCycle {
   }
 
   /** Starts what is always on; its status_reason says why it does not run. */
-  async startIfPossible(node: LabNode): Promise<void> {
+  async startIfPossible(node: EngineNode): Promise<void> {
     await this.start(node).catch(ignore('its status_reason says why it does not run'))
   }
 
   /** Gives a node other ports if its program ended because one of them was taken. Returns whether to start it again. */
-  #changesPorts(node: LabNode, words: string): boolean {
+  #changesPorts(node: EngineNode, words: string): boolean {
     const start = this.#starts.get(node)
     if (!saysPortTaken.test(words) || start === undefined) return false
     if (start.tries >= maxStarts || performance.now() - start.at > startAgainMs) return false
@@ -85,7 +85,7 @@ export class LifeCycle {
     return true
   }
 
-  async #startOnce(node: LabNode): Promise<void> {
+  async #startOnce(node: EngineNode): Promise<void> {
     let launch: Launch | undefined
     const { losses } = this.#processes
     try {
@@ -113,7 +113,7 @@ export class LifeCycle {
     this.#options.emit(node, node.updated('started'))
   }
 
-  async #prepare(node: LabNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
+  async #prepare(node: EngineNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
     const over = new AbortController()
     this.#preparing.set(node.key, over)
     try {
@@ -124,12 +124,12 @@ export class LifeCycle {
   }
 
   /** Ends the preparation of a start, which holds the lock of the node, for a stop that waits for the lock. */
-  interrupt(node: LabNode): void {
+  interrupt(node: EngineNode): void {
     this.#preparing.get(node.key)?.abort()
   }
 
   /** Stops a node; resolves when all its processes have ended. One that is stopped begins without kept memory then. */
-  async stop(node: LabNode, how: StopReason = 'stop'): Promise<void> {
+  async stop(node: EngineNode, how: StopReason = 'stop'): Promise<void> {
     if (node.status === 'stopped') return how === 'stop' ? node.kind.control?.dropMemory?.(node) : undefined
     const process = this.#processes.get(node.key)
     if (process !== undefined) {
@@ -143,12 +143,12 @@ export class LifeCycle {
   }
 
   /** Ends the unit of a node whose guest could not be stopped, for a project that must close. */
-  async abandon(node: LabNode): Promise<void> {
+  async abandon(node: EngineNode): Promise<void> {
     if (node.status !== 'stopped') await this.#end(node)
   }
 
   /** Ends the unit of a node whose guest has ended, or was asked to. */
-  async #end(node: LabNode, how: StopReason = 'stop'): Promise<void> {
+  async #end(node: EngineNode, how: StopReason = 'stop'): Promise<void> {
     const { stopGraceMs } = node.kind
     await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: stopGraceMs }, stopGraceMs + 10_000)
     // What is always on runs again when its project is opened again.
@@ -161,7 +161,7 @@ export class LifeCycle {
   }
 
   /** Pauses a node; does nothing for kinds that cannot be paused. 409 when the guest does not pause. */
-  async suspend(node: LabNode): Promise<void> {
+  async suspend(node: EngineNode): Promise<void> {
     const { control, canBeHeld } = node.kind
     if (node.status !== 'started') return
     if (control !== undefined) await control.suspend(node)
@@ -170,7 +170,7 @@ export class LifeCycle {
     await this.#setState(node, { status: 'suspended', reason: null })
   }
 
-  async resume(node: LabNode): Promise<void> {
+  async resume(node: EngineNode): Promise<void> {
     if (node.status === 'stopped') throw conflict('The node is stopped: start it instead', { word: 'node-stopped' })
     const { control } = node.kind
     if (node.status === 'started' && control?.isOutsideKeeper !== true) return
@@ -181,7 +181,7 @@ export class LifeCycle {
   }
 
   /** 409 when the program cannot be held, or has just ended. */
-  async #hold(node: LabNode, is_held: boolean): Promise<void> {
+  async #hold(node: EngineNode, is_held: boolean): Promise<void> {
     await this.#options.keeper.call('unit.hold', { key: node.key, is_held }).catch((error: unknown) => {
       if (keeperErrorCode(error) === 'bad_request')
         throw conflict('The node was started by an earlier version, which cannot hold it: stop it and start it again')
@@ -191,7 +191,7 @@ export class LifeCycle {
   }
 
   /** Resets the hardware of a guest, or stops and starts a node without a reset. Does nothing for a stopped machine with one. */
-  async reload(node: LabNode): Promise<void> {
+  async reload(node: EngineNode): Promise<void> {
     const { control } = node.kind
     if (control !== undefined) {
       if (node.status === 'stopped') {
@@ -208,7 +208,7 @@ export class LifeCycle {
   }
 
   /** Reads the state of a guest again, after an event. */
-  async refresh(node: LabNode): Promise<void> {
+  async refresh(node: EngineNode): Promise<void> {
     const { control } = node.kind
     if (control === undefined || node.status === 'stopped') return
     // The keeper reports the end of a guest.
@@ -223,7 +223,7 @@ export class LifeCycle {
   }
 
   /** Cleans up after a unit that ended by itself, and stores the reason; `quietly`: the reason of a successful end. */
-  async exited(node: LabNode, run: number, exit: Exit, quietly: string | null = null): Promise<void> {
+  async exited(node: EngineNode, run: number, exit: Exit, quietly: string | null = null): Promise<void> {
     if (node.run !== run || node.status === 'stopped') return
     await this.#options.keeper
       .call('unit.forget', { key: node.key })
@@ -244,7 +244,7 @@ export class LifeCycle {
   }
 
   /** Adopts a unit that an earlier service started. */
-  async adopt(node: LabNode, unit: UnitState): Promise<void> {
+  async adopt(node: EngineNode, unit: UnitState): Promise<void> {
     node.status = 'started'
     node.run = unit.run
     const process = this.#processes.add(node.key, unit)
@@ -260,7 +260,7 @@ export class LifeCycle {
   }
 
   /** Ends a start, or a wait for the guest, of a node that is about to be closed or deleted. */
-  expedite(node: LabNode): void {
+  expedite(node: EngineNode): void {
     this.interrupt(node)
     this.#processes.expedite(node.key)
   }
@@ -271,7 +271,7 @@ export class LifeCycle {
   }
 
   /** The keeper of the node died: the node is stopped, unless it was started again meanwhile. */
-  async lost(node: LabNode, reason: string): Promise<void> {
+  async lost(node: EngineNode, reason: string): Promise<void> {
     if (node.status === 'stopped') return
     const mayRun = this.#processes.get(node.key)?.ended.aborted === false
     if (mayRun && (await this.#options.keeper.unit(node.key, node.run))?.exit === null) return
@@ -281,7 +281,7 @@ export class LifeCycle {
     await this.#stopped(node)
   }
 
-  async #adoptGuest(node: LabNode, process: GuestProcess): Promise<void> {
+  async #adoptGuest(node: EngineNode, process: GuestProcess): Promise<void> {
     const { control } = node.kind
     if (control === undefined) return
     try {
@@ -297,19 +297,19 @@ export class LifeCycle {
   }
 
   /** Shows a warning about the start of a node that runs as the reason of its status. */
-  async warnOfStart(node: LabNode, message: string): Promise<void> {
+  async warnOfStart(node: EngineNode, message: string): Promise<void> {
     if (node.status === 'stopped' || node.startWarning?.includes(message) === true) return
     node.startWarning = [node.startWarning, message].filter(Boolean).join('; ').slice(0, maxReason)
     await this.#setState(node, { status: node.status, reason: null })
   }
 
   /** The exit of a run. */
-  async #exitOf({ key, run }: LabNode): Promise<Exit> {
+  async #exitOf({ key, run }: EngineNode): Promise<Exit> {
     const unit = await this.#options.keeper.unit(key, run)
     return unit?.exit ?? { code: null, signal: null, requested: false, last_words: '' }
   }
 
-  async #setState(node: LabNode, state: GuestState): Promise<void> {
+  async #setState(node: EngineNode, state: GuestState): Promise<void> {
     const { status } = state
     const reason = state.reason ?? node.startWarning
     const isSame = node.status === status
@@ -321,7 +321,7 @@ export class LifeCycle {
   }
 
   /** Undoes a failed start; returns the error for the client. */
-  async #failed(node: LabNode, error: Error, launch: Launch | undefined): Promise<Error> {
+  async #failed(node: EngineNode, error: Error, launch: Launch | undefined): Promise<Error> {
     const hasEnded = this.#processes.get(node.key)?.ended.aborted ?? false
     // The unit may run, for instance when the record could not be written.
     const { exit } = await this.#options.keeper
@@ -339,7 +339,7 @@ export class LifeCycle {
     return reason
   }
 
-  async #run(node: LabNode, run: UnitSpec['run']): Promise<{ run: number; pid: number }> {
+  async #run(node: EngineNode, run: UnitSpec['run']): Promise<{ run: number; pid: number }> {
     const start = () => {
       const listen = this.#listening.of(node)
       return this.#options.keeper.call('unit.start', { key: node.key, run, ...(listen && { console: listen }) })
@@ -361,22 +361,22 @@ export class LifeCycle {
   }
 
   /** Shows the node as stopped, after the clean-up. */
-  async #stopped(node: LabNode): Promise<void> {
+  async #stopped(node: EngineNode): Promise<void> {
     await this.#cleanUp(node)
     this.#dispose(node)
     this.#options.emit(node, node.updated('stopped'))
   }
 
   /** Runs the clean-up of the kind. Its failure does not keep the node from being stopped. */
-  async #cleanUp(node: LabNode): Promise<void> {
+  async #cleanUp(node: EngineNode): Promise<void> {
     await node.kind.onExited?.(node).catch((error: unknown) => this.#warn(node, (error as Error).message))
   }
 
-  #warn(node: LabNode, text: string): void {
+  #warn(node: EngineNode, text: string): void {
     this.#options.emit(node, { type: 'log.warning', message: `${node.record.name}: ${text}` })
   }
 
-  #dispose(node: LabNode): void {
+  #dispose(node: EngineNode): void {
     node.status = 'stopped'
     node.run = undefined
     this.#processes.forget(node.key)
@@ -387,7 +387,7 @@ export class LifeCycle {
 export const keeperDied = 'The process that holds the nodes died'
 
 /** What a start warns of, as the reason of the status: for clients that have not read the feed. */
-function startWarningOf({ record }: LabNode, { notices = [] }: Launch): string | null {
+function startWarningOf({ record }: EngineNode, { notices = [] }: Launch): string | null {
   const prefix = `${record.name}: `
   const warnings = notices.flatMap((it) => (it.type === 'log.warning' && 'message' in it ? [it.message] : []))
   const texts = warnings.map((it) => (it.startsWith(prefix) ? it.slice(prefix.length) : it))

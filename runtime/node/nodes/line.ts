@@ -1,7 +1,7 @@
 import type { PortRef } from '../../../src/host-agent.ts'
 import type { LineType } from '../../../src/model/capture.ts'
-import type { LabNode } from './lab-node.ts'
+import type { EngineNode } from './lab-node.ts'
 
 /** The line type of a port. */
-export const lineOfPort = (node: LabNode, port: PortRef): LineType =>
+export const lineOfPort = (node: EngineNode, port: PortRef): LineType =>
   node.kind.wiring?.lineOf?.(node, port) ?? 'ethernet'

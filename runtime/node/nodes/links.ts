@@ -14,7 +14,7 @@ import type { PortAllocator } from '../ports/allocator.ts'
 import { isUdpFree } from '../ports/bind-test.ts'
 import { type DirectLinks, takenOver } from './direct-links.ts'
 import { ignoreCode, type KeeperLink, keeperErrorCode } from './keeper-link.ts'
-import type { LabNode } from './lab-node.ts'
+import type { EngineNode } from './lab-node.ts'
 import { lineOfPort } from './line.ts'
 import { nothingPassed, stateOf } from './nio-state.ts'
 import { hasCarrier } from './record.ts'
@@ -31,7 +31,7 @@ import {
   slotOf,
 } from './slots.ts'
 import { type PeerRules, requirePeer } from './udp-peers.ts'
-import { bridgePortOf, Wiring } from './wiring.ts'
+import { bridgePortOf, PortWirer } from './wiring.ts'
 
 export interface LinksOptions {
   readonly keeper: KeeperLink
@@ -40,7 +40,7 @@ export interface LinksOptions {
   readonly interfaces: () => InterfaceRules
   /** The setting udp_peers. */
   readonly udpPeers: () => readonly string[]
-  readonly emit: (node: LabNode, payload: EventPayload) => void
+  readonly emit: (node: EngineNode, payload: EventPayload) => void
 }
 
 /** The ports of nodes, and their NIOs. Callers hold the lock of the node. */
@@ -48,16 +48,16 @@ export class Links {
   readonly #keeper: KeeperLink
   readonly #ports: PortAllocator
   readonly #direct: DirectLinks
-  readonly #wiring: Wiring
+  readonly #wiring: PortWirer
   readonly #interfaces: () => InterfaceRules
   readonly #udpPeers: () => readonly string[]
-  readonly #emit: (node: LabNode, payload: EventPayload) => void
+  readonly #emit: (node: EngineNode, payload: EventPayload) => void
 
   constructor({ keeper, ports, direct, interfaces, udpPeers, emit }: LinksOptions) {
     this.#keeper = keeper
     this.#ports = ports
     this.#direct = direct
-    this.#wiring = new Wiring({ keeper, ports, emit })
+    this.#wiring = new PortWirer({ keeper, ports, emit })
     this.#interfaces = interfaces
     this.#udpPeers = udpPeers
     this.#emit = emit
@@ -67,7 +67,7 @@ export class Links {
    * Attaches or replaces a NIO; emits a warning about a replaced one. 404 for a missing port or device, 400 for an unknown host or a
    * wrong filter, 403 for a device or a host that is not allowed, 409 when the local port or the device is taken.
    */
-  async attach(node: LabNode, port: PortRef, nio: Nio, origin: NioOrigin = 'client'): Promise<Nio> {
+  async attach(node: EngineNode, port: PortRef, nio: Nio, origin: NioOrigin = 'client'): Promise<Nio> {
     const before = node.record.ports[portName(port)]?.nio ?? null
     const attached = await this.#attach(node, port, nio, origin)
     if (before === null || isDeepStrictEqual(before, attached)) return attached
@@ -77,7 +77,7 @@ export class Links {
     return attached
   }
 
-  async #attach(node: LabNode, port: PortRef, nio: Nio, origin: NioOrigin): Promise<Nio> {
+  async #attach(node: EngineNode, port: PortRef, nio: Nio, origin: NioOrigin): Promise<Nio> {
     const name = requirePort(node, port)
     if (!node.kind.descriptor.nioTypes.includes(nio.type))
       throw badRequest(`type: nodes of kind ${node.record.kind} do not take ${nio.type}`)
@@ -119,13 +119,13 @@ export class Links {
   }
 
   /** Throws 400 for filters that a NIO of the port cannot have, 404 for a missing port. */
-  checkFilters(node: LabNode, port: PortRef, filters: Filters): void {
+  checkFilters(node: EngineNode, port: PortRef, filters: Filters): void {
     requirePort(node, port)
     compileFilters(filters, lineOfPort(node, port))
   }
 
   /** 404 when nothing is attached. */
-  async update(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
+  async update(node: EngineNode, port: PortRef, nio: Nio): Promise<Nio> {
     const { suspend, filters = undefined } = { filters: undefined, ...requireNio(node, requirePort(node, port)) }
     // Members that are not in the request keep their values.
     const kept = { ...(suspend !== undefined && { suspend }), ...(filters !== undefined && { filters }) }
@@ -133,7 +133,7 @@ export class Links {
   }
 
   /** 404 when nothing is attached. */
-  async detach(node: LabNode, port: PortRef): Promise<void> {
+  async detach(node: EngineNode, port: PortRef): Promise<void> {
     const name = requirePort(node, port)
     const nio = requireNio(node, name)
     if (nio.type === 'nio_link') {
@@ -154,7 +154,7 @@ export class Links {
   }
 
   /** The NIO of a port with the state of its link. Attaches a missing link again. 404. */
-  async state(node: LabNode, port: PortRef): Promise<NioState> {
+  async state(node: EngineNode, port: PortRef): Promise<NioState> {
     const name = requirePort(node, port)
     const nio = requireNio(node, name)
     try {
@@ -167,7 +167,7 @@ export class Links {
   }
 
   /** The name of a port, whose NIO is attached; 404, 409 without one. */
-  async requireLinked(node: LabNode, port: PortRef): Promise<string> {
+  async requireLinked(node: EngineNode, port: PortRef): Promise<string> {
     const name = requirePort(node, port)
     const nio = node.record.ports[name]?.nio
     if (nio == null) throw conflict('Nothing is attached to the port: attach a NIO first', { word: 'nothing-attached' })
@@ -176,7 +176,7 @@ export class Links {
   }
 
   /** The switch's report on a link, which is attached again when it is missing; `fresh`: after a new check. */
-  async #attached(node: LabNode, name: string, nio: ShownNio, fresh: boolean): Promise<PortReport> {
+  async #attached(node: EngineNode, name: string, nio: ShownNio, fresh: boolean): Promise<PortReport> {
     const known = await this.#report(node, name, fresh)
     if (known !== undefined && known.link !== null) return known
     await this.#reattach(node, name, slotOf(node, name), nio)
@@ -186,7 +186,7 @@ export class Links {
   }
 
   /** undefined when the switch does not have the port. */
-  async #report(node: LabNode, name: string, fresh: boolean): Promise<PortReport | undefined> {
+  async #report(node: EngineNode, name: string, fresh: boolean): Promise<PortReport | undefined> {
     const key = portKey(node, name)
     const { ports } = await this.#keeper.call('port.report', { key, fresh }).catch((error: unknown) => {
       if (keeperErrorCode(error) !== 'unknown_key') throw error
@@ -196,7 +196,7 @@ export class Links {
   }
 
   /** Attaches the NIO of the record: claims its ports and wires the port. */
-  async #reattach(node: LabNode, name: string, slot: Slot, nio: ShownNio): Promise<void> {
+  async #reattach(node: EngineNode, name: string, slot: Slot, nio: ShownNio): Promise<void> {
     if (nio.type === 'nio_link') {
       await this.#wiring.open(node, name, slot)
       return this.#direct.joinPorts(node.project, nio.link_id)
@@ -208,7 +208,7 @@ export class Links {
   }
 
   /** Wires every port for a start, and attaches its NIO. */
-  async wires(node: LabNode): Promise<Map<string, PortWire>> {
+  async wires(node: EngineNode): Promise<Map<string, PortWire>> {
     await this.#keeper.leaveOlder(node.key)
     await this.prune(node)
     await this.#wiring.claimIdentity(node)
@@ -229,19 +229,19 @@ export class Links {
     return wires
   }
 
-  async #isFree(node: LabNode, port: number): Promise<boolean> {
+  async #isFree(node: EngineNode, port: number): Promise<boolean> {
     for (const distance of [0, ...(node.kind.wiring?.portsBeside?.(node, false) ?? [])])
       if (!(await isUdpFree(port + distance))) return false
     return true
   }
 
   /** Makes the next start of a node use other UDP ports. */
-  changePorts(node: LabNode): void {
+  changePorts(node: EngineNode): void {
     for (const [name, slot] of Object.entries(node.record.ports)) this.#wiring.release(node, name, slot)
   }
 
   /** Attaches the NIOs of the record again, after a restart. Returns messages about failures. */
-  async restore(node: LabNode): Promise<string[]> {
+  async restore(node: EngineNode): Promise<string[]> {
     if (!this.#keeper.isChangeable(node.key)) return []
     await this.prune(node)
     const failures: string[] = []
@@ -260,7 +260,7 @@ export class Links {
   }
 
   /** Takes over the ports of a running node from the keeper; returns whether the record has changed. */
-  adopt(node: LabNode, found: readonly SwitchPortState[]): boolean {
+  adopt(node: EngineNode, found: readonly SwitchPortState[]): boolean {
     let isChanged = false
     for (const { key, guest_port } of found) {
       const slot = slotOf(node, key.slice(node.key.length + 1))
@@ -279,7 +279,7 @@ export class Links {
   }
 
   /** Detaches the NIOs of ports that the node no longer has, or that have another line type now. Closes the ports of a stopped node. */
-  async prune(node: LabNode): Promise<void> {
+  async prune(node: EngineNode): Promise<void> {
     const { record } = node
     const there = new Map(node.kind.ports(node).map((port) => [portName(port), lineOfPort(node, port)]))
     const gone = Object.entries(record.ports).filter(
@@ -312,7 +312,7 @@ export class Links {
   }
 
   /** Detaches links in the keeper that are not in the record: the service did not wait for the answer to an attach or detach. */
-  async reconcile(node: LabNode, found: readonly SwitchPortState[]): Promise<void> {
+  async reconcile(node: EngineNode, found: readonly SwitchPortState[]): Promise<void> {
     if (!this.#keeper.isChangeable(node.key)) return
     for (const { key, nio } of found) {
       const isKnown = node.record.ports[key.slice(node.key.length + 1)]?.nio != null
@@ -321,7 +321,7 @@ export class Links {
   }
 
   /** Closes the ports of a node that is closed or deleted. */
-  async release(node: LabNode): Promise<void> {
+  async release(node: EngineNode): Promise<void> {
     // A killed service may have opened ports that are not in the record.
     const names = new Set([...Object.keys(node.record.ports), ...node.kind.ports(node).map(portName)])
     const close = (name: string) => this.#keeper.call('port.close', { key: portKey(node, name) }).catch(reconciledLater)
@@ -329,7 +329,7 @@ export class Links {
   }
 
   /** A NIO of the record, which was judged when it was attached. */
-  #resolveStored(node: LabNode, name: string, nio: Nio): Promise<SwitchNio> {
+  #resolveStored(node: EngineNode, name: string, nio: Nio): Promise<SwitchNio> {
     return this.#resolve(node, name, nio, { isOwnLink: slotOf(node, name).is_own_link === true, isKnown: true })
   }
 
@@ -338,7 +338,7 @@ export class Links {
    * judged each time, because a name may lead elsewhere the next time.
    */
   async #resolve(
-    node: LabNode,
+    node: EngineNode,
     name: string,
     nio: Nio,
     { isOwnLink, isKnown }: { readonly isOwnLink: boolean; readonly isKnown: boolean },
@@ -361,7 +361,7 @@ export class Links {
     return { isLocal: this.#interfaces().isLocal, networks: this.#udpPeers(), ports: this.#ports }
   }
 
-  async #connect(node: LabNode, name: string, nio: SwitchNio): Promise<void> {
+  async #connect(node: EngineNode, name: string, nio: SwitchNio): Promise<void> {
     try {
       await this.#keeper.call('nio.attach', { key: portKey(node, name), nio })
     } catch (error) {
@@ -393,14 +393,14 @@ export class Links {
     }
   }
 
-  async #showCarrier(node: LabNode, port: PortRef): Promise<void> {
+  async #showCarrier(node: EngineNode, port: PortRef): Promise<void> {
     if (node.status !== 'stopped' && node.record.ports[portName(port)]?.nio == null)
       await node.kind.wiring?.disconnect?.(node, port)
     if (node.status !== 'stopped') await node.kind.control?.setCarrier(node, port, hasCarrier(node.record, port))
   }
 
   /** Frees the local port of a removed NIO, and its reservation for the project. */
-  async #giveUp(node: LabNode, name: string, lport: number): Promise<void> {
+  async #giveUp(node: EngineNode, name: string, lport: number): Promise<void> {
     this.#ports.release('udp', lport, ownerOf(node, name))
     await node.project.forgetUdpPorts([lport]).catch((error: unknown) => node.unsaved(error))
   }

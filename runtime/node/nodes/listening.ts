@@ -4,7 +4,7 @@ import type { Listen, UnitState } from '../keeper-protocol/protocol.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isTcpFree } from '../ports/bind-test.ts'
 import { ignoreCode, type KeeperLink, keeperErrorCode } from './keeper-link.ts'
-import type { LabNode } from './lab-node.ts'
+import type { EngineNode } from './lab-node.ts'
 import { consolePool } from './record.ts'
 
 export interface ListeningOptions {
@@ -13,11 +13,11 @@ export interface ListeningOptions {
   readonly consoleHost: string
   /** Whether telnet clients get the scroll-back. */
   readonly replay: () => boolean
-  readonly emit: (node: LabNode, payload: EventPayload) => void
+  readonly emit: (node: EngineNode, payload: EventPayload) => void
 }
 
 /** The listeners of the consoles of running nodes. Callers hold the lock of the node. */
-export class Listening {
+export class ConsoleListeners {
   readonly #options: ListeningOptions
 
   constructor(options: ListeningOptions) {
@@ -25,14 +25,14 @@ export class Listening {
   }
 
   /** The listen address of a console in the keeper; undefined for none. */
-  of({ record: { console, console_type } }: LabNode): Listen | undefined {
+  of({ record: { console, console_type } }: EngineNode): Listen | undefined {
     return console === null || console_type !== 'telnet'
       ? undefined
       : { host: this.#options.consoleHost, port: console, ...(!this.#options.replay() && { replay: false }) }
   }
 
   /** Moves, opens or closes the console listener of a running node. */
-  async apply(node: LabNode): Promise<void> {
+  async apply(node: EngineNode): Promise<void> {
     if (node.status === 'stopped') return
     try {
       await this.#options.keeper.call('console.listen', { key: node.key, listen: this.of(node) ?? null })
@@ -45,7 +45,7 @@ export class Listening {
   }
 
   /** Disconnects the telnet clients of a running node, and listens at the same port. */
-  async reset(node: LabNode): Promise<void> {
+  async reset(node: EngineNode): Promise<void> {
     if (this.of(node) === undefined) return
     await this.#options.keeper.call('console.listen', { key: node.key, listen: null }).catch(ignoreCode('not_running'))
     const [problem] = await this.restore(node, { console: null })
@@ -56,7 +56,7 @@ export class Listening {
    * Takes over the console of a running node: the listener of the keeper wins over the record. Returns whether the record has
    * changed.
    */
-  adopt(node: LabNode, { console: found, exit = null }: Pick<UnitState, 'console'> & Partial<UnitState>): boolean {
+  adopt(node: EngineNode, { console: found, exit = null }: Pick<UnitState, 'console'> & Partial<UnitState>): boolean {
     const { record } = node
     const { ports } = this.#options
     const pool = consolePool(record)
@@ -67,7 +67,7 @@ export class Listening {
   }
 
   /** Opens a missing listener of a running node. Returns messages about changes of the console. */
-  async restore(node: LabNode, { console: found }: Pick<UnitState, 'console'>): Promise<string[]> {
+  async restore(node: EngineNode, { console: found }: Pick<UnitState, 'console'>): Promise<string[]> {
     const { console } = node.record
     if (console === null || found !== null || this.of(node) === undefined) return []
     try {
@@ -83,14 +83,14 @@ export class Listening {
   }
 
   /** Frees the port of a console that the emulator opens itself: the emulator exits if another program has the port. */
-  async free(node: LabNode): Promise<void> {
+  async free(node: EngineNode): Promise<void> {
     const { console, console_type } = node.record
     if (console === null || console_type === 'telnet') return
     if (!(await isTcpFree(console, this.#options.consoleHost))) await this.move(node, console)
   }
 
   /** Another program took the console port while the node was stopped. Allocates a new port and informs the user. */
-  async move(node: LabNode, before: number): Promise<void> {
+  async move(node: EngineNode, before: number): Promise<void> {
     const { ports } = this.#options
     const pool = consolePool(node.record) ?? 'console'
     node.record.console = await ports.allocate(pool, node.owner)

@@ -1,9 +1,9 @@
 import { inMebibytes, jsonBytes, type LabLimits, limitReached, mebibyte } from '../../../src/controller/lab-limits.ts'
 import type { OpenProject } from '../projects/open-project.ts'
-import type { LabNode } from './lab-node.ts'
+import type { EngineNode } from './lab-node.ts'
 
 /** 413 when a project would have too many nodes, or too much in their records, after the input of a new node or of the change of one. */
-export function requireNodeRoom({ nodes }: OpenProject, input: object, limits: LabLimits, changed?: LabNode): void {
+export function requireNodeRoom({ nodes }: OpenProject, input: object, limits: LabLimits, changed?: EngineNode): void {
   if (changed === undefined && nodes.size >= limits.lab_objects)
     throw limitReached(
       `The project may have at most ${limits.lab_objects} nodes on this compute: delete some first`,

@@ -1,9 +1,9 @@
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import type { Log } from '../log/log.ts'
-import type { LabNode } from './lab-node.ts'
+import type { EngineNode } from './lab-node.ts'
 
 /** The nodes of all open projects by their keys (`{kind}:{node_id}`), and a lock for each. */
-export class NodeTable extends Map<string, LabNode> {
+export class NodeTable extends Map<string, EngineNode> {
   readonly #locks = new KeyedMutex()
   readonly #log: Log
 
@@ -28,7 +28,7 @@ export class NodeTable extends Map<string, LabNode> {
   }
 
   /** Runs a function with the lock of a node, unless the node was deleted by then. Logs a failure. */
-  queue(key: string, run: (node: LabNode) => Promise<void>): void {
+  queue(key: string, run: (node: EngineNode) => Promise<void>): void {
     const node = this.get(key)
     if (node === undefined) return
     this.lock(key, async () => (this.get(key) === node ? run(node) : undefined)).catch((error: unknown) =>

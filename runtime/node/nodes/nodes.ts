@@ -29,7 +29,7 @@ import { replaceDirectory } from './copy.ts'
 import { Creation, noteDeleted } from './creation.ts'
 import type { DirectLinks } from './direct-links.ts'
 import { unknownState } from './keeper-link.ts'
-import type { LabNode } from './lab-node.ts'
+import type { EngineNode } from './lab-node.ts'
 import type { LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
 import { requireNodeRoom } from './node-limits.ts'
@@ -51,7 +51,7 @@ export interface NodesOptions {
   readonly waits: NodeWaits
   readonly minFreeMb: () => number
   readonly limits: () => LabLimits
-  readonly emit: (node: LabNode, payload: EventPayload) => void
+  readonly emit: (node: EngineNode, payload: EventPayload) => void
   /** Why the state of a node is unknown, by its key; undefined when it is known. */
   readonly troubleOf: (key?: string) => string | undefined
 }
@@ -122,7 +122,7 @@ export class Nodes implements NodeAgent {
   }
 
   /** Finishes a deletion that a killed service began. */
-  async finishRemoval(node: LabNode): Promise<void> {
+  async finishRemoval(node: EngineNode): Promise<void> {
     const { deletion } = node
     if (deletion !== undefined) await this.#table.lock(node.key, () => this.#remove(node, deletion))
   }
@@ -265,7 +265,7 @@ export class Nodes implements NodeAgent {
    * Runs a function with the lock of the node. 404 when the node is deleted by then; 503 while its state is unknown; 409 when a newer
    * program wrote its record, unless `sealed`.
    */
-  async with<T>(ref: NodeRef, run: (node: LabNode) => Promise<T>, { sealed } = { sealed: false }): Promise<T> {
+  async with<T>(ref: NodeRef, run: (node: EngineNode) => Promise<T>, { sealed } = { sealed: false }): Promise<T> {
     await this.#find(ref)
     return this.#table.lock(`${ref.kind}:${ref.node_id}`, async () => {
       const node = await this.#find(ref)
@@ -278,7 +278,7 @@ export class Nodes implements NodeAgent {
 
   /** Makes every node of a project write its state to disk. A failure of one node is a warning. */
   async commitProject(project: OpenProject): Promise<void> {
-    const commit = async (node: LabNode) => {
+    const commit = async (node: EngineNode) => {
       try {
         await this.#table.lock(node.key, async () => node.kind.onCommit?.(node))
       } catch (error) {
@@ -295,7 +295,7 @@ export class Nodes implements NodeAgent {
     this.requireKnown(project)
     for (const node of nodes) this.#options.lifeCycle.expedite(node)
     // A failing keeper must not keep a project open: its units end with it, or the next service ends them.
-    const end = async (node: LabNode) => {
+    const end = async (node: EngineNode) => {
       const { lifeCycle } = this.#options
       await lifeCycle.stop(node, how).catch(async (error: unknown) => {
         // A node that may still run must not lose its files.
@@ -324,7 +324,7 @@ export class Nodes implements NodeAgent {
   }
 
   /** `isExact`: 409 for a console port that is taken; otherwise the node gets another one. */
-  async #update(node: LabNode, changes: NodeUpdate, { isExact } = { isExact: true }): Promise<void> {
+  async #update(node: EngineNode, changes: NodeUpdate, { isExact } = { isExact: true }): Promise<void> {
     const { record } = node
     const { name, console: wanted, console_type } = changes
     const { console: port, console_type: type, properties } = record
@@ -357,7 +357,7 @@ export class Nodes implements NodeAgent {
     this.#options.emit(node, node.updated())
   }
 
-  async #copy(source: LabNode, destination: LabNode): Promise<void> {
+  async #copy(source: EngineNode, destination: EngineNode): Promise<void> {
     const { record } = destination
     const { properties } = record
     await requireSpace(destination.project.path, this.#options.minFreeMb())
@@ -376,7 +376,7 @@ export class Nodes implements NodeAgent {
     this.#options.emit(destination, destination.updated())
   }
 
-  async #remove(node: LabNode, files: Deletion): Promise<void> {
+  async #remove(node: EngineNode, files: Deletion): Promise<void> {
     requireKnown(node.trouble ?? node.keeperTrouble)
     if (node.deletion === undefined) {
       await node.beginDeletion(files).catch((error: unknown) => {
@@ -402,7 +402,7 @@ export class Nodes implements NodeAgent {
     this.#options.emit(node, { type: 'node.deleted', node: node.view() })
   }
 
-  async #release(node: LabNode): Promise<void> {
+  async #release(node: EngineNode): Promise<void> {
     await this.#options.links.release(node)
     const lports = Object.values(node.record.ports).flatMap(({ nio }) => lportOf(nio) ?? [])
     await node.project.forgetUdpPorts(lports).catch((error: unknown) => node.unsaved(error))
@@ -414,17 +414,17 @@ export class Nodes implements NodeAgent {
 
   #act<K extends NodeKindName>(
     ref: NodeRef<K>,
-    action: (node: LabNode) => Promise<void>,
+    action: (node: EngineNode) => Promise<void>,
     options?: { sealed: boolean },
   ): Promise<Node<K>> {
     return this.with(ref, async (node) => action(node).then(() => viewOf<K>(node)), options)
   }
 
-  async #find({ project_id, kind, node_id }: NodeRef): Promise<LabNode> {
+  async #find({ project_id, kind, node_id }: NodeRef): Promise<EngineNode> {
     const project = await this.#options.project(project_id)
     const node = project.nodes.get(`${kind}:${node_id}`)
     if (node === undefined || this.#table.get(node.key) !== node) {
-      const isOther = (it: LabNode) => it.record.node_id === node_id && this.#table.get(it.key) === it
+      const isOther = (it: EngineNode) => it.record.node_id === node_id && this.#table.get(it.key) === it
       const other = [...project.nodes.values()].find(isOther)
       const instead = other
         ? `it is the id of a node of the kind ${other.record.kind}`
@@ -445,4 +445,4 @@ function requireKnown(trouble: string | undefined): void {
 const isUnknown = (error: unknown): boolean => error instanceof ApiError && error.status === 503
 
 /** The view of a node whose kind the caller knows. */
-const viewOf = <K extends NodeKindName>(node: LabNode): Node<K> => node.view() as Node<K>
+const viewOf = <K extends NodeKindName>(node: EngineNode): Node<K> => node.view() as Node<K>

@@ -13,8 +13,8 @@ const consoleSchemaOf = (kind: NodeKindName): TSchema => kindOf(kind).node.prope
 export const defaultConsole = (kind: NodeKindName): ConsoleType => consoleSchemaOf(kind).default
 
 /** A node on disk: `.patchbay/nodes/{kind}-{node_id}.json` in its project. The name differs while the node is being deleted. */
-export type NodeRecord = Static<typeof NodeRecord>
-export const NodeRecord = Type.Object({
+export type EngineNodeRecord = Static<typeof EngineNodeRecord>
+export const EngineNodeRecord = Type.Object({
   version: Type.Integer({ minimum: 1, maximum: recordVersion }),
   kind: Type.Union(nodeKinds.map((kind) => Type.Literal(kind))),
   node_id: Type.String({ format: 'uuid' }),
@@ -44,9 +44,9 @@ export const NodeRecord = Type.Object({
   ),
 })
 
-export function parseNodeRecord(text: string): NodeRecord {
+export function parseNodeRecord(text: string): EngineNodeRecord {
   const value: unknown = JSON.parse(text)
-  if (!Check(NodeRecord, value) || !Check(consoleSchemaOf(value.kind), value.console_type))
+  if (!Check(EngineNodeRecord, value) || !Check(consoleSchemaOf(value.kind), value.console_type))
     throw new Error('not the record of a node')
   return value
 }
@@ -74,13 +74,13 @@ export function withChanges<P extends object, N extends keyof P>(
 }
 
 /** The pool of the console port; undefined for no console. The keeper serves telnet consoles, the emulator all others. */
-export function consolePool({ console_type }: NodeRecord): Pool | undefined {
+export function consolePool({ console_type }: EngineNodeRecord): Pool | undefined {
   if (console_type === 'none') return undefined
   return console_type === 'vnc' ? 'vnc' : 'console'
 }
 
 /** The record as it is written, without what the record of the project says. */
-export const storedRecord = (record: NodeRecord): NodeRecord => ({
+export const storedRecord = (record: EngineNodeRecord): EngineNodeRecord => ({
   ...record,
   version: recordVersion,
   ports: Object.fromEntries(
@@ -92,7 +92,7 @@ export const storedRecord = (record: NodeRecord): NodeRecord => ({
 })
 
 /** Whether the guest sees a connected cable (carrier). */
-export function hasCarrier({ ports }: NodeRecord, port: PortRef): boolean {
+export function hasCarrier({ ports }: EngineNodeRecord, port: PortRef): boolean {
   const nio = ports[`${port.adapter}/${port.port}`]?.nio
   return nio != null && nio.suspend !== true
 }

@@ -14,13 +14,13 @@ import { NewerRecord, newerReason, recordVersion } from '../storage/newer-record
 import { tidyCopies } from './copy.ts'
 import type { DirectLinks } from './direct-links.ts'
 import { type KeeperLink, unknownState } from './keeper-link.ts'
-import { LabNode } from './lab-node.ts'
+import { EngineNode } from './lab-node.ts'
 import { keeperDied, type LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
-import type { Listening } from './listening.ts'
+import type { ConsoleListeners } from './listening.ts'
 import type { NodeTable } from './node-table.ts'
 import type { Nodes } from './nodes.ts'
-import { consolePool, defaultConsole, type NodeRecord, parseNodeRecord, parseOrDefault } from './record.ts'
+import { consolePool, defaultConsole, type EngineNodeRecord, parseNodeRecord, parseOrDefault } from './record.ts'
 import { sealedKind } from './sealed.ts'
 import { unitOf } from './slots.ts'
 
@@ -31,7 +31,7 @@ export interface ReopenOptions {
   readonly links: Links
   readonly direct: DirectLinks
   readonly lifeCycle: LifeCycle
-  readonly listening: Listening
+  readonly listening: ConsoleListeners
   readonly table: NodeTable
   readonly nodes: Pick<Nodes, 'finishRemoval'>
   /** Finishes the close or deletion of projects, which waited for the state of their nodes. */
@@ -231,7 +231,7 @@ export class Reopen {
   }
 
   /** Undoes operations whose answer was not awaited because the keeper of the node did not answer. */
-  async #reconcile(node: LabNode, run: Run | undefined): Promise<void> {
+  async #reconcile(node: EngineNode, run: Run | undefined): Promise<void> {
     const { keeper, links } = this.#options
     if (run?.unit?.exit === null && node.status === 'stopped')
       await keeper.call('unit.stop', { key: node.key, grace_ms: orphanGraceMs })
@@ -291,7 +291,7 @@ export class Reopen {
     else if (found.damaged) this.#warn(project, [`The record of node ${record.name} was damaged`])
     const ours = kinds[record.kind]
     const kind = newer === undefined ? ours : sealedKind(ours)
-    const node = new LabNode(project, kind, record, (key) => keeper.troubleOf(key))
+    const node = new EngineNode(project, kind, record, (key) => keeper.troubleOf(key))
     const before = JSON.stringify(record.properties)
     record.properties = parseOrDefault(ours.schema, record.properties)
     this.#options.direct.adopt(node)
@@ -314,7 +314,7 @@ export class Reopen {
   async #read(
     project: OpenProject,
     name: string,
-  ): Promise<{ value?: NodeRecord; damaged: boolean; newer?: NewerRecord }> {
+  ): Promise<{ value?: EngineNodeRecord; damaged: boolean; newer?: NewerRecord }> {
     try {
       const found = await readDurable(join(nodeRecords(project.path), name), parseNodeRecord)
       return found ?? { damaged: true }
@@ -325,7 +325,7 @@ export class Reopen {
   }
 
   /** The state of the node is unknown: shows the state in its record, and keeps its ports. */
-  #leave(node: LabNode): void {
+  #leave(node: EngineNode): void {
     node.isSettled = false
     node.status = node.record.running ? 'started' : 'stopped'
     this.#options.links.adopt(node, [])
@@ -333,7 +333,7 @@ export class Reopen {
   }
 
   /** Takes the state of a node from its keeper. */
-  async #settle(node: LabNode, run: Run | undefined): Promise<void> {
+  async #settle(node: EngineNode, run: Run | undefined): Promise<void> {
     const { links, lifeCycle, listening } = this.#options
     const { record } = node
     const unit = run?.unit
@@ -361,7 +361,7 @@ export class Reopen {
   }
 
   /** Allocates the console port of the record, or another one. */
-  async #givePorts(node: LabNode, hasConsole: boolean): Promise<void> {
+  async #givePorts(node: EngineNode, hasConsole: boolean): Promise<void> {
     const { record, owner } = node
     const pool = consolePool(record)
     if (hasConsole || pool === undefined) return
@@ -412,7 +412,7 @@ function placeholder(
   name: string,
   kinds: Readonly<Record<NodeKindName, NodeKind>>,
   newer?: NewerRecord,
-): NodeRecord | undefined {
+): EngineNodeRecord | undefined {
   const { kind, nodeId: node_id } = nodeOfRecord(name) ?? {}
   if (kind === undefined || node_id === undefined || !(kind in kinds)) return undefined
   return {

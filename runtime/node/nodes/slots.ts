@@ -1,10 +1,10 @@
 import { notFound } from '../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
 import type { ShownNio } from '../../../src/schema/nio.ts'
-import type { LabNode } from './lab-node.ts'
+import type { EngineNode } from './lab-node.ts'
 
 /** A port in the record of its node, under the name `{adapter}/{port}`. */
-export type Slot = LabNode['record']['ports'][string]
+export type Slot = EngineNode['record']['ports'][string]
 
 export const portName = ({ adapter, port }: PortRef): string => `${adapter}/${port}`
 export const parsePortName = (name: string): PortRef => {
@@ -12,20 +12,20 @@ export const parsePortName = (name: string): PortRef => {
   return { adapter, port }
 }
 /** The key of a port in the keeper. */
-export const portKey = (node: LabNode, name: string): string => `${node.key}/${name}`
+export const portKey = (node: EngineNode, name: string): string => `${node.key}/${name}`
 /** The key of the unit to which a port of the keeper belongs. */
 export const unitOf = (port: string): string => port.split('/')[0] ?? ''
 /** The owner of the UDP ports of a port, for the port allocator. */
-export const ownerOf = (node: LabNode, name: string): string => `${node.owner}/${name}`
+export const ownerOf = (node: EngineNode, name: string): string => `${node.owner}/${name}`
 export const lportOf = (nio: ShownNio | null): number | undefined => (nio?.type === 'nio_udp' ? nio.lport : undefined)
 
-export function slotOf(node: LabNode, name: string): Slot {
+export function slotOf(node: EngineNode, name: string): Slot {
   node.record.ports[name] ??= { guest_port: null, nio: null }
   return node.record.ports[name]
 }
 
 /** The name of a port that the node has; 404. */
-export function requirePort(node: LabNode, wanted: PortRef): string {
+export function requirePort(node: EngineNode, wanted: PortRef): string {
   const ports = node.kind.ports(node)
   if (ports.some(({ adapter, port }) => adapter === wanted.adapter && port === wanted.port)) return portName(wanted)
   const adapters = new Set(ports.map(({ adapter }) => adapter))
@@ -41,7 +41,7 @@ export function requirePort(node: LabNode, wanted: PortRef): string {
 }
 
 /** The NIO of a port; 404 without one. */
-export function requireNio(node: LabNode, name: string): ShownNio {
+export function requireNio(node: EngineNode, name: string): ShownNio {
   const nio = node.record.ports[name]?.nio
   if (nio == null)
     throw notFound(`Nothing is attached to adapter ${name.replace('/', ', port ')}; POST of a NIO attaches something`, {

@@ -7,7 +7,7 @@ import type { ConsoleExpect, ConsoleMatch, NodeReady } from '../../../src/model/
 import { EchoFilter } from './console-echo.ts'
 import { ConsoleSearch, compiled } from './console-search.ts'
 import type { Consoles } from './consoles.ts'
-import type { LabNode } from './lab-node.ts'
+import type { EngineNode } from './lab-node.ts'
 
 /** Most waits at once. */
 const maxWaits = 200
@@ -26,11 +26,11 @@ export class NodeWaits {
     this.#consoles = consoles
   }
 
-  expect(node: LabNode, wanted: ConsoleExpect, signal: AbortSignal): Promise<ConsoleMatch> {
+  expect(node: EngineNode, wanted: ConsoleExpect, signal: AbortSignal): Promise<ConsoleMatch> {
     return this.#counted(signal, (over) => this.#search(node, wanted, over))
   }
 
-  ready(node: LabNode, { console, tcp, seconds = 0, within_s = 60 }: NodeReady, signal: AbortSignal): Promise<void> {
+  ready(node: EngineNode, { console, tcp, seconds = 0, within_s = 60 }: NodeReady, signal: AbortSignal): Promise<void> {
     return this.#counted(signal, async (over) => {
       requireRunning(node)
       await Promise.all([
@@ -59,7 +59,7 @@ export class NodeWaits {
   }
 
   async #search(
-    node: LabNode,
+    node: EngineNode,
     { send, expect, echoes = false, within_s = 10 }: ConsoleExpect,
     over: AbortSignal,
     field = 'expect',
@@ -110,12 +110,12 @@ export class NodeWaits {
 const stopped = { word: 'node-stopped' } as const
 const late = (message: string) => conflict(message, { word: 'not-in-time' })
 
-function requireRunning(node: LabNode): void {
+function requireRunning(node: EngineNode): void {
   if (node.status === 'stopped') throw conflict('The node does not run: start it first', stopped)
 }
 
 /** Resolves when a TCP port of this host accepts; 409. */
-async function accepts(node: LabNode, port: number, withinS: number, over: AbortSignal): Promise<void> {
+async function accepts(node: EngineNode, port: number, withinS: number, over: AbortSignal): Promise<void> {
   const until = performance.now() + withinS * 1000
   for (let host = '127.0.0.1'; !(await isAccepted(host, port, over)); host = host === '::1' ? '127.0.0.1' : '::1') {
     over.throwIfAborted()

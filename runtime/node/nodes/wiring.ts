@@ -4,7 +4,7 @@ import type { NetioPort, PortGuest } from '../keeper-protocol/protocol.ts'
 import type { PortWire } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
-import type { LabNode } from './lab-node.ts'
+import type { EngineNode } from './lab-node.ts'
 import { lineOfPort } from './line.ts'
 import { ownerOf, parsePortName, portKey, type Slot } from './slots.ts'
 
@@ -14,15 +14,15 @@ const maxChanges = 8
 export interface WiringOptions {
   readonly keeper: KeeperLink
   readonly ports: PortAllocator
-  readonly emit: (node: LabNode, payload: EventPayload) => void
+  readonly emit: (node: EngineNode, payload: EventPayload) => void
 }
 
 /** The port of a bridge; undefined for nodes of other kinds. */
-export const bridgePortOf = (node: LabNode, name: string): number | undefined =>
+export const bridgePortOf = (node: EngineNode, name: string): number | undefined =>
   node.kind.wiring?.bridgePortOf?.(node, parsePortName(name))
 
 /** Wires the ports of nodes to the switch. Callers hold the lock of the node. */
-export class Wiring {
+export class PortWirer {
   readonly #options: WiringOptions
 
   constructor(options: WiringOptions) {
@@ -30,12 +30,12 @@ export class Wiring {
   }
 
   /** Claims the identity of a node that is about to start, so that no other program has it. */
-  async claimIdentity(node: LabNode): Promise<void> {
+  async claimIdentity(node: EngineNode): Promise<void> {
     if (node.kind.identity?.isTaken(node)) await this.#changeIdentity(node)
   }
 
   /** Wires a port, unless it is wired. 409. */
-  async open(node: LabNode, name: string, slot: Slot): Promise<PortWire> {
+  async open(node: EngineNode, name: string, slot: Slot): Promise<PortWire> {
     const netio = node.kind.wiring?.netioOf?.(node, parsePortName(name))
     if (netio !== undefined) return this.#openNetio(node, name, netio)
     const bridge_port = bridgePortOf(node, name)
@@ -55,7 +55,7 @@ export class Wiring {
   }
 
   /** Whether the node can keep a port with the ports bound beside it. A running program keeps its ports. */
-  async #keeps(node: LabNode, port: number, owner: string, beside: readonly number[]): Promise<boolean> {
+  async #keeps(node: EngineNode, port: number, owner: string, beside: readonly number[]): Promise<boolean> {
     const { ports } = this.#options
     if (node.status !== 'stopped') {
       ports.adopt('udp', port, owner, beside)
@@ -68,7 +68,7 @@ export class Wiring {
   }
 
   /** Releases the UDP ports of a stopped node; the next start uses new ones. */
-  release(node: LabNode, name: string, slot: Slot): void {
+  release(node: EngineNode, name: string, slot: Slot): void {
     if (slot.guest_port === null) return
     const { ports } = this.#options
     const owner = ownerOf(node, name)
@@ -77,7 +77,7 @@ export class Wiring {
     slot.guest_port = null
   }
 
-  async #openNetio(node: LabNode, name: string, netio: NetioPort, left = maxChanges): Promise<PortWire> {
+  async #openNetio(node: EngineNode, name: string, netio: NetioPort, left = maxChanges): Promise<PortWire> {
     try {
       return await this.#openWith(node, name, { netio })
     } catch (error) {
@@ -89,7 +89,7 @@ export class Wiring {
     return this.#openNetio(node, name, node.kind.wiring?.netioOf?.(node, parsePortName(name)) ?? netio, left - 1)
   }
 
-  async #openWith(node: LabNode, name: string, guest: PortGuest): Promise<PortWire> {
+  async #openWith(node: EngineNode, name: string, guest: PortGuest): Promise<PortWire> {
     try {
       const { switch_port } = await this.#options.keeper.call('port.open', { key: portKey(node, name), ...guest })
       return { guest_port: 'guest_port' in guest ? guest.guest_port : 0, switch_port }
@@ -99,7 +99,7 @@ export class Wiring {
     }
   }
 
-  async #changeIdentity(node: LabNode): Promise<void> {
+  async #changeIdentity(node: EngineNode): Promise<void> {
     const payload = node.kind.identity?.change(node)
     if (payload === undefined) return
     await node.saveOrTell()

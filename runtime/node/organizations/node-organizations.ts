@@ -1,4 +1,4 @@
-import type { App, Asked } from '../../../src/app.ts'
+import type { AdmittedRequest, App } from '../../../src/app.ts'
 import { mapLimit } from '../../../src/async/map-limit.ts'
 import type { Identity } from '../../../src/auth/identity.ts'
 import { RateLimit } from '../../../src/auth/rate-limit.ts'
@@ -17,7 +17,7 @@ import {
 import { noJoinToken } from '../../../src/routes/v2/join.ts'
 import { type OrganizationAuth, openOrganizationAuth } from '../auth/open-auth.ts'
 import type { LoadedConfig } from '../config/load.ts'
-import type { GatewayLabHost, GatewayOptions } from '../lab-host.ts'
+import type { GatewayLabHost, LabGatewayOptions } from '../lab-host.ts'
 import type { Log } from '../log/log.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
 import { OrganizationFiles } from './organization-files.ts'
@@ -40,7 +40,7 @@ export interface NodeOrganizationsOptions {
   readonly records: ServiceRecords
   readonly tickets: OrganizationTickets
   /** Opens the computes and labs in the records of an organization. */
-  readonly openHost: (options: GatewayOptions) => Promise<GatewayLabHost>
+  readonly openHost: (options: LabGatewayOptions) => Promise<GatewayLabHost>
   /** The app of an organization. */
   readonly appOf: (host: GatewayLabHost, tokens: Tokens, id: string) => App
 }
@@ -104,7 +104,7 @@ export class NodeOrganizations implements OrganizationStates {
   }
 
   /** The answer of the organization that a request belongs to; undefined for one of `default`, or of the deployment. */
-  async answer({ request, endpoint, identity }: Asked): Promise<Response | undefined> {
+  async answer({ request, endpoint, identity }: AdmittedRequest): Promise<Response | undefined> {
     if (endpoint.ofDeployment === true) return undefined
     const id = endpoint.joins === true ? parseToken(bearerOf(request) ?? '')?.organization : identity.organization
     if (id === undefined) return undefined

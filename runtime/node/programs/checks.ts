@@ -1,16 +1,16 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Check } from '../../../src/model/host.ts'
+import type { DoctorCheck } from '../../../src/model/host.ts'
 import { findProgram } from '../system/find-program.ts'
 import { runProgram } from './start.ts'
 
 const probeMs = 5000
 
-export const ok = (name: string, found: string): Check => ({ name, status: 'ok', found, fix: null })
+export const ok = (name: string, found: string): DoctorCheck => ({ name, status: 'ok', found, fix: null })
 const problem =
   (status: 'warning' | 'error') =>
-  (name: string, found: string, fix: string | null): Check => ({ name, status, found, fix })
+  (name: string, found: string, fix: string | null): DoctorCheck => ({ name, status, found, fix })
 export const warning = problem('warning')
 export const error = problem('error')
 
@@ -20,7 +20,7 @@ export async function programCheck(
   programs: readonly string[],
   { use, install }: { readonly use: string; readonly install: string },
   signal?: AbortSignal,
-): Promise<Check> {
+): Promise<DoctorCheck> {
   const path = programs.map((it) => findProgram(it)).find((it) => it !== undefined)
   if (path === undefined) return warning(name, `not found; ${use}`, install)
   const version = await firstLine(path, signal)

@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import { GroupCommit } from '../../../src/async/group-commit.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
 import type { Project } from '../../../src/model/project.ts'
-import type { LabNode } from '../nodes/lab-node.ts'
+import type { EngineNode } from '../nodes/lab-node.ts'
 import { UnsavedRecords } from '../storage/unsaved-records.ts'
-import { type ProjectRecord, type StoredLink, writeProject } from './project-record.ts'
+import { type EngineProjectRecord, type StoredLink, writeProject } from './project-record.ts'
 
 /** Called with a message for the user and the error when a record could not be saved. */
 export type UnsavedListener = (message: string, error: unknown) => void
@@ -19,13 +19,13 @@ export class OpenProject {
   /** Address of the nodes' consoles. */
   readonly consoleHost: string
   /** By `{kind}:{node_id}`. */
-  readonly nodes = new Map<string, LabNode>()
+  readonly nodes = new Map<string, EngineNode>()
   /** Direct links by their ids. */
   readonly links = new Map<string, StoredLink>()
   /** Counts what changes the states of direct links at once: a change of a link, or of the status of a node. */
   linkChanges = 0
   #linksAt: Map<string, readonly StoredLink[]> | undefined
-  record: ProjectRecord
+  record: EngineProjectRecord
   path: string
   readonly #saving = new GroupCommit()
   #closing = new AbortController()
@@ -36,7 +36,7 @@ export class OpenProject {
 
   /** `report` is called for records that could not be saved. */
   constructor(
-    record: ProjectRecord,
+    record: EngineProjectRecord,
     path: string,
     location: string,
     report: UnsavedListener = () => {},
@@ -120,7 +120,7 @@ export class OpenProject {
   }
 
   /** The record as it is written. */
-  get stored(): ProjectRecord {
+  get stored(): EngineProjectRecord {
     return { ...this.record, links: [...this.links.values()] }
   }
 
@@ -166,6 +166,6 @@ export class OpenProject {
 
 /** A project in the form of the API. */
 export const projectView = (
-  { project_id, name, temporary, variables }: ProjectRecord,
+  { project_id, name, temporary, variables }: EngineProjectRecord,
   { path, location, status }: Required<Pick<Project, 'path' | 'location' | 'status'>>,
 ): Project => ({ project_id, name, path, location, temporary, variables, status })

@@ -35,8 +35,8 @@ const StoredLink = Type.Object({
 })
 
 /** A project on disk: `.patchbay/project.json`. The file also marks the directory as a project of Patchbay. */
-export type ProjectRecord = Static<typeof ProjectRecord>
-export const ProjectRecord = Type.Object({
+export type EngineProjectRecord = Static<typeof EngineProjectRecord>
+export const EngineProjectRecord = Type.Object({
   version: Type.Integer({ minimum: 1, maximum: recordVersion }),
   project_id: Type.String({ format: 'uuid' }),
   name: nullable(Type.String()),
@@ -72,7 +72,7 @@ export function nodeOfRecord(name: string): { kind: string; nodeId: string; dele
 }
 
 /** Writes the record; the first one is also the marker. */
-export async function writeProject(directory: string, record: ProjectRecord): Promise<void> {
+export async function writeProject(directory: string, record: EngineProjectRecord): Promise<void> {
   await makeDirectory(nodeRecords(directory))
   await writeDurable(fileOf(directory), JSON.stringify({ ...record, version: recordVersion }))
 }
@@ -83,11 +83,11 @@ export async function writeProject(directory: string, record: ProjectRecord): Pr
  */
 export async function readProject(
   directory: string,
-): Promise<{ record: ProjectRecord; damaged: boolean; newer?: NewerRecord } | undefined> {
+): Promise<{ record: EngineProjectRecord; damaged: boolean; newer?: NewerRecord } | undefined> {
   try {
     const found = await readDurable(fileOf(directory), (text) => {
       const value: unknown = JSON.parse(text)
-      if (!Check(ProjectRecord, value)) throw new Error('not the record of a project')
+      if (!Check(EngineProjectRecord, value)) throw new Error('not the record of a project')
       return value
     })
     return found && { record: found.value, damaged: found.damaged }
@@ -95,7 +95,7 @@ export async function readProject(
     if (!(error instanceof NewerRecord)) throw error
     const { project_id, name } = error.content
     if (typeof project_id !== 'string') return undefined
-    const record: ProjectRecord = {
+    const record: EngineProjectRecord = {
       ...{ version: recordVersion, project_id, temporary: false, variables: null, open: false, deleted: [] },
       name: typeof name === 'string' ? name : null,
     }

@@ -11,7 +11,7 @@ import type { SnapshotAgent } from '../../../src/host-agent.ts'
 import type { Project } from '../../../src/model/project.ts'
 import { ProjectSnapshot, type RestoreStep } from '../../../src/model/project-snapshot.ts'
 import { isUuid } from '../../../src/schema/fields.ts'
-import type { LabNode } from '../nodes/lab-node.ts'
+import type { EngineNode } from '../nodes/lab-node.ts'
 import type { LifeCycle } from '../nodes/life-cycle.ts'
 import type { NodeTable } from '../nodes/node-table.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
@@ -116,7 +116,7 @@ export class ProjectSnapshots implements SnapshotAgent {
     await tidy(path)
   }
 
-  async #runOn(node: LabNode): Promise<void> {
+  async #runOn(node: EngineNode): Promise<void> {
     if (node.status === 'suspended') await this.#options.lifeCycle.resume(node)
   }
 
@@ -209,18 +209,18 @@ export class ProjectSnapshots implements SnapshotAgent {
    * Copies what a snapshot has of a project; the number of bytes of the files. Nodes that run are still together while their memory is
    * written and their directories are copied.
    */
-  async #copy(path: string, to: string, running: readonly LabNode[], signal: AbortSignal): Promise<number> {
+  async #copy(path: string, to: string, running: readonly EngineNode[], signal: AbortSignal): Promise<number> {
     await mkdir(join(to, markerDirectory), { mode: 0o700 })
     await copyFile(recordOf(path), recordOf(to))
     const paused = running.filter(({ status, kind }) => status === 'started' && kind.control !== undefined)
     await writeFile(join(to, pausedName), JSON.stringify(paused.map(({ key }) => key)), { flush: true })
-    const directoryFor = ({ directory }: LabNode) =>
+    const directoryFor = ({ directory }: EngineNode) =>
       join(to, 'project-files', relative(join(path, 'project-files'), directory))
     for (const node of running) await makeDirectory(directoryFor(node))
     const kept = await whileStill(running, async () => {
-      const keep = (node: LabNode, until: AbortSignal) =>
+      const keep = (node: EngineNode, until: AbortSignal) =>
         withName(node, async () => (await node.kind.control?.keepMemory?.(node, directoryFor(node), until)) ?? 0)
-      const copy = (node: LabNode, until: AbortSignal) =>
+      const copy = (node: EngineNode, until: AbortSignal) =>
         copyTree(node.directory, directoryFor(node), { signal: until })
       return (await inTurns(running, signal, keep)) + (await inTurns(running, signal, copy))
     })
@@ -265,7 +265,7 @@ const recordOf = (path: string): string => join(path, markerDirectory, 'project.
 const exists = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined)) !== undefined
 
 /** 409, with all their names, when nodes cannot be kept as they run. */
-async function requireKeepable(running: readonly LabNode[]): Promise<void> {
+async function requireKeepable(running: readonly EngineNode[]): Promise<void> {
   const refusals = await mapLimit(running, (node) =>
     (node.kind.control?.requireKeepable?.(node) ?? Promise.resolve()).then(
       () => [],
@@ -280,7 +280,7 @@ async function requireKeepable(running: readonly LabNode[]): Promise<void> {
 }
 
 /** Has errors for the client name the node. */
-async function withName<T>({ record }: LabNode, run: () => Promise<T>): Promise<T> {
+async function withName<T>({ record }: EngineNode, run: () => Promise<T>): Promise<T> {
   try {
     return await run()
   } catch (error) {
@@ -291,13 +291,13 @@ async function withName<T>({ record }: LabNode, run: () => Promise<T>): Promise<
 
 /** Works on nodes, a few at a time; the sum of the results. When one fails, the others have ended too before this rejects. */
 async function inTurns(
-  nodes: readonly LabNode[],
+  nodes: readonly EngineNode[],
   signal: AbortSignal,
-  work: (node: LabNode, signal: AbortSignal) => Promise<number>,
+  work: (node: EngineNode, signal: AbortSignal) => Promise<number>,
 ): Promise<number> {
   const over = new AbortController()
   const until = AbortSignal.any([signal, over.signal])
-  const each = (node: LabNode) =>
+  const each = (node: EngineNode) =>
     work(node, until).catch((error: unknown) => {
       over.abort(error)
       return 0
@@ -308,7 +308,7 @@ async function inTurns(
 }
 
 /** Runs a function while all of the nodes are still at the same time. */
-async function whileStill<T>(nodes: readonly LabNode[], run: () => Promise<T>): Promise<T> {
+async function whileStill<T>(nodes: readonly EngineNode[], run: () => Promise<T>): Promise<T> {
   if (nodes.length === 0) return run()
   let entered = 0
   let [enter, fail]: [(result: Promise<T>) => void, (error: unknown) => void] = [() => {}, () => {}]
@@ -316,7 +316,7 @@ async function whileStill<T>(nodes: readonly LabNode[], run: () => Promise<T>): 
     ;[enter, fail] = [resolve, reject]
   })
   done.catch(ignore('it is awaited by the nodes that are still'))
-  const still = (node: LabNode) =>
+  const still = (node: EngineNode) =>
     node.whileStill(() => {
       if (++entered === nodes.length) enter(run())
       return done

@@ -21,7 +21,7 @@ import { checkedProjectPath, markerDirectory, type PathRules } from '../storage/
 import { OpenProject, projectView } from './open-project.ts'
 import {
   deleteProject,
-  type ProjectRecord,
+  type EngineProjectRecord,
   readProject,
   removeEmpty,
   tidyProject,
@@ -225,7 +225,7 @@ export class Projects implements ProjectAgent {
     }
     if (input.name != null && input.name !== found?.record.name) requireNoSeparator(input.name)
     await requireSpace(dirname(rules.projectsDirectory), minFreeMb())
-    const record: ProjectRecord = {
+    const record: EngineProjectRecord = {
       version: recordVersion,
       project_id: id,
       name: input.name ?? found?.record.name ?? null,
@@ -251,7 +251,7 @@ export class Projects implements ProjectAgent {
   }
 
   /** Enters a project into the table of open ones. */
-  #enter(record: ProjectRecord, path: string, isDamaged: boolean): OpenProject {
+  #enter(record: EngineProjectRecord, path: string, isDamaged: boolean): OpenProject {
     const { rules, events, log, ports } = this.#options
     const { project_id: id } = record
     const report = (message: string, error: unknown) => {
@@ -301,7 +301,7 @@ export class Projects implements ProjectAgent {
   }
 
   /** Changes the record of a project on disk and in memory; a failure changes neither. */
-  async #save(project: OpenProject, changes: Partial<ProjectRecord>): Promise<void> {
+  async #save(project: OpenProject, changes: Partial<EngineProjectRecord>): Promise<void> {
     const before = project.record
     project.record = { ...before, ...changes }
     try {

@@ -1,6 +1,6 @@
 import { after } from '../../async/after.ts'
 import { type Identified, type Identity, unauthorized, type Verifier } from '../../auth/identity.ts'
-import { type Login, type LoginKind, type LoginLimit, madeToken } from '../../auth/login-limit.ts'
+import { type LoginAttempt, type LoginKind, type LoginLimit, madeToken } from '../../auth/login-limit.ts'
 import { isLoopback } from '../../auth/network.ts'
 import { isSecret } from '../../auth/secret.ts'
 import type { Session, Sessions } from '../../auth/sessions.ts'
@@ -285,7 +285,7 @@ function cookieIn(header: string, name: string): string | undefined {
 type Guess = Extract<Credentials, { kind: 'bearer' | 'basic' }>
 
 /** The log-in that wrong credentials count as. */
-function loginOf(credentials: Guess, address: string, way?: LoginKind): Login {
+function loginOf(credentials: Guess, address: string, way?: LoginKind): LoginAttempt {
   if (credentials.kind === 'bearer') {
     const { token } = credentials
     return {

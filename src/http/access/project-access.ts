@@ -3,7 +3,7 @@ import { isInScope, type ProjectScope } from '../../auth/project-scope.ts'
 import type { Labs } from '../../controller/labs.ts'
 import { forbidden, notFound, unlessGone } from '../../errors/api-error.ts'
 import { isUuid } from '../../schema/fields.ts'
-import type { Match, Routes } from '../router.ts'
+import type { RouteMatch, Routes } from '../router.ts'
 import { spellingsOf } from './role-needed.ts'
 
 /** Which projects a request may concern; see `ProjectScope`. */
@@ -68,7 +68,7 @@ export class ProjectAccess {
   }
 
   /** 403 for requests that credentials for some projects may not make, 404 for projects of others. */
-  requireEndpoint({ endpoint, params }: Match, path: string, method: string, routes: Routes): void {
+  requireEndpoint({ endpoint, params }: RouteMatch, path: string, method: string, routes: Routes): void {
     if (this.isWhole) return
     const { project_id: word } = params
     if (word !== undefined) {
@@ -101,7 +101,7 @@ export class ProjectAccess {
     }
   }
 
-  #allowsThere(match: Match | undefined): boolean {
+  #allowsThere(match: RouteMatch | undefined): boolean {
     if (match === undefined) return false
     const { project_id: id } = match.params
     if (id === undefined) return match.endpoint.scope === 'shared'

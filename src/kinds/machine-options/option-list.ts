@@ -1,8 +1,8 @@
 /** Members of an argument such as `pc,accel=kvm`. A first member without a name has the name ''. */
-export type Members = readonly (readonly [name: string, value: string])[]
+export type OptionMembers = readonly (readonly [name: string, value: string])[]
 
 /** Parses a comma-separated argument, in which a doubled comma is an escaped one, or JSON (since QEMU 6.2). */
-export function membersIn(argument: string): Members {
+export function membersIn(argument: string): OptionMembers {
   if (argument.startsWith('{')) return membersOfJson(argument)
   return split(argument).map((part, index) => {
     const at = part.indexOf('=')
@@ -16,7 +16,7 @@ export function membersIn(argument: string): Members {
 const split = (argument: string): string[] =>
   argument.replace(/,,|,/g, (text) => (text === ',' ? '\0' : ',')).split('\0')
 
-function membersOfJson(argument: string): Members {
+function membersOfJson(argument: string): OptionMembers {
   try {
     const value: unknown = JSON.parse(argument)
     return Object.entries(value ?? {}).map(([name, member]) => [name, String(member)])
@@ -26,7 +26,7 @@ function membersOfJson(argument: string): Members {
   }
 }
 
-export const memberOf = (members: Members, name: string): string | undefined =>
+export const memberOf = (members: OptionMembers, name: string): string | undefined =>
   members.findLast(([known]) => known === name)?.[1]
 
 /** Escapes a value for a comma-separated argument. */

@@ -1,4 +1,4 @@
-import { type Members, memberOf, membersIn } from './option-list.ts'
+import { memberOf, membersIn, type OptionMembers } from './option-list.ts'
 
 /** Options without an argument, of all versions. */
 export const optionFlags: ReadonlySet<string> = new Set(
@@ -35,7 +35,7 @@ const only = (names: string): Rule => {
   const known = new Set(['', ...names.split(' ')])
   return (argument) => plain(argument) && membersIn(argument).every(([name]) => known.has(name))
 }
-const noRom = (members: Members) => members.every(([name]) => !/rom|file|path/i.test(name))
+const noRom = (members: OptionMembers) => members.every(([name]) => !/rom|file|path/i.test(name))
 
 const devices: ReadonlySet<string> = new Set(
   `usb-tablet usb-mouse usb-kbd usb-hub usb-wacom-tablet qemu-xhci nec-usb-xhci usb-ehci piix3-usb-uhci piix4-usb-uhci

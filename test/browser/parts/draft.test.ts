@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Draft } from '../../../runtime/browser/parts/draft.ts'
+import { FieldDraft } from '../../../runtime/browser/parts/draft.ts'
 
 /** A service that takes a value when the test says so. */
 function slowService() {
@@ -13,7 +13,7 @@ function slowService() {
 
 test('a new name is shown while the service accepts it, so that the old one does not appear in between', async () => {
   const { sent, send } = slowService()
-  const draft = new Draft<string>()
+  const draft = new FieldDraft<string>()
   draft.value = 'R1 '
   const taken = draft.take('R1', send('R1'))
   expect(draft.value).toBe('R1')
@@ -24,7 +24,7 @@ test('a new name is shown while the service accepts it, so that the old one does
 
 test('a refused value is no longer shown', async () => {
   const { sent, send } = slowService()
-  const draft = new Draft<string>()
+  const draft = new FieldDraft<string>()
   const taken = draft.take('R1', send('R1'))
   sent[0]?.refuse()
   await expect(taken).rejects.toThrow('no')
@@ -33,7 +33,7 @@ test('a refused value is no longer shown', async () => {
 
 test('input during the request of an earlier value stays, and is sent after it', async () => {
   const { sent, send } = slowService()
-  const draft = new Draft<string>()
+  const draft = new FieldDraft<string>()
   const first = draft.take('1', send('1'))
   draft.value = '10'
   sent[0]?.answer()
@@ -47,7 +47,7 @@ test('input during the request of an earlier value stays, and is sent after it',
 
 test('a field that loses the focus twice meanwhile sends its value once', async () => {
   const { sent, send } = slowService()
-  const draft = new Draft<string>()
+  const draft = new FieldDraft<string>()
   const both = [draft.take('R1', send('R1')), draft.take('R1', send('R1'))]
   for (const { answer } of sent) answer()
   await Promise.all(both)

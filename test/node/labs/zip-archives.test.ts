@@ -1,13 +1,13 @@
 import { readdir, readlink, stat } from 'node:fs/promises'
 import { crc32, zstdCompressSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { ZipArchives } from '../../../runtime/node/labs/zip-archives.ts'
+import { FileZipArchives } from '../../../runtime/node/labs/zip-archives.ts'
 import type { ArchiveMember } from '../../../src/controller/archives.ts'
 import { openRecords } from '../../support/service-records.ts'
 
 const archives = async () => {
   const { records } = await openRecords()
-  return new ZipArchives({ records, minFreeMb: () => 0, bodyTimeoutMs: 60_000 })
+  return new FileZipArchives({ records, minFreeMb: () => 0, bodyTimeoutMs: 60_000 })
 }
 
 const member = (name: string, text: string): ArchiveMember => ({

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { KeeperError } from '../../../runtime/node/keeper-protocol/error.ts'
 import type { Exit, UnitState } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import type { NodeKind } from '../../../runtime/node/kinds/kind.ts'
-import { LabNode } from '../../../runtime/node/nodes/lab-node.ts'
+import { EngineNode } from '../../../runtime/node/nodes/lab-node.ts'
 import { LifeCycle, type LifeCycleOptions } from '../../../runtime/node/nodes/life-cycle.ts'
 import { OpenProject } from '../../../runtime/node/projects/open-project.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
@@ -36,7 +36,7 @@ async function lab(kind: Partial<NodeKind> = {}, keeper: Record<string, () => un
       await kind.onExited?.(node)
     },
   }
-  const node = new LabNode(new OpenProject(project as never, path, path), noting as NodeKind, {
+  const node = new EngineNode(new OpenProject(project as never, path, path), noting as NodeKind, {
     ...{ version: 1, kind: 'iou', node_id: '00000000-0000-4000-8000-000000000002', name: 'R1', console: null },
     ...{ console_type: 'telnet', command_line: '', status_reason: null, running: false, properties: {}, ports: {} },
   })
@@ -52,7 +52,7 @@ async function lab(kind: Partial<NodeKind> = {}, keeper: Record<string, () => un
     links: { wires: async () => new Map(), changePorts: () => note('other ports') },
     listening: { free: async () => {}, of: () => undefined },
     runsAlways: () => false,
-    emit: (_: LabNode, payload: EventPayload) => events.push(payload),
+    emit: (_: EngineNode, payload: EventPayload) => events.push(payload),
   } as unknown as LifeCycleOptions)
   const warnings = () => events.flatMap((event) => (event.type === 'log.warning' ? [event.message] : []))
   return { node, lifeCycle, told, events, warnings }

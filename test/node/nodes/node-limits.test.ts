@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { LabNode } from '../../../runtime/node/nodes/lab-node.ts'
+import type { EngineNode } from '../../../runtime/node/nodes/lab-node.ts'
 import { requireNodeRoom } from '../../../runtime/node/nodes/node-limits.ts'
 import type { OpenProject } from '../../../runtime/node/projects/open-project.ts'
 import { defaultLabLimits } from '../../../src/controller/lab-limits.ts'
@@ -8,7 +8,7 @@ const limits = { ...defaultLabLimits, lab_mb: 1, lab_objects: 20 }
 const usage = (kib: number) => ({ usage: 'x'.repeat(kib * 1024) })
 
 test('the records of all nodes of a project have a limit together, and one that is too large already may stay so', () => {
-  const node = { bytes: 60 * 1024 } as LabNode
+  const node = { bytes: 60 * 1024 } as EngineNode
   const nodes = new Map(Array.from({ length: 16 }, (_, index) => [String(index), node]))
   const project = { nodes } as unknown as OpenProject
   requireNodeRoom(project, usage(60), limits)

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { LabNode } from '../../../runtime/node/nodes/lab-node.ts'
+import type { EngineNode } from '../../../runtime/node/nodes/lab-node.ts'
 import { Reopen, type ReopenOptions } from '../../../runtime/node/nodes/reopen.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { createPc, start, status } from '../../support/lab.ts'
@@ -29,17 +29,17 @@ test('a project that is opened again has the present states of the keeper, not e
 test('a node that was deleted meanwhile gets no ports from a new keeper', async () => {
   const done: string[] = []
   const [stays, goes] = ['stays', 'goes'].map((key) => ({ key, status: 'stopped', project: {}, isSettled: true })) as [
-    LabNode,
-    LabNode,
+    EngineNode,
+    EngineNode,
   ]
-  const table: Map<string, LabNode> = new Map([stays, goes].map((node) => [node.key, node]))
+  const table: Map<string, EngineNode> = new Map([stays, goes].map((node) => [node.key, node]))
   const lock = async (_: string, run: () => Promise<void>) => {
     table.delete(goes.key)
     await run()
   }
   const reopen = new Reopen({
     table: Object.assign(table, { lock }),
-    lifeCycle: { noteLoss() {}, lost: async ({ key }: LabNode) => void done.push(key) },
+    lifeCycle: { noteLoss() {}, lost: async ({ key }: EngineNode) => void done.push(key) },
     links: { restore: async () => [] },
   } as unknown as ReopenOptions)
   await reopen.lost(() => true, true)

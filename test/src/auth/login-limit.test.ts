@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { type Login, LoginLimit } from '../../../src/auth/login-limit.ts'
+import { type LoginAttempt, LoginLimit } from '../../../src/auth/login-limit.ts'
 import { networkOf } from '../../../src/auth/network.ts'
 import { ApiError } from '../../../src/errors/api-error.ts'
 
@@ -13,7 +13,11 @@ function limited(perMinute = 10) {
     limited: ({ address }) => told.push(address),
     now: () => now,
   })
-  const login = async (secret: string, more: Partial<Login> = {}, isAsync = false): Promise<boolean | number> => {
+  const login = async (
+    secret: string,
+    more: Partial<LoginAttempt> = {},
+    isAsync = false,
+  ): Promise<boolean | number> => {
     const check = () => {
       compared += 1
       return secret.startsWith('right') ? true : undefined
@@ -28,7 +32,7 @@ function limited(perMinute = 10) {
     }
   }
   let guessed = 0
-  const guesses = (count: number, more: Partial<Login> = {}, isAsync = false) =>
+  const guesses = (count: number, more: Partial<LoginAttempt> = {}, isAsync = false) =>
     Promise.all(Array.from({ length: count }, () => login(`guess ${guessed++}`, more, isAsync)))
   const wait = (seconds: number) => {
     now += seconds * 1000

@@ -4,7 +4,7 @@ import type { NodeRecord, ProjectRecord } from '../../../src/controller/document
 import { Jobs } from '../../../src/controller/jobs.ts'
 import { Lab } from '../../../src/controller/lab.ts'
 import type { AskCompute } from '../../../src/controller/labs.ts'
-import type { LabStore } from '../../../src/controller/store.ts'
+import type { LabStorage } from '../../../src/controller/store.ts'
 import { ApiError } from '../../../src/errors/api-error.ts'
 import { EventLog } from '../../../src/events/event-log.ts'
 
@@ -20,7 +20,7 @@ async function jobThatFails(failure: Error) {
     cpu_usage_percent: 0,
     memory_usage_percent: 0,
   }))
-  const lab = new Lab(crypto.randomUUID(), entries, {} as LabStore, events)
+  const lab = new Lab(crypto.randomUUID(), entries, {} as LabStorage, events)
   events.openProject(lab.id)
   const ask = (() => ({ act: () => Promise.reject(failure) })) as unknown as AskCompute
   const jobs = new Jobs({ computes: {} as LabComputes, report: (error, what) => void reported.push([error, what]) })

@@ -1,7 +1,7 @@
-import type { ImportedLab } from '../../../src/importers/draft.ts'
+import type { ConvertedLab } from '../../../src/importers/draft.ts'
 
 /** An imported lab in a few words: nodes and their kinds, segments and links, the images that it needs, and what was left out. */
-export function outline({ file, images, leftOut }: ImportedLab) {
+export function outline({ file, images, leftOut }: ConvertedLab) {
   const kindOf = (fields: Readonly<Record<string, unknown>>) =>
     String(fields.kind ?? file.templates?.[String(fields.is)]?.kind)
   const short = (kind: string) => (kind === 'machine-emulator' ? 'machine' : kind)

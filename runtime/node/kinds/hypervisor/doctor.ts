@@ -1,4 +1,4 @@
-import type { Check } from '../../../../src/model/host.ts'
+import type { DoctorCheck } from '../../../../src/model/host.ts'
 import { ok, programCheck, warning } from '../../programs/checks.ts'
 import type { HypervisorSettings } from './drivers.ts'
 import { addressOf, defaultUri } from './libvirt/address.ts'
@@ -20,14 +20,14 @@ const virtualBox = {
 export const hypervisorChecks = (
   { libvirt_uri }: Pick<HypervisorSettings, 'libvirt_uri'>,
   signal?: AbortSignal,
-): Promise<Check[]> =>
+): Promise<DoctorCheck[]> =>
   Promise.all([
     programCheck('VirtualBox', ['VBoxManage', 'vboxmanage'], virtualBox, signal),
     libvirtCheck(libvirt_uri || defaultUri()),
   ])
 
 /** Checks libvirt at the URI. The daemon of a session is not started for this. */
-export async function libvirtCheck(uri: string = defaultUri()): Promise<Check> {
+export async function libvirtCheck(uri: string = defaultUri()): Promise<DoctorCheck> {
   const client = new LibvirtClient({ uri: () => uri, connectMs: probeMs, startsDaemon: false })
   try {
     const number = Number((await client.call(procedures.connectGetLibVersion, undefined, probeMs)).hyper())
@@ -40,7 +40,7 @@ export async function libvirtCheck(uri: string = defaultUri()): Promise<Check> {
   }
 }
 
-function absent(uri: string): Check {
+function absent(uri: string): DoctorCheck {
   const daemon = findDaemon()
   if (daemon === undefined) return warning(name, `not found; ${use}`, installCommand)
   if (addressOf(uri).isSession) return ok(name, `${daemon}, which is started when ${uri} is needed`)
@@ -53,7 +53,7 @@ function absent(uri: string): Check {
 }
 
 /** Messages have the form `problem: fix`. */
-function refused({ message }: Error): Check {
+function refused({ message }: Error): DoctorCheck {
   const [, found = message, fix = null] = /^(.*?): (.*)$/s.exec(message) ?? []
   return warning(name, `${found}; ${use}`, fix)
 }

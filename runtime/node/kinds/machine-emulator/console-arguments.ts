@@ -1,7 +1,7 @@
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
 import { escaped } from '../../../../src/kinds/machine-options/option-list.ts'
-import type { Part } from './drives.ts'
+import type { DrivePart } from './drives.ts'
 import type { ParsedOptions } from './options.ts'
 import type { BinaryFacts } from './probe.ts'
 
@@ -16,7 +16,7 @@ export function consoleArguments(
   endpoint: Endpoint | null,
   facts: BinaryFacts,
   options: ParsedOptions,
-): Part {
+): DrivePart {
   const noDisplay = options.hasDisplay ? [] : ['-display', 'none']
   switch (type) {
     case 'none':

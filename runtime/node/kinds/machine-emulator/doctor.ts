@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { access, readFile, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { ignore } from '../../../../src/async/ignore.ts'
-import type { Check } from '../../../../src/model/host.ts'
+import type { DoctorCheck } from '../../../../src/model/host.ts'
 import { ok, programCheck, warning } from '../../programs/checks.ts'
 import { factsOf, findEmulators } from './binaries.ts'
 import { systemUefis } from './firmware.ts'
@@ -10,7 +10,7 @@ import { type KvmState, kvmState } from './kvm-guest.ts'
 import { type BinaryFacts, versionText } from './probe.ts'
 
 /** Checks KVM, emulators and qemu-img. */
-export async function machineChecks(signal?: AbortSignal): Promise<Check[]> {
+export async function machineChecks(signal?: AbortSignal): Promise<DoctorCheck[]> {
   const qemuImg = { use: 'for the disks of machine-emulator nodes', install: 'sudo apt-get install qemu-utils' }
   const [kvmFound, emulators, tool] = await Promise.all([
     kvm(),
@@ -22,12 +22,12 @@ export async function machineChecks(signal?: AbortSignal): Promise<Check[]> {
 
 const device = '/dev/kvm'
 
-async function kvm(): Promise<Check> {
+async function kvm(): Promise<DoctorCheck> {
   return (await deviceTrouble()) ?? kvmCheck(await kvmState())
 }
 
 /** Why this user cannot open the device of KVM; undefined: it can. */
-async function deviceTrouble(): Promise<Check | undefined> {
+async function deviceTrouble(): Promise<DoctorCheck | undefined> {
   try {
     await access(device, constants.R_OK | constants.W_OK)
     return undefined
@@ -61,7 +61,7 @@ export function kvmRightFix(mode: number, gid: number, groups: string): string {
 }
 
 /** The result of a test boot under KVM. */
-export function kvmCheck(state: KvmState): Check {
+export function kvmCheck(state: KvmState): DoctorCheck {
   const use = 'machines run emulated, slowly, unless machine_emulator.acceleration is kvm'
   const fix = 'on a virtual host switch nested virtualisation on, or take a newer kernel there'
   switch (state) {
@@ -77,7 +77,7 @@ export function kvmCheck(state: KvmState): Check {
 }
 
 /** Checks each emulator, and the UEFI for x86_64. */
-export async function emulatorChecks(): Promise<Check[]> {
+export async function emulatorChecks(): Promise<DoctorCheck[]> {
   const emulators = await Promise.all(findEmulators().map(emulator))
   const usable = emulators.flatMap(({ facts }) => facts ?? [])
   if (emulators.length === 0)
@@ -85,7 +85,7 @@ export async function emulatorChecks(): Promise<Check[]> {
   return [...emulators.map(({ check }) => check), ...(await uefi(usable))]
 }
 
-async function emulator(path: string): Promise<{ check: Check; facts?: BinaryFacts }> {
+async function emulator(path: string): Promise<{ check: DoctorCheck; facts?: BinaryFacts }> {
   const name = basename(path)
   try {
     const facts = await factsOf(path)
@@ -106,7 +106,7 @@ async function kvmFixOf(message: string): Promise<string | undefined> {
   return `it runs with KVM only: ${trouble?.fix ?? 'look whether another hypervisor of this host has it'}`
 }
 
-async function uefi(emulators: readonly BinaryFacts[]): Promise<Check[]> {
+async function uefi(emulators: readonly BinaryFacts[]): Promise<DoctorCheck[]> {
   const x86 = emulators.find(({ platform }) => platform === 'x86_64')
   const machine = x86?.machines.find(({ alias }) => alias === 'q35')
   if (x86 === undefined || machine === undefined) return []

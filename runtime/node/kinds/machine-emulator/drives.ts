@@ -18,7 +18,7 @@ export type Firmware =
   | { readonly type: 'uefi'; readonly code: string; readonly vars?: string }
 
 /** Arguments, and the number of PCI devices in them. */
-export type Part = { readonly args: readonly string[]; readonly pciDevices: number }
+export type DrivePart = { readonly args: readonly string[]; readonly pciDevices: number }
 
 /** The id of the drive, for changes of the medium. */
 export const cdromId = 'pb-cdrom'
@@ -56,7 +56,7 @@ export function cdromArguments({ path, isPc, disks, isTaken }: Cdrom): readonly 
   return ['-drive', `${file}${isPc ? 'if=ide,' : ''}index=2,media=cdrom,id=${cdromId}`]
 }
 
-export function diskArguments(disks: readonly MachineDisk[], isPc: boolean, facts: BinaryFacts): Part {
+export function diskArguments(disks: readonly MachineDisk[], isPc: boolean, facts: BinaryFacts): DrivePart {
   const scsi = ['lsi53c895a', 'virtio-scsi-pci'].find((model) => facts.devices.has(model))
   const isScsi = isPc && scsi !== undefined
   const parts = diskSlots.flatMap((slot) => {
@@ -71,7 +71,7 @@ export function diskArguments(disks: readonly MachineDisk[], isPc: boolean, fact
   }
 }
 
-function diskPart(disk: MachineDisk, isScsi: boolean, { devices }: BinaryFacts): Part {
+function diskPart(disk: MachineDisk, isScsi: boolean, { devices }: BinaryFacts): DrivePart {
   const index = diskSlots.indexOf(disk.slot)
   const id = diskId(disk.slot)
   const drive = (as: string) => [

@@ -1,6 +1,6 @@
 import { badRequest } from '../../../../src/errors/api-error.ts'
 import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
-import { escaped, type Members, memberOf, membersIn } from '../../../../src/kinds/machine-options/option-list.ts'
+import { escaped, memberOf, membersIn, type OptionMembers } from '../../../../src/kinds/machine-options/option-list.ts'
 import { judgeOptions, optionFlags, takingArgument } from '../../../../src/kinds/machine-options/option-rules.ts'
 import { type EmulatorOption, nameIn, optionsIn } from '../../../../src/kinds/machine-options/options-in.ts'
 import { shellWords } from '../../../../src/kinds/machine-options/shell-words.ts'
@@ -103,7 +103,7 @@ const replaced = (word: string, placeholders: Placeholders, isList: boolean): st
     return isList ? escaped(value) : value
   })
 
-const membersOf = ({ argument }: EmulatorOption): Members => membersIn(argument ?? '')
+const membersOf = ({ argument }: EmulatorOption): OptionMembers => membersIn(argument ?? '')
 const words = ({ name, argument }: EmulatorOption): string[] => [
   ...(name === '' ? [] : [`-${name}`]),
   ...(argument === undefined ? [] : [argument]),

@@ -35,7 +35,7 @@ const allDhcpServers = bytesOf('ff02::1:2')
  * The filter in front of libslirp. It passes packets to addresses that the policy allows, packets that the nat itself answers, and answers
  * to flows of forwarded ports; it drops all others. It judges each packet by its own headers, so fragments and options change nothing.
  */
-export class Gate {
+export class NatGate {
   readonly #options: GateOptions
   readonly #bytes: Uint8Array
   readonly #view: DataView

@@ -9,11 +9,11 @@ import { bytesOf, bytesOf4, leasesName, numberOf4, type Subnet, subnetOf } from 
 import { Coalescer } from './coalescer.ts'
 import { type DhcpReply, DhcpServer } from './dhcp.ts'
 import { FrameWriter, type PacketEnds } from './frame-writer.ts'
-import { ethernetBytes, etherType, Gate } from './gate.ts'
+import { ethernetBytes, etherType, NatGate } from './gate.ts'
 import { Slirp } from './libslirp.ts'
 import { NameForwarder } from './names.ts'
 import { Policy } from './policy.ts'
-import { Routes } from './routes.ts'
+import { NatRoutes } from './routes.ts'
 
 /** The configuration of the process of a nat. */
 export interface NatConfig {
@@ -53,9 +53,9 @@ export class NatNetwork {
   readonly #transmitter: Transmitter
   readonly #out: Memory
   #outUsed = 0
-  readonly #routes: Routes
+  readonly #routes: NatRoutes
   readonly #policy: Policy
-  readonly #gate: Gate
+  readonly #gate: NatGate
   readonly #slirp: Slirp
   readonly #coalescer: Coalescer
   readonly #names: NameForwarder
@@ -78,7 +78,7 @@ export class NatNetwork {
     this.#writer = new FrameWriter(this.#written.bytes, this.#written.view)
     this.#receiver = new Receiver(libc)
     this.#transmitter = new Transmitter(libc)
-    this.#routes = new Routes(libc)
+    this.#routes = new NatRoutes(libc)
     this.#policy = new Policy({ reach, isLocal, isElsewhere: (address) => this.#routes.isElsewhere(address) })
     const prefix = ipv6_prefix === '' ? undefined : bytesOf(ipv6_prefix.split('/')[0] ?? '')
     const inPrefix = (last: number) => Uint8Array.from(prefix ?? [], (byte, index) => (index === 15 ? last : byte))
@@ -86,7 +86,7 @@ export class NatNetwork {
     const udpForwards = new Set(port_forwards.flatMap((it) => (it.protocol === 'udp' ? [it.guest_port] : [])))
     this.#watchesFlows = port_forwards.length > 0
     const isForwardedUdp = (port: number) => udpForwards.has(port)
-    this.#gate = new Gate({ subnet: found, six, policy: this.#policy, isForwardedUdp }, this.#receiver.bytes)
+    this.#gate = new NatGate({ subnet: found, six, policy: this.#policy, isForwardedUdp }, this.#receiver.bytes)
     const addresses = {
       network: bytesOf4(found.network),
       mask: bytesOf4(found.mask),

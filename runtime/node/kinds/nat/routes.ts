@@ -20,7 +20,7 @@ const answerBytes = 8192
  * Asks the kernel for the route to an address (rtnetlink(7)). No list of addresses would do: addresses of interfaces that are down, local
  * routes of networks and rules also lead to the host itself.
  */
-export class Routes {
+export class NatRoutes {
   readonly #libc: Libc
   readonly #memory: Memory
   readonly #questions: number

@@ -1,4 +1,4 @@
-import type { Check } from '../../../../src/model/host.ts'
+import type { DoctorCheck } from '../../../../src/model/host.ts'
 import { error, ok, warning } from '../../programs/checks.ts'
 import type { PcSettings } from './pc.ts'
 import { findVpcs } from './vpcs.ts'
@@ -6,7 +6,7 @@ import { findVpcs } from './vpcs.ts'
 const install = 'sudo apt-get install vpcs'
 
 /** Checks whether a usable VPCS is installed. */
-export async function vpcsCheck({ engine, vpcs_path }: PcSettings): Promise<Check> {
+export async function vpcsCheck({ engine, vpcs_path }: PcSettings): Promise<DoctorCheck> {
   const found = await findVpcs(vpcs_path)
   if (found !== undefined && engine === 'auto' && !found.isPreferred) {
     const why = `${found.version}, ${found.path}: commands are missing before 0.6.1`

@@ -1,5 +1,5 @@
 import { lookup } from '../stack/dns.ts'
-import { parseTarget, type Target } from '../stack/net.ts'
+import { type IpTarget, parseTarget } from '../stack/net.ts'
 import { type PingOptions, pingDefaults, ping as runPing } from '../stack/ping.ts'
 import { trace as runTrace } from '../stack/trace.ts'
 import type { CommandHost, ConsoleCommand } from './command.ts'
@@ -56,7 +56,7 @@ export const traceCommand: ConsoleCommand = {
 }
 
 /** The address of a host; a name is resolved by DNS. */
-async function findTarget(machine: CommandHost, host: string, signal: AbortSignal): Promise<Target | undefined> {
+async function findTarget(machine: CommandHost, host: string, signal: AbortSignal): Promise<IpTarget | undefined> {
   const target = parseTarget(host)
   if (target !== undefined) return target
   const found = await lookup(machine.net, host, signal)

@@ -1,6 +1,6 @@
 import { formatIp4, formatIp6 } from './address.ts'
 import { read16, read32, write16 } from './bytes.ts'
-import type { Net, Target } from './net.ts'
+import type { IpTarget, Net } from './net.ts'
 
 const dnsPort = 53
 const waitMs = 2000
@@ -10,7 +10,7 @@ const typeAaaa = 28
 const maxLabels = 128
 
 /** Resolves a name to an IPv4 address (RFC 1035), else to an IPv6 address (RFC 3596); undefined when no server has one. */
-export async function lookup(net: Net, name: string, signal: AbortSignal): Promise<Target | undefined> {
+export async function lookup(net: Net, name: string, signal: AbortSignal): Promise<IpTarget | undefined> {
   const full = name.includes('.') || net.domain === '' ? name : `${name}.${net.domain}`
   if (!/^[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?$/i.test(full) || full.length > 253) return undefined
   for (const server of net.dns) {
@@ -29,7 +29,7 @@ async function ask(
   name: string,
   type: number,
   signal: AbortSignal,
-): Promise<Target | undefined> {
+): Promise<IpTarget | undefined> {
   const { port, close } = net.openPort()
   const id = Math.floor(Math.random() * 0x10000)
   const from = formatIp4(server)
@@ -60,7 +60,7 @@ function query(id: number, name: string, type: number): Uint8Array {
 }
 
 /** The first address of the type in an answer. CNAME records before it are skipped. */
-function parseAnswer(data: Uint8Array, type: number): Target | undefined {
+function parseAnswer(data: Uint8Array, type: number): IpTarget | undefined {
   const answers = read16(data, 6)
   let at = 12
   for (let question = 0; question < read16(data, 4); question++) at = skipName(data, at) + 4

@@ -10,7 +10,7 @@ import { Stack4 } from './stack4.ts'
 import { Stack6 } from './stack6.ts'
 
 /** An address of either family. */
-export type Target =
+export type IpTarget =
   | { readonly family: 4; readonly address: number; readonly text: string }
   | { readonly family: 6; readonly address: Ip6; readonly text: string }
 
@@ -59,7 +59,7 @@ export class Net {
     else if (type === etherType.ip6) this.ip6.receive(frame)
   }
 
-  to(target: Target): Remote {
+  to(target: IpTarget): Remote {
     return target.family === 4 ? this.ip4.to(target.address) : this.ip6.to(target.address)
   }
 
@@ -114,7 +114,7 @@ export class Net {
 }
 
 /** Parses an address; undefined for a name. */
-export function parseTarget(text: string): Target | undefined {
+export function parseTarget(text: string): IpTarget | undefined {
   const ip4 = parseIp4(text)
   if (ip4 !== undefined) return { family: 4, address: ip4, text: formatIp4(ip4) }
   const ip6 = parseIp6(text)

@@ -1,5 +1,5 @@
 import { pause } from '../../../../src/async/pause.ts'
-import type { Net, Target } from './net.ts'
+import type { IpTarget, Net } from './net.ts'
 import { echoPort, type SendRefusal } from './net-event.ts'
 import { tcpFlag } from './transport.ts'
 
@@ -32,7 +32,7 @@ export const pingDefaults: PingOptions = {
 /** Pings a host. Shows a line for every probe, as VPCS does. */
 export async function ping(
   net: Net,
-  target: Target,
+  target: IpTarget,
   options: PingOptions,
   show: (line: string) => void,
   signal: AbortSignal,
@@ -59,13 +59,13 @@ interface EchoLine {
 }
 
 type Probe = (
-  ...of: [net: Net, target: Target, options: PingOptions, id: number, sequence: number, signal: AbortSignal]
+  ...of: [net: Net, target: IpTarget, options: PingOptions, id: number, sequence: number, signal: AbortSignal]
 ) => Promise<EchoLine>
 
 const line = (text: string, isFinal = false): EchoLine => ({ text, isFinal })
 const ms = (since: number): string => (performance.now() - since).toFixed(3)
 
-function refused(refusal: SendRefusal, target: Target): EchoLine {
+function refused(refusal: SendRefusal, target: IpTarget): EchoLine {
   const texts: Readonly<Record<SendRefusal, string>> = {
     'not reachable': `host (${target.text}) not reachable`,
     'no gateway': 'No gateway found',

@@ -1,4 +1,4 @@
-import type { Net, Target } from './net.ts'
+import type { IpTarget, Net } from './net.ts'
 import { describe } from './ping.ts'
 
 const firstPort = 33_434
@@ -8,7 +8,7 @@ const waitMs = 1000
 /** Shows a line for every hop: UDP probes with a growing TTL, and the senders of the ICMP errors. */
 export async function trace(
   net: Net,
-  target: Target,
+  target: IpTarget,
   maxHops: number,
   show: (text: string) => void,
   signal: AbortSignal,
@@ -42,7 +42,7 @@ export async function trace(
   }
 }
 
-async function probeOnce(net: Net, target: Target, port: number, ttl: number, signal: AbortSignal) {
+async function probeOnce(net: Net, target: IpTarget, port: number, ttl: number, signal: AbortSignal) {
   const source = net.openPort()
   const began = performance.now()
   try {

@@ -1,7 +1,7 @@
 import type { Departure, Stage } from '../../filters/row.ts'
 import type { CaptureBuffer } from './capture-buffer.ts'
 import { at, type Counters } from './counters.ts'
-import type { Direction, Impairment } from './path.ts'
+import type { Direction, PortImpairment } from './path.ts'
 import { makeStages, randomSource } from './stages.ts'
 import type { WallClock } from './wall-clock.ts'
 
@@ -26,7 +26,7 @@ export class Hop {
     this.bytes = direction === 'out' ? at.outBytes : at.inBytes
   }
 
-  impair(impairment: Impairment): void {
+  impair(impairment: PortImpairment): void {
     const { row, departure } = this
     this.#stages = makeStages(impairment, { row, departure, counters: this.#counters, random: this.#random })
   }

@@ -15,7 +15,7 @@ export interface PacketPath {
   /** Forwards frames from `input` to `output` through the rows (ports) between them; null: drops them. */
   setLane(input: number, lane: LaneSpec | null): Promise<void>
   /** Sets the impairment of both directions of a row. Frames that already wait keep their due times. */
-  impair(row: number, impairment: Impairment): Promise<void>
+  impair(row: number, impairment: PortImpairment): Promise<void>
   /** The next frames of a row need not wait for earlier ones. */
   reset(row: number): Promise<void>
   /**
@@ -103,7 +103,7 @@ export interface LaneSpec {
   readonly hops: readonly { readonly row: number; readonly direction: Direction }[]
 }
 
-export interface Impairment {
+export interface PortImpairment {
   readonly suspend: boolean
   readonly filters: readonly Filter[]
   /** Those of frames to the guest, if they differ. */

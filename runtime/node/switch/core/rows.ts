@@ -2,7 +2,7 @@ import type { Departure } from '../../filters/row.ts'
 import { CaptureBuffer, type HandOver } from './capture-buffer.ts'
 import type { Counters } from './counters.ts'
 import { Hop } from './hop.ts'
-import type { Direction, Impairment, LaneSpec } from './path.ts'
+import type { Direction, LaneSpec, PortImpairment } from './path.ts'
 import type { WallClock } from './wall-clock.ts'
 
 /** The way of frames from one end to another. */
@@ -38,7 +38,7 @@ export class Rows {
     return { output, hops: spec.hops.map(({ row, direction }) => this.hop(row, direction)) }
   }
 
-  impair(row: number, impairment: Impairment): void {
+  impair(row: number, impairment: PortImpairment): void {
     const { suspend, filters, filters_in = filters } = impairment
     this.#row(row).out.impair({ suspend, filters })
     this.#row(row).in.impair({ suspend, filters: filters_in })

@@ -9,7 +9,7 @@ import { Memory } from './memory.ts'
 import type { Transmitter } from './transmitter.ts'
 
 /** Where frames are, for the program and for system calls. */
-export interface Source {
+export interface FrameSource {
   readonly bytes: Uint8Array
   readonly view: DataView
   readonly address: number
@@ -27,7 +27,7 @@ const headBytes = 22
 
 /** Frames for one port of a bridge, and what was decided on each. Arrays, because a frame must not allocate. */
 class Frames {
-  readonly sources: Source[] = []
+  readonly sources: FrameSource[] = []
   readonly offsets = new Int32Array(maxFrames)
   readonly lengths = new Int32Array(maxFrames)
   /** Size of each but the last frame of a run; 0 for a single frame. */
@@ -38,7 +38,7 @@ class Frames {
   readonly inners = new Uint32Array(maxFrames)
   count = 0
 
-  add(source: Source, offset: number, length: number, segment: number): void {
+  add(source: FrameSource, offset: number, length: number, segment: number): void {
     const index = this.count++
     this.sources[index] = source
     this.offsets[index] = offset
@@ -83,7 +83,7 @@ export interface BridgingOptions {
   readonly counters: Counters
   readonly transmitter: Transmitter
   /** Passes a frame through a lane with stages. */
-  readonly take: (lane: Lane<FastPathEnd>, source: Source, offset: number, length: number, now: number) => void
+  readonly take: (lane: Lane<FastPathEnd>, source: FrameSource, offset: number, length: number, now: number) => void
   readonly looped: (loop: BridgeLoop) => void
 }
 
@@ -127,7 +127,7 @@ export class Bridging {
   }
 
   /** Adds a frame, or a run, for a port of a bridge. It stays where it is until `flush`. */
-  put(output: FastPathEnd, source: Source, offset: number, length: number, segment: number, now: number): void {
+  put(output: FastPathEnd, source: FrameSource, offset: number, length: number, segment: number, now: number): void {
     if (this.#depth >= 0) return this.#putBelow(this.#depth, output, source, offset, length, now)
     if (segment > 0 && segment < length) {
       if (!hasOneHead(source.view, offset, length, segment)) {
@@ -142,7 +142,14 @@ export class Bridging {
     frames.add(source, offset, length, segment)
   }
 
-  #putBelow(depth: number, output: FastPathEnd, source: Source, offset: number, length: number, now: number): void {
+  #putBelow(
+    depth: number,
+    output: FastPathEnd,
+    source: FrameSource,
+    offset: number,
+    length: number,
+    now: number,
+  ): void {
     const { frames } = this.#level(depth + 1)
     if (frames.count === maxFrames) {
       this.#depth = -1
@@ -195,7 +202,7 @@ export class Bridging {
     const from = bridge.port(port.number)
     if (!bridge.isRunning || from === undefined) counters.add(row, at.noGuest, frames.frames)
     else if (bridge.isBusy || depth === maxBridges - 1) {
-      bridge.foundCircle((frames.sources[0] as Source).view, frames.offsets[0] as number, from.number, now)
+      bridge.foundCircle((frames.sources[0] as FrameSource).view, frames.offsets[0] as number, from.number, now)
       counters.add(row, at.filtered, frames.frames)
     } else {
       bridge.isBusy = true
@@ -214,7 +221,7 @@ export class Bridging {
     for (let index = 0; index < count; index++) {
       const segment = segments[index] as number
       const length = segment === 0 ? (lengths[index] as number) : segment
-      const { view } = sources[index] as Source
+      const { view } = sources[index] as FrameSource
       const target = bridge.route(from, view, offsets[index] as number, length, now)
       targets[index] = target
       vlans[index] = bridge.vlan
@@ -282,7 +289,7 @@ export class Bridging {
     now: number,
   ): void {
     const { frames } = level
-    let source = frames.sources[index] as Source
+    let source = frames.sources[index] as FrameSource
     let offset = frames.offsets[index] as number
     let length = frames.lengths[index] as number
     let segment = frames.segments[index] as number

@@ -5,7 +5,7 @@ import { KeeperError } from '../../keeper-protocol/error.ts'
 import type { BridgeSpec, MacEntry } from '../../keeper-protocol/protocol.ts'
 import { programArguments } from '../../programs/own-program.ts'
 import type { Counters } from '../core/counters.ts'
-import type { EndSpec, Impairment, LaneSpec, OpenedEnd, PacketPath, PathListener } from '../core/path.ts'
+import type { EndSpec, LaneSpec, OpenedEnd, PacketPath, PathListener, PortImpairment } from '../core/path.ts'
 import type { Report, Start, WorkerCall, WorkerCalls } from './messages.ts'
 
 /** Little-endian, 64-bit, with the constants of asm-generic. */
@@ -73,7 +73,7 @@ export class FastPath implements PacketPath {
     await this.#call('lane', { input, lane })
   }
 
-  async impair(row: number, impairment: Impairment): Promise<void> {
+  async impair(row: number, impairment: PortImpairment): Promise<void> {
     await this.#call('impair', { row, impairment })
   }
 

@@ -1,5 +1,5 @@
 import type { BridgeSpec, ErrorCode, MacEntry } from '../../keeper-protocol/protocol.ts'
-import type { BridgeLoop, EndSpec, Impairment, LaneSpec, OpenedEnd } from '../core/path.ts'
+import type { BridgeLoop, EndSpec, LaneSpec, OpenedEnd, PortImpairment } from '../core/path.ts'
 
 /** Start parameters of the fast path's thread. */
 export type Start = { readonly counters: SharedArrayBuffer; readonly isSegmenting: boolean }
@@ -9,7 +9,7 @@ export interface WorkerCalls {
   open: { in: EndSpec; out: OpenedEnd }
   close: { in: number; out: undefined }
   lane: { in: { input: number; lane: LaneSpec | null }; out: undefined }
-  impair: { in: { row: number; impairment: Impairment }; out: undefined }
+  impair: { in: { row: number; impairment: PortImpairment }; out: undefined }
   capture: { in: { row: number; memory: SharedArrayBuffer | null }; out: undefined }
   reset: { in: number; out: undefined }
   forget: { in: number; out: undefined }

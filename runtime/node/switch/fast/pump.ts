@@ -6,7 +6,7 @@ import type { DeviceEnd, EndSpec, LaneSpec, NetioEnd, OpenedEnd, PathListener, U
 import { isProbe } from '../core/probe-frame.ts'
 import { isUnimpaired, type Lane, passHops, Rows } from '../core/rows.ts'
 import { WallClock } from '../core/wall-clock.ts'
-import { Bridging, type Source } from './bridging.ts'
+import { Bridging, type FrameSource } from './bridging.ts'
 import { Demultiplexer } from './demultiplexer.ts'
 import { FastPathEnd } from './end.ts'
 import { Instance } from './instance.ts'
@@ -339,7 +339,7 @@ export class Pump {
   }
 
   /** Handles one frame of a lane with stages or a capture. */
-  #take(lane: Lane<FastPathEnd>, source: Source, offset: number, length: number, now: number): void {
+  #take(lane: Lane<FastPathEnd>, source: FrameSource, offset: number, length: number, now: number): void {
     const { hops, output } = lane
     const { bytes } = source
     const due = passHops(hops, bytes, offset, length, now, this.#clock)
@@ -375,7 +375,7 @@ export class Pump {
     this.#transmitter.flush()
   }
 
-  #add(output: FastPathEnd, source: Source, offset: number, length: number, now: number): void {
+  #add(output: FastPathEnd, source: FrameSource, offset: number, length: number, now: number): void {
     if (output.kind === 'bridge') this.bridging.put(output, source, offset, length, 0, now)
     else this.#transmitter.add(output, source.address + offset, length)
   }

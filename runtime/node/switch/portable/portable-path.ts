@@ -7,11 +7,11 @@ import type { Hop } from '../core/hop.ts'
 import type {
   BridgeEnd,
   EndSpec,
-  Impairment,
   LaneSpec,
   OpenedEnd,
   PacketPath,
   PathListener,
+  PortImpairment,
   UdpEnd,
 } from '../core/path.ts'
 import { isProbe } from '../core/probe-frame.ts'
@@ -118,7 +118,7 @@ export class PortablePath implements PacketPath {
     if (before !== undefined && before !== end.lane?.output) this.#queue.forget(before.id)
   }
 
-  async impair(row: number, impairment: Impairment): Promise<void> {
+  async impair(row: number, impairment: PortImpairment): Promise<void> {
     this.#rows.impair(row, impairment)
   }
 

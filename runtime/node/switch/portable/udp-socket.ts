@@ -6,7 +6,7 @@ import type { ErrorCode } from '../../keeper-protocol/protocol.ts'
 /** Size of socket buffers for bursts while the event loop is busy, bytes; the kernel limits it to net.core.rmem_max. */
 const bufferBytes = 1 << 20
 
-export type UdpPeer = { readonly address: string; readonly port: number }
+export type SocketPeer = { readonly address: string; readonly port: number }
 
 /** A connected UDP socket: it receives only datagrams of its peer. */
 export class UdpSocket {
@@ -23,8 +23,8 @@ export class UdpSocket {
 
   /** `port_taken` when the local port cannot be bound; port 0 chooses a free one. */
   static async open(
-    local: UdpPeer,
-    remote: UdpPeer,
+    local: SocketPeer,
+    remote: SocketPeer,
     receive: (frame: Buffer) => void,
     refused: () => void,
   ): Promise<UdpSocket> {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { bytesOf, subnetOf } from '../../../../runtime/node/kinds/nat/addresses.ts'
 import { FrameWriter } from '../../../../runtime/node/kinds/nat/frame-writer.ts'
-import { Gate } from '../../../../runtime/node/kinds/nat/gate.ts'
+import { NatGate } from '../../../../runtime/node/kinds/nat/gate.ts'
 import { Policy } from '../../../../runtime/node/kinds/nat/policy.ts'
 
 const mac = Uint8Array.from([2, 0, 0, 0, 0, 1])
@@ -14,7 +14,7 @@ function gate(reach: readonly string[] = []) {
   const policy = new Policy({ reach, isLocal: true, isElsewhere: () => true })
   const six = { prefix: prefix.subarray(0, 8), gateway: bytesOf('fd00:1:2:3::1'), host: bytesOf('fd00:1:2:3::2') }
   const subnet = subnetOf('10.0.0.0/24') ?? expect.unreachable()
-  const it = new Gate({ subnet, six, policy, isForwardedUdp: (port) => port === 7 }, bytes)
+  const it = new NatGate({ subnet, six, policy, isForwardedUdp: (port) => port === 7 }, bytes)
   const write = (to: string, port: number, from = '', payload = new Uint8Array(16)) => {
     const source = from !== '' ? from : to.includes(':') ? guest.six : guest.four
     return writer.udp({ fromMac: mac, toMac: mac, from: bytesOf(source), to: bytesOf(to) }, 4000, port, payload)

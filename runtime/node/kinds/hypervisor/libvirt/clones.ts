@@ -35,7 +35,7 @@ import { allowPassage, guestUserIn } from './guest-user.ts'
 import { type Element, parseXml, xmlText } from './xml.ts'
 
 /** Linked clones: VMs whose disks are overlays on the disks of a VM of the user. */
-export class Clones {
+export class LibvirtClones {
   readonly #domains: Domains
 
   constructor(domains: Domains) {

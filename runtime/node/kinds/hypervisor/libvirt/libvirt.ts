@@ -15,7 +15,7 @@ import { adapterType, adapterTypes } from './adapter-types.ts'
 import { LibvirtClient } from './client.ts'
 import { requireSound } from './clone-files.ts'
 import { type CloneMark, markOf } from './clone-xml.ts'
-import { Clones } from './clones.ts'
+import { LibvirtClones } from './clones.ts'
 import { interfacesOf, isUsed, ramOf } from './definition.ts'
 import type { Domain } from './domain.ts'
 import { Domains, type DomainTimeouts, domainStates, domainTimeouts } from './domains.ts'
@@ -50,14 +50,14 @@ export class LibvirtDriver implements ApplianceDriver {
   readonly adapterType = adapterType
   readonly #client: LibvirtClient
   readonly #domains: Domains
-  readonly #clones: Clones
+  readonly #clones: LibvirtClones
   readonly #addresses: GuestAddresses
   readonly #shutdownMs: number
 
   constructor({ uri, shutdownMs = 120_000, timeouts = domainTimeouts }: LibvirtOptions) {
     this.#client = new LibvirtClient({ uri })
     this.#domains = new Domains(this.#client, timeouts)
-    this.#clones = new Clones(this.#domains)
+    this.#clones = new LibvirtClones(this.#domains)
     this.#addresses = new GuestAddresses(this.#client)
     this.#shutdownMs = shutdownMs
   }

@@ -15,7 +15,7 @@ const baseName = 'Patchbay linked base'
 const baseNames = [baseName, 'GNS3 Linked Base for clones']
 
 /** Linked clones, each in the directory of its node. */
-export class Clones {
+export class VirtualBoxClones {
   readonly #machines: Machines
   /** Clones under creation; they are registered before they are marked. */
   readonly #creating = new Set<string>()

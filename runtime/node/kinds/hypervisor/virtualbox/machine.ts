@@ -1,7 +1,7 @@
 import type { VmState } from '../driver.ts'
 
 /** An adapter; a disabled one (`none`) has no other facts. */
-export interface Adapter {
+export interface VirtualBoxAdapter {
   /** From 1. */
   readonly number: number
   /** none, null, nat, bridged, intnet, hostonly, generic, natnetwork, or another word. */
@@ -38,7 +38,7 @@ export function parseVm(text: string) {
   const values = parseValues(text)
   const value = (key: string) => values.get(key)
   const lowerCase = (key: string) => (value(key) ?? '').toLowerCase()
-  const adapter = (number: number): Adapter => {
+  const adapter = (number: number): VirtualBoxAdapter => {
     const attachment = lowerCase(`nic${number}`) || 'none'
     const cable = value(`cableconnected${number}`)
     return {
@@ -50,7 +50,7 @@ export function parseVm(text: string) {
       hasCable: cable === undefined ? undefined : cable === 'on',
     }
   }
-  const adapters: Adapter[] = []
+  const adapters: VirtualBoxAdapter[] = []
   while (values.has(`nic${adapters.length + 1}`)) adapters.push(adapter(adapters.length + 1))
   return {
     uuid: lowerCase('UUID'),

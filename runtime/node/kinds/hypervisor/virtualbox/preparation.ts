@@ -2,7 +2,7 @@ import { conflict } from '../../../../../src/errors/api-error.ts'
 import type { VmPlan } from '../driver.ts'
 import { adapterCode } from './adapter-types.ts'
 import type { AdapterNote } from './listings.ts'
-import { type Adapter, attachments, type VirtualBoxVm } from './machine.ts'
+import { attachments, type VirtualBoxAdapter, type VirtualBoxVm } from './machine.ts'
 import type { AdapterRecord, RunRecord } from './run-record.ts'
 
 /** The input of a start. */
@@ -15,16 +15,17 @@ interface Preparation {
 }
 
 /** Whether a port may use an adapter: not attached, or attached to a generic driver. */
-export const isFree = ({ attachment }: Adapter): boolean => ['none', 'null', 'generic'].includes(attachment)
+export const isFree = ({ attachment }: VirtualBoxAdapter): boolean => ['none', 'null', 'generic'].includes(attachment)
 
 /** Whether an adapter has the tunnel of a port. */
-export const isTunnel = ({ attachment, to }: Adapter): boolean => attachment === 'generic' && to === 'UDPTunnel'
+export const isTunnel = ({ attachment, to }: VirtualBoxAdapter): boolean =>
+  attachment === 'generic' && to === 'UDPTunnel'
 
 /** Whether the attachment can be restored. */
-const isKnown = (adapter: Adapter): boolean =>
+const isKnown = (adapter: VirtualBoxAdapter): boolean =>
   isFree(adapter) || adapter.attachment === 'nat' || attachments[adapter.attachment] !== undefined
 
-export const inUse = (machine: VirtualBoxVm, { number, attachment }: Adapter) =>
+export const inUse = (machine: VirtualBoxVm, { number, attachment }: VirtualBoxAdapter) =>
   conflict(
     `Adapter ${number - 1} of the VM ${JSON.stringify(machine.name)} is attached to something else (${attachment}): ` +
       'set it to "Not attached" in VirtualBox, or set use_any_adapter',
@@ -68,9 +69,13 @@ function othersOf(machine: VirtualBoxVm, { adapters }: VmPlan): Chosen[] {
   return others.map((adapter) => ({ adapter, set: 'none' }))
 }
 
-type Chosen = { readonly adapter: Adapter; readonly set: AdapterRecord['set'] }
+type Chosen = { readonly adapter: VirtualBoxAdapter; readonly set: AdapterRecord['set'] }
 
-function adapterRecord(adapter: Adapter, set: AdapterRecord['set'], note: AdapterNote | undefined): AdapterRecord {
+function adapterRecord(
+  adapter: VirtualBoxAdapter,
+  set: AdapterRecord['set'],
+  note: AdapterNote | undefined,
+): AdapterRecord {
   const { number, attachment, to, type, hasCable } = adapter
   return { number, set, attachment, ...defined({ to, type, hasCable }), ...note }
 }

@@ -1,4 +1,4 @@
-import { type Adapter, attachments, type VirtualBoxVm } from './machine.ts'
+import { attachments, type VirtualBoxAdapter, type VirtualBoxVm } from './machine.ts'
 import { isTunnel } from './preparation.ts'
 import type { AdapterRecord, RunRecord } from './run-record.ts'
 
@@ -13,7 +13,7 @@ export function restoring(record: RunRecord, machine: VirtualBoxVm): string[] {
   ]
 }
 
-function adapterOptions(before: AdapterRecord, now: Adapter): string[] {
+function adapterOptions(before: AdapterRecord, now: VirtualBoxAdapter): string[] {
   const { number, set, attachment, type, hasCable, isTraced } = before
   // Only `revealing` has changed it.
   const isRevealed = attachment === 'none' && now.attachment === 'null'

@@ -3,10 +3,10 @@ import type { Log } from '../../../log/log.ts'
 import type { ApplianceDriver, ApplianceRun, CloneRequest, StopMode, Vm, VmAdapter, VmPlan } from '../driver.ts'
 import { adapterTypeNames, adapterTypeOf } from './adapter-types.ts'
 import { Appliances } from './appliances.ts'
-import { Clones } from './clones.ts'
+import { VirtualBoxClones } from './clones.ts'
 import type { CommandLineOptions } from './command-line.ts'
 import { hasTimedOut } from './failure.ts'
-import type { Adapter, VirtualBoxVm } from './machine.ts'
+import type { VirtualBoxAdapter, VirtualBoxVm } from './machine.ts'
 import { Machines } from './machines.ts'
 import { isFree } from './preparation.ts'
 import { RunRecords } from './run-record.ts'
@@ -30,7 +30,7 @@ export class VirtualBoxDriver implements ApplianceDriver {
   readonly adapterType = adapterTypeOf
   readonly #machines: Machines
   readonly #runs: Runs
-  readonly #clones: Clones
+  readonly #clones: VirtualBoxClones
   readonly #appliances: Appliances
   readonly #records: RunRecords
   readonly #sockets: SerialSockets
@@ -41,7 +41,7 @@ export class VirtualBoxDriver implements ApplianceDriver {
     this.#machines = new Machines(line)
     this.#records = new RunRecords(directory)
     this.#sockets = new SerialSockets(directory)
-    this.#clones = new Clones(this.#machines)
+    this.#clones = new VirtualBoxClones(this.#machines)
     this.#appliances = new Appliances(this.#machines)
     const parts = { machines: this.#machines, records: this.#records, sockets: this.#sockets }
     this.#runs = new Runs({ ...parts, log, times: { ...defaultTimes, ...times } })
@@ -84,7 +84,7 @@ export class VirtualBoxDriver implements ApplianceDriver {
   async usedAdapters(uuid: string): Promise<number[]> {
     const machine = await this.#machines.get(uuid)
     const before = new Map((await this.#runs.before(uuid))?.adapters.map((each) => [each.number, each.attachment]))
-    const attachmentOf = ({ number, attachment }: Adapter) => before.get(number) ?? attachment
+    const attachmentOf = ({ number, attachment }: VirtualBoxAdapter) => before.get(number) ?? attachment
     const used = machine.adapters.filter((each) => !isFree({ ...each, attachment: attachmentOf(each) }))
     return used.map(({ number }) => number - 1)
   }
