@@ -40,12 +40,12 @@ export async function checkedMembers<T>(
     total += facts.size
     // Members that share their bytes: a zip bomb.
     if (stored > bytes)
-      throw badRequest('The members of the archive are larger than the archive: it is damaged, or crafted')
+      throw badRequest('The files in the archive are larger than the archive itself: it is damaged or forged')
     if (total > maxBytes || (total > freeBytes && total > bytes * maxRatio))
       throw tooLarge(`files of more than ${total} bytes in ${bytes}`)
     const { name } = facts
     if (name.endsWith('/')) continue
-    if (members.has(name)) throw badRequest(`The archive has ${quotedPath(name)} twice`)
+    if (members.has(name)) throw badRequest(`The archive contains ${quotedPath(name)} twice`)
     members.set(name, entry)
   }
   return members
@@ -62,9 +62,9 @@ function requireReadable({ name, isEncrypted, method, attributes }: MemberFacts)
   const why = (text: string) => badRequest(`The file ${quotedPath(name)} of the archive ${text}`)
   if (new TextEncoder().encode(name).byteLength > maxNameBytes)
     throw why(`has a name of more than ${maxNameBytes} bytes`)
-  if (isEncrypted) throw why('is encrypted: make the archive without a password')
+  if (isEncrypted) throw why('is encrypted: create the archive without a password')
   if (!methods.includes(method))
-    throw why(`is compressed by method ${method}: make the archive with compression zstd, zip or none`)
+    throw why(`uses compression method ${method}: create the archive with compression zstd, zip or none`)
   if (!types.has((attributes >>> 16) & typeMask)) throw why('is a link or a device, expected a file')
 }
 

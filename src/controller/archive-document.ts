@@ -203,7 +203,7 @@ export function archivedLab(
   const { revision: theirs } = (document ?? {}) as { revision?: unknown }
   if (typeof theirs === 'number' && theirs > newestRevision)
     throw conflict(
-      `The archive has revision ${theirs}, this service reads at most ${newestRevision}: export it with GNS3 3.0`,
+      `The archive has revision ${theirs}, and this service reads revisions up to ${newestRevision}: export it with GNS3 3.0`,
     )
   const isObject = typeof document === 'object' && document !== null && !Array.isArray(document)
   const known = isObject ? newProject(document, () => crypto.randomUUID()) : document
@@ -214,7 +214,7 @@ export function archivedLab(
   const seen = new Set<string>()
   const idOf = (id: string): string => {
     const there = id.toLowerCase()
-    if (seen.has(there)) throw badRequest(`${documentName}: ${id} is there twice`)
+    if (seen.has(there)) throw badRequest(`${documentName}: ${id} occurs twice`)
     seen.add(there)
     const own = ids.get(there) ?? (keepsIds ? there : crypto.randomUUID())
     ids.set(there, own)

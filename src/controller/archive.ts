@@ -76,7 +76,7 @@ class Room {
 
 const archivesOf = ({ archives }: Labs): LabArchives => {
   if (archives !== undefined) return archives
-  throw new ApiError(501, 'This service makes and reads no archives: use a service on Node')
+  throw new ApiError(501, 'This service does not support archives: use a service on Node')
 }
 
 /** A lab as an archive. 409 while a node runs. A closed lab is open on its computes meanwhile. */
@@ -176,7 +176,7 @@ function withResolvers<T>() {
 export function requireStopped(lab: Lab, what: string): void {
   for (const record of lab.document.nodes.values())
     if (lab.nodeView(record).status !== 'stopped' && !isStateless(record.node_type))
-      throw conflict(`${record.name} runs: stop the nodes of the project, then it can be ${what}`, {
+      throw conflict(`${record.name} is running: the project can be ${what} after its nodes are stopped`, {
         word: 'node-running',
       })
 }
@@ -307,11 +307,11 @@ export async function loadLab(
   ask: AskCompute,
 ): Promise<LabProject> {
   if (labs.hostProjects === undefined)
-    throw new ApiError(501, 'This service loads no projects from a disk: import an archive of the project')
+    throw new ApiError(501, 'This service cannot load projects from disk: import an archive of the project')
   await using archive = await labs.hostProjects.open(path)
   const { project_id } = ((await jsonOf(archive, documentName)) ?? {}) as { project_id?: unknown }
   if (typeof project_id !== 'string' || !isUuid(project_id))
-    throw badRequest('path: the file is no project of GNS3: its project_id is no UUID')
+    throw badRequest('path: the file is not a GNS3 project: its project_id is not a UUID')
   const id = project_id.toLowerCase()
   const input = { project_id: id, storesImages: false, check: () => {}, asksAll: false, isTrusted }
   if (labs.nameOf(id) === undefined) await importOpened(labs, input, archive, ask)
@@ -511,7 +511,7 @@ async function snapshotsIn(archive: OpenArchive): Promise<ArchivedSnapshot[]> {
     found.push({ member, name, created_at })
   }
   if (found.length > maxSnapshots)
-    throw badRequest(`The archive has ${found.length} snapshots, at most ${maxSnapshots} are possible`)
+    throw badRequest(`The archive has ${found.length} snapshots; the limit is ${maxSnapshots}`)
   return found.sort((a, b) => a.created_at - b.created_at)
 }
 
@@ -543,7 +543,7 @@ async function keepAsSnapshot(
 
 function requireDocument({ members }: OpenArchive): void {
   if (!members.has(documentName))
-    throw badRequest(`The archive has no ${documentName}: another program made it, or it is incomplete`)
+    throw badRequest(`The archive has no ${documentName}: it is incomplete, or was not made by Patchbay or GNS3`)
 }
 
 /** Where the files of an archive go: into the project, or to the images of a kind. 400 for names that belong to neither. */
@@ -560,13 +560,13 @@ function filesIn(
   const types = new Map<string, 'file' | 'directory'>(directories.map((path) => [path, 'directory']))
   for (const name of members.keys()) {
     const words = name.split('/')
-    const refuse = (why: string) => badRequest(`The archive has ${quotedPath(name)}, ${why}`)
+    const refuse = (why: string) => badRequest(`The archive contains ${quotedPath(name)}, ${why}`)
     // biome-ignore lint/suspicious/noControlCharactersInRegex: names of files have none
     if (words.some((word) => word === '' || word === '.' || word === '..' || /[\u0000-\u001f\\]/.test(word)))
-      throw refuse('which is no name of a file inside the archive')
+      throw refuse('which is not a valid file name in an archive')
     if (words.some((word) => encoder.encode(word).byteLength > maxNameBytes))
       throw refuse(`a name of more than ${maxNameBytes} bytes`)
-    if (words[0] === '.patchbay') throw refuse('a name that is reserved for records of the service')
+    if (words[0] === '.patchbay') throw refuse('a name that is reserved for the service')
     const newName = renamed(name, kindOfWord)
       .replace(
         /^(project-files\/[^/]+\/)([^/]+)/,

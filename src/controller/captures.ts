@@ -26,7 +26,7 @@ export async function startCapture(
   ask: AskCompute,
 ): Promise<LabLink> {
   const link = lab.link(id)
-  if (link.capture !== null) throw conflict('The link is captured already; stop that capture first')
+  if (link.capture !== null) throw conflict('The link is already being captured; stop that capture first')
   const end = endOnCompute(lab, link)
   const { node, port } = pointOf(lab, link, end)
   const file = input.capture_file_name ?? defaultName(lab, link)
@@ -63,7 +63,7 @@ export async function resumeCapture(lab: Lab, link: LinkRecord, ask: AskCompute)
     return { ...capture, file: free, ...(free !== asked && { asked }) }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    const message = `The capture into ${file} ended when its link was made again, and could not be continued: ${error.message}`
+    const message = `The capture to ${file} ended when its link was recreated, and could not be resumed: ${error.message}`
     lab.emit({ action: 'log.warning', event: { message } })
     return null
   }
@@ -118,7 +118,7 @@ function endOnCompute(lab: Lab, link: LinkRecord): 0 | 1 {
 /** The port at which a link is captured; 409 when it is not. */
 export function capturePoint(lab: Lab, id: string): CapturePoint {
   const link = lab.link(id)
-  if (link.capture === null) throw conflict('The link is not captured; start a capture first')
+  if (link.capture === null) throw conflict('The link is not being captured; start a capture first')
   return pointOf(lab, link, link.capture.end)
 }
 

@@ -106,7 +106,7 @@ async function runNot(
     if (error instanceof NotTrue) return
     throw error
   }
-  throw new NotTrue(`The inner check has passed: ${of.name}`)
+  throw new NotTrue(`The inner check passed: ${of.name}`)
 }
 
 interface Deadline {
@@ -148,7 +148,7 @@ async function linkIs(
   ask: AskCompute,
 ): Promise<void> {
   const found = [...lab.document.links.values()].find(({ name }) => name != null && nameKey(name) === nameKey(link))
-  if (found === undefined) throw new NotTrue(`There is no link ${link}`)
+  if (found === undefined) throw new NotTrue(`No such link: ${link}`)
   for (;;) {
     await freshLinks(lab, ask)
     const state = lab.linkStates.get(found.link_id)

@@ -46,7 +46,7 @@ export async function writeConfig(
   const record = nodeOnCompute(lab, word)
   const { field, keepsEmpty } = accessOf(record, name)
   if (text === '' && keepsEmpty !== true)
-    throw badRequest(`body: a ${record.node_type} node takes no empty configuration`)
+    throw badRequest(`body: the configuration of a ${record.node_type} node cannot be empty`)
   const mutex = mutexes.get(lab) ?? new KeyedMutex()
   mutexes.set(lab, mutex)
   return mutex.run(`${record.node_id}/${field}`, async () => {

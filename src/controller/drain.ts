@@ -67,7 +67,7 @@ export async function drainCompute(
             const computes = labs.computesOf(part.project_id)
             if (error instanceof ApiError && computes?.includes(computeId) === false) {
               part.compute_id = computes[0] ?? null
-              return show(part, 'done', 'It was moved before; its old files go when the compute is back')
+              return show(part, 'done', 'It was already moved; its old files are deleted when the compute is back')
             }
             const isStaying = error instanceof ApiError && error.status < 500
             show(part, isStaying ? 'skipped' : 'failed', reasonOf(error))
@@ -91,14 +91,14 @@ function requireUndrained(labs: Labs, computeId: string): void {
 }
 
 const reasonOf = (error: unknown): string =>
-  error instanceof ApiError ? error.message : 'An internal error of the service; its log says more'
+  error instanceof ApiError ? error.message : 'Internal error of the service; see its log'
 
 /** Projects that clients of the compute interface made: only these clients know on which computes their nodes are. */
 async function unmanagedOn(labs: Labs, computeId: string, ask: AskCompute): Promise<Part[]> {
   const all = await ask(computeId)
     .projects()
     .catch(() => [])
-  const reason = 'It was made by the compute interface: the client that made it has to move it'
+  const reason = 'It was created through the compute interface: the client that created it has to move it'
   return all
     .filter(({ project_id }) => labs.nameOf(project_id) === undefined)
     .map(({ project_id, name }) => ({

@@ -15,7 +15,7 @@ export async function createDrawing(
   const existing = lab.document.drawings.get(id)
   if (existing !== undefined && conventions?.showsExisting === true) return lab.drawingView(existing)
   return put(lab, 'drawing.created', () => {
-    if (lab.document.drawings.has(id)) throw conflict(`drawing_id: there is a drawing ${id} already`)
+    if (lab.document.drawings.has(id)) throw conflict(`drawing_id: a drawing ${id} already exists`)
     return { drawing_id: id, ...withDefaults(drawingFields, input), ...given({ kept: input.kept }) }
   })
 }

@@ -102,4 +102,4 @@ function roomy<T extends Placeable>(computes: readonly T[]): readonly T[] {
 }
 
 const apart =
-  'put both nodes on one compute, register one by an address that the other reaches, or set join.addresses to such an address'
+  'put both nodes on one compute, register one with an address that the other can reach, or set join.addresses to such an address'

@@ -11,7 +11,7 @@ export function requireSmallHead(project: Filled, before: Filled = {}): void {
   const characters = sizeOf(project)
   if (characters <= maxCharacters || characters <= sizeOf(before)) return
   throw badRequest(
-    `variables, supplier and kept: expected at most ${maxCharacters} characters of JSON together, got ${characters}`,
+    `variables, supplier and kept: expected at most ${maxCharacters} characters of JSON in total, got ${characters}`,
   )
 }
 

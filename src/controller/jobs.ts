@@ -216,7 +216,8 @@ export class Jobs implements JobList {
   requireRoom(): void {
     this.#sweep()
     const running = [...this.#jobs.values()].filter(({ endedAt }) => endedAt === undefined)
-    if (running.length >= maxRunning) throw tooMany(`${maxRunning} jobs run already; wait for one, or cancel one`)
+    if (running.length >= maxRunning)
+      throw tooMany(`${maxRunning} jobs are already running; wait for one, or cancel one`)
   }
 
   #begin(job: Job): { listed: Promise<void>; signal: AbortSignal } {
@@ -260,7 +261,7 @@ export class Jobs implements JobList {
       await abortable(this.#untilTurn(step, show), signal)
       if (job.action === 'start') free = await takeTurn(job, signal)
       const pace = this.#paceOf(compute_id)
-      step.reason = 'It waits for other starts on its compute, or for a lower load'
+      step.reason = 'Waiting for other starts on its compute, or for a lower load'
       const { load_below } = job.input
       const end = await pace.turn(() => (job.action === 'start' ? this.#weightOf(record) : 0), signal, load_below)
       try {
@@ -273,7 +274,7 @@ export class Jobs implements JobList {
         settle.asked()
       }
       if (job.action === 'start' && record.ready !== null) {
-        show('unready', 'It was started, and is not ready yet')
+        show('unready', 'Started, but not ready yet')
         job.lab.unready.add(node_id)
         await untilReady(ask(compute_id), nodePathOf(job.lab, record), record.ready, signal)
         job.lab.unready.delete(node_id)
@@ -287,7 +288,7 @@ export class Jobs implements JobList {
         job.failure ??= failureOf(error, job.id)
         const isKnown = error instanceof ApiError
         if (!isKnown) this.#options.report(error, `the job ${job.id} failed to ${job.action} the node ${node_id}`)
-        show('failed', isKnown ? error.message : 'An internal error of the service; its log says more')
+        show('failed', isKnown ? error.message : 'Internal error of the service; see its log')
       }
     } finally {
       free()
@@ -298,10 +299,10 @@ export class Jobs implements JobList {
 
   async #untilTurn({ before }: Step, show: (state: Step['state'], reason: string) => void): Promise<void> {
     const names = before.filter(({ state }) => state !== 'done').map(({ record }) => record.name)
-    if (names.length > 0) show('waiting', `It comes after ${names.join(', ')}`)
+    if (names.length > 0) show('waiting', `Waiting for ${names.join(', ')}`)
     for (const it of before) {
       await it.over
-      if (it.state !== 'done') throw new Skipped(`It comes after ${it.record.name}, which is ${it.state}`)
+      if (it.state !== 'done') throw new Skipped(`It starts after ${it.record.name}, which is ${it.state}`)
     }
   }
 
@@ -420,7 +421,7 @@ function putInOrder(steps: readonly Step[]): void {
         path.pop()
       } else if (onPath.has(next)) {
         const names = path.slice(path.findIndex(({ step }) => step === next)).map(({ step }) => step.record.name)
-        throw badRequest(`after: these nodes form a cycle, each after the next one: ${[...names, names[0]].join(', ')}`)
+        throw badRequest(`after: these nodes wait for each other in a cycle: ${[...names, names[0]].join(', ')}`)
       } else if (!settled.has(next)) {
         path.push({ step: next, next: 0 })
         onPath.add(next)
@@ -456,7 +457,7 @@ async function takeTurn(job: NodeJob, signal: AbortSignal): Promise<() => void> 
 function requireNotGivenUp({ input, steps }: NodeJob): void {
   if (input.give_up !== 'stop') return
   const failed = steps.find(({ state }) => state === 'failed')
-  if (failed !== undefined) throw new Skipped(`${failed.record.name} has failed, and nothing further is started`)
+  if (failed !== undefined) throw new Skipped(`${failed.record.name} failed; no further node is started`)
 }
 
 function nodeStateOf(steps: readonly Step[]): JobState {

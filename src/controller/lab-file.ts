@@ -30,7 +30,7 @@ export async function labFileOf(lab: Lab, ask: AskCompute, schemaUrl: string): P
           : undefined
       configs.set(record.node_id, texts ?? shownTexts(record))
       if (texts === undefined && Object.keys(shownTexts(record)).length === 0)
-        unread.push(`The configuration of the node ${record.name}: it cannot be read now.`)
+        unread.push(`The configuration of the node ${record.name}, which cannot be read now.`)
     },
     maxAtOnce,
   )
@@ -47,7 +47,7 @@ export async function labFileOf(lab: Lab, ask: AskCompute, schemaUrl: string): P
   })
   for (const { name, file, properties } of records)
     if (file?.day0 !== undefined && day0MediumIn(properties) !== undefined)
-      unread.push(`The files of the CD or disk of the node ${name} (day0): a new lab of this file has none.`)
+      unread.push(`The files of the CD or disk of the node ${name} (day0): a new lab from this file has none.`)
   const missing = [...leftOut, ...unread]
   const comments = missing.length === 0 ? [] : ['Not in this file:', ...missing.map((line) => `* ${line}`)]
   return labFileText(documentOf(desired), [`yaml-language-server: $schema=${schemaUrl}`, ...comments])

@@ -150,7 +150,7 @@ async function faultOf(
       name,
       known.map(({ path }) => path),
     )
-    const hint = near === undefined ? 'upload it first' : `did you mean ${quotedPath(near)}? Else upload it first`
+    const hint = near === undefined ? 'upload it first' : `did you mean ${quotedPath(near)}? Otherwise upload it first`
     return [`there is no image ${quotedPath(name)}`, hint]
   }
   if (digest === undefined) return undefined
@@ -162,7 +162,7 @@ async function faultOf(
     return [`its compute does not know the ${digest.algorithm} digest of ${quotedPath(name)}`, 'leave out the digest']
   if (sum === digest.hex) return undefined
   return [
-    `the image ${quotedPath(name)} has another content: its ${digest.algorithm} digest is ${sum}`,
+    `the image ${quotedPath(name)} has different content: its ${digest.algorithm} digest is ${sum}`,
     'upload the right one, or correct the digest',
   ]
 }

@@ -131,7 +131,7 @@ export class Lab {
     const after = this.document.objects + objects
     if (objects > 0 && after > max)
       throw limitReached(
-        `The project may have at most ${max} nodes, links, drawings and snapshots together, and would have ${after}: delete some first`,
+        `The project is limited to ${max} nodes, links, drawings and snapshots in total and would have ${after}: delete some first`,
         'lab_objects',
       )
   }
@@ -146,12 +146,12 @@ export class Lab {
     const after = document.size.json + growth.json
     if (after > lab_mb * mebibyte)
       throw limitReached(
-        `The project may have at most ${lab_mb} MiB of settings, nodes, links and drawings, and would have ${inMebibytes(after)}: delete some first`,
+        `The project is limited to ${lab_mb} MiB of settings, nodes, links and drawings and would have ${inMebibytes(after)}: delete some first`,
         'lab_mb',
       )
     if (this.isOpen && this.#room.excess(growth.memory) > 0)
       throw limitReached(
-        `All open projects together may take at most ${open_labs_mb} MiB of memory: close one first`,
+        `All open projects together are limited to ${open_labs_mb} MiB of memory: close one first`,
         'open_labs_mb',
       )
   }
@@ -175,7 +175,7 @@ export class Lab {
   #tooLate = (): never => {
     const { name } = this.document.project
     throw conflict(
-      `Changes of nodes or links of the project ${name} have not ended for ${maxWaitMs / 1000} s: try again when they have`,
+      `Changes to nodes or links of the project ${name} have not finished within ${maxWaitMs / 1000} s: try again later`,
     )
   }
 
@@ -420,12 +420,12 @@ export const archivedOf = ({ archived, revision }: ProjectRecord): { archived?: 
 /** Why a closed project has no archive; undefined where none was to be made, or where that is not known yet. */
 export function archiveFailureOf({ archiving }: ProjectRecord): string | undefined {
   if (archiving?.failure === undefined) return undefined
-  return `No archive of it could be made, ${nextTryOf(archiving)}: ${archiving.failure}`
+  return `It could not be archived (${nextTryOf(archiving)}): ${archiving.failure}`
 }
 
 /** When a failed archive is tried again, in words. */
 export const nextTryOf = ({ again_at }: NonNullable<ProjectRecord['archiving']>): string =>
-  again_at === undefined ? 'its next close tries again' : 'it is tried again'
+  again_at === undefined ? 'the next attempt is at its next close' : 'it will be tried again'
 
 /** The placement of a record. Documents of earlier versions lack it. */
 export const placementOf = ({ placement }: { placement?: Placement }): { placement: Placement } => ({

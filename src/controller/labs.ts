@@ -9,6 +9,7 @@ import { Slots } from '../async/slots.ts'
 import { withTimeout } from '../async/timeout.ts'
 import type { ProjectScope } from '../auth/project-scope.ts'
 import { ApiError, badRequest, conflict, notFound, retryLater, unlessGone } from '../errors/api-error.ts'
+import { counted } from '../errors/counted.ts'
 import { requireNoSeparator } from '../errors/project-name.ts'
 import type { EventLog } from '../events/event-log.ts'
 import { retryAfter, silentMs } from '../gateway/fan-out.ts'
@@ -362,9 +363,9 @@ export class Labs {
   #requireMemory({ bytes, document }: Lab): void {
     if (this.#excess(bytes) <= 0) return
     const max = this.#limits().open_labs_mb
-    const what = `The project ${document.project.name} takes ${inMebibytes(bytes)} of memory`
+    const what = `The project ${document.project.name} needs ${inMebibytes(bytes)} of memory`
     throw limitReached(
-      `${what}, and all open projects together may take ${max} MiB: close others first`,
+      `${what}, and all open projects together are limited to ${max} MiB: close others first`,
       'open_labs_mb',
     )
   }
@@ -657,7 +658,7 @@ export class Labs {
         .projects()
         .catch((error: unknown) => {
           if (error instanceof ApiError && error.word === 'no-such-compute') return []
-          const message = `The compute ${computeId} cannot be asked whether it has a project ${id}; try again`
+          const message = `Could not check whether compute ${computeId} has a project ${id}; try again`
           throw retryLater(503, message, 5, error)
         })
       if (projects.some(({ project_id }) => project_id === id)) throw projectExists(id)
@@ -736,7 +737,7 @@ export class Labs {
   requireStaying(id: string): void {
     if (!this.#moving.has(id)) return
     const name = this.#heads.get(id)?.name ?? id
-    throw conflict(`The project ${name} is being moved to another compute: try again when that has ended`)
+    throw conflict(`The project ${name} is being moved to another compute: try again when the move is done`)
   }
 
   /** Whether a job of the lab runs, or a copy or an archive of it is made. */
@@ -1056,9 +1057,9 @@ export class Labs {
     const { name, file } = lab.document.project
     if (file?.begun === undefined) return
     const nodes = file.begun.stopped.filter((id) => lab.shown.get(id)?.status === 'stopped')
-    const what = `An apply of the lab file of ${name} ended with the service before it was done`
-    const more = nodes.length === 0 ? '' : `, and the nodes that it had stopped (${nodes.length}) are started`
-    const message = `${what}: apply the file again to do the rest${more}`
+    const what = `The service stopped while it applied the lab file of ${name}`
+    const more = nodes.length === 0 ? '' : `; the ${counted(nodes.length, 'node')} that it had stopped will be started`
+    const message = `${what}: apply the file again to finish${more}`
     this.#warn(message)
     lab.emit({ action: 'log.warning', event: { message } })
     if (nodes.length === 0) return
@@ -1129,7 +1130,7 @@ export class Labs {
   #notArchived(id: string, { message }: Error): void {
     const { is_open, archiving } = this.#heads.get(id) ?? {}
     if (archiving === undefined || is_open) return
-    this.#warn(`The project ${id} was not archived, ${nextTryOf(archiving)}: ${message}`)
+    this.#warn(`The project ${id} was not archived (${nextTryOf(archiving)}): ${message}`)
     const noting = this.#mutex.run(id, async () => {
       const now = this.#heads.get(id)?.archiving
       // Another attempt may have begun meanwhile, also the first one after another close.
@@ -1262,7 +1263,7 @@ export class Labs {
     unlessGone(error)
     const { name, project_id } = await this.#unmanaged(this.idOf(word), word, ask)
     throw conflict(
-      `The project ${name} is on a compute only: POST /v2/projects/${project_id}/open opens it, then it can be changed`,
+      `Project ${name} exists only on a compute. Import it first with POST /v2/projects/${project_id}/open`,
     )
   }
 
@@ -1281,8 +1282,8 @@ export class Labs {
         .catch((error: unknown) => {
           if (!isLeft || !isAway(error)) return unlessGone(error)
           this.#warn(
-            `The project ${name} is deleted. The compute ${computeId}, which is not connected, may still have the files that it had ` +
-              'before the project was made elsewhere: when it is back they are listed as a project, which can be deleted',
+            `The project ${name} was deleted, but compute ${computeId}, which is not connected, may still have an old copy of its ` +
+              'files. When the compute is back, the copy is listed as a project and can be deleted',
           )
         })
     }
@@ -1374,10 +1375,10 @@ export class Labs {
     this.#watch.close()
     for (const times of [this.#stopTimes, this.#archiveTimes]) times.end()
     for (const lab of this.#open.values()) {
-      this.jobs.endOf(lab.id, 'The service has ended')
+      this.jobs.endOf(lab.id, 'The service has stopped')
       lab.closing.abort()
     }
-    this.jobs.endOf(undefined, 'The service has ended')
+    this.jobs.endOf(undefined, 'The service has stopped')
     this.uses.end()
     this.events.close()
     for (const [lab, cancel] of this.#unsaved) {
@@ -1530,7 +1531,7 @@ export class Labs {
             if (node_type !== kind) continue
             const node = shown.get(node_id)
             if (node === undefined)
-              lab.troubles.set(node_id, 'Its compute has lost the node: delete the node, or create it again')
+              lab.troubles.set(node_id, 'Its compute has lost the node: delete the node, or recreate it')
             else {
               lab.troubles.delete(node_id)
               lab.show(node)
@@ -1595,8 +1596,8 @@ export class Labs {
     if (absent === undefined) return
     throw new ApiError(
       503,
-      `The compute ${absent.name} belongs to the project ${lab.document.project.name} and is not connected: ${what} the project when ` +
-        `the compute is connected again, or remove the compute by DELETE /v2/computes/${absent.compute_id} first`,
+      `Compute ${absent.name} has files of the project ${lab.document.project.name} but is not connected: ${what} the project when ` +
+        `it is connected again, or remove it first with DELETE /v2/computes/${absent.compute_id}`,
       { word: 'compute-unreachable', headers: retryAfter },
     )
   }
@@ -1618,7 +1619,7 @@ export class Labs {
       if (payload.type === 'node.deleted') lab.shown.delete(record.node_id)
       else lab.show(shown)
       if (payload.type === 'node.deleted')
-        lab.troubles.set(record.node_id, 'The node was deleted on its compute: delete it here too, or create it again')
+        lab.troubles.set(record.node_id, 'The node was deleted on its compute: delete it here as well, or recreate it')
       lab.emit({ action: 'node.updated', event: lab.nodeView(record) })
     } else if (payload.type.startsWith('log.') && 'message' in payload) {
       lab.emit({ action: payload.type, event: { message: payload.message } })
@@ -1669,7 +1670,7 @@ export class Labs {
     const names = [...[...this.#heads].map(([other, head]) => [other, head.name] as const), ...this.#newNames]
     for (const [other, taken] of names) {
       if (other !== id && nameKey(taken) === key)
-        throw conflict(`name: there is a project ${taken} (${other}) already; choose another name`, {
+        throw conflict(`name: a project ${taken} (${other}) already exists; choose another name`, {
           word: 'name-taken',
         })
     }
@@ -1734,7 +1735,7 @@ function goneFor({ document }: Lab, reason: string | undefined): ApiError {
   const [compute = ''] = document.project.computes
   return new ApiError(
     503,
-    `${reason}. There is an archive of the project: POST /v2/computes/${compute}/drain makes it on another compute`,
+    `${reason}. To restore the project from its archive on another compute, use POST /v2/computes/${compute}/drain`,
     { word: 'compute-unreachable', headers: retryAfter },
   )
 }
@@ -1744,17 +1745,17 @@ function deletesAfter({ document: { project } }: Lab, { ttl_s, ttl_deletes }: Tt
   const now = project.ttl_deletes === true
   // A client may send back what it was shown.
   if (ttl_s == null && (ttl_deletes ?? now) !== now)
-    throw badRequest('ttl_deletes: give ttl_s with it, the time after which the project is deleted')
+    throw badRequest('ttl_deletes: needs ttl_s, the time after which the project is deleted')
   return ttl_deletes ?? now
 }
 
 function requireName(name: string): void {
   requireNoSeparator(name)
-  if (isUuid(name)) throw badRequest('name: a name must not have the form of an id; choose another name')
+  if (isUuid(name)) throw badRequest('name: a name must not look like an id (UUID); choose another name')
 }
 
 const projectExists = (id: string): ApiError =>
-  conflict(`project_id: there is a project ${id} already; open it, or choose another id`, { word: 'project-exists' })
+  conflict(`project_id: a project ${id} already exists; open it, or choose another id`, { word: 'project-exists' })
 
 /** The record of one more attempt to keep an archive. After the last one the next close tries again. */
 function archiveTry(before: number): NonNullable<ProjectRecord['archiving']> {

@@ -109,7 +109,7 @@ function begin(lab: Lab, input: LabLinkCreate, { more = {}, conventions }: LinkO
     throw badRequest(`nodes: ${ends[0].node.name} cannot be linked to itself`, unfit)
   lab.requireRoom(1)
   const link_id = input.link_id?.toLowerCase() ?? crypto.randomUUID()
-  if (lab.document.links.has(link_id)) throw conflict(`link_id: there is a link ${link_id} already`)
+  if (lab.document.links.has(link_id)) throw conflict(`link_id: a link ${link_id} already exists`)
   const { name = null } = input
   const release = claim(lab, ends, { link_id, name })
   const record: LinkRecord = {
@@ -239,7 +239,7 @@ async function update(
     if (sameEnd(before.nodes, end) !== undefined) continue
     const { node, port } = findEnd(lab, end)
     throw badRequest(
-      `nodes: the link is not at ${node.name} ${port.name}; to link other ports, delete it and make another`,
+      `nodes: the link is not attached to ${node.name} ${port.name}; to link other ports, delete it and create another`,
     )
   }
   const next = (now: LinkRecord): LinkRecord => ({
@@ -335,7 +335,7 @@ export function findEnd(lab: Lab, end: LabLinkEnd | string): Found {
   }
   const colon = end.lastIndexOf(':', end.endsWith(':') ? -1 : end.length)
   if (colon < 1)
-    throw badRequest(`nodes: ${JSON.stringify(end)} is not an end of a link, expected node:port such as R1:eth0`)
+    throw badRequest(`nodes: ${JSON.stringify(end)} is not a link endpoint, expected node:port such as R1:eth0`)
   const node = lab.node(end.slice(0, colon))
   const port = portNamed(portsOf(node), end.slice(colon + 1))
   if (port === undefined) throw noSuchPort(node, end.slice(colon + 1))
@@ -353,7 +353,7 @@ function noSuchPort(node: NodeRecord, word: string): ApiError {
 const unfit = { word: 'ports-do-not-fit' } as const
 
 function requireFitting([a, b]: Ends): void {
-  if (keyOf(a.end) === keyOf(b.end)) throw badRequest('nodes: a port cannot be linked with itself', unfit)
+  if (keyOf(a.end) === keyOf(b.end)) throw badRequest('nodes: a port cannot be linked to itself', unfit)
   if (a.port.link_type !== b.port.link_type) {
     throw badRequest(
       `nodes: ${a.node.name} ${a.port.name} is ${a.port.link_type}, ${b.node.name} ${b.port.name} is ${b.port.link_type}; both must be the same`,
@@ -420,7 +420,7 @@ export function claimEnds(lab: Lab, records: readonly LinkRecord[]): () => void 
   ])
   if (keys.some((key) => lab.claimed.has(key)))
     throw conflict(
-      'Another request is making a link at the same port, or of the same name: try again when it has ended',
+      'Another request is creating a link at the same port or with the same name: try again when it is done',
     )
   for (const key of keys) lab.claimed.add(key)
   return () => {
@@ -435,7 +435,7 @@ function claim(
   { link_id, name }: Pick<LinkRecord, 'link_id'> & { name: string | null },
 ): () => void {
   const id = `link-id/${link_id}`
-  if (lab.claimed.has(id)) throw conflict(`link_id: another request makes a link ${link_id}`)
+  if (lab.claimed.has(id)) throw conflict(`link_id: another request is creating a link ${link_id}`)
   const keys = [id, ...ends.map(({ end }) => keyOf(end))]
   if (name !== null) {
     requireFreeName(lab, name)
@@ -444,7 +444,7 @@ function claim(
   for (const { end, node, port } of ends) {
     const isLinked = lab.document.linksOf(node.node_id).some(({ nodes }) => sameEnd(nodes, end) !== undefined)
     if (!isLinked && !lab.claimed.has(keyOf(end))) continue
-    throw conflict(`nodes: ${node.name} ${port.name} is linked already; delete that link first`, { word: 'port-taken' })
+    throw conflict(`nodes: ${node.name} ${port.name} is already linked; delete that link first`, { word: 'port-taken' })
   }
   for (const key of keys) lab.claimed.add(key)
   return () => {

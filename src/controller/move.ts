@@ -36,7 +36,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
   const check = (lab: Lab) => {
     try {
       requireStopped(lab, 'moved')
-      if (labs.isUsed(id)) throw conflict('A job of the project runs, or it is being exported or copied')
+      if (labs.isUsed(id)) throw conflict('A job of the project is running, or the project is being exported or copied')
       // When an earlier move took the lab elsewhere, only the files that it left here are removed, which is always possible.
       if (!labs.isGone(lab) && lab.document.project.computes.includes(from)) requireMovable(lab, from)
     } catch (error) {
@@ -68,7 +68,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
         failure ??= error
       }
     }
-    throw failure ?? conflict('No other compute takes projects')
+    throw failure ?? conflict('No other compute accepts projects')
   })
 }
 
@@ -78,10 +78,10 @@ function requireMovable({ document }: Lab, from: string): void {
   for (const { name, computes, ran = {} } of snapshots.values()) {
     if (Object.keys(ran).length > 0)
       throw conflict(
-        `Its snapshot ${name} has the memory of machines that ran: delete it, then the project can be moved`,
+        `Its snapshot ${name} contains the memory of running machines: delete the snapshot before the project is moved`,
       )
     if (project.computes.length > 1 || computes.some((id) => id !== from))
-      throw conflict(`Its snapshot ${name} is on several computes: delete it, then the project can be moved`)
+      throw conflict(`Its snapshot ${name} spans several computes: delete the snapshot before the project is moved`)
   }
   if (project.restoring !== undefined || project.taking !== undefined)
     throw conflict('A snapshot is being taken or restored')
@@ -95,7 +95,7 @@ async function requireIdle(lab: Lab, from: string, ask: AskCompute): Promise<voi
   for (const kind of new Set(records.map(({ node_type }) => node_type))) {
     const running = (await ask(from).nodes(lab.id, kind)).find(({ status }) => status !== 'stopped')
     if (running !== undefined)
-      throw conflict(`${running.name} runs: stop the nodes of the project, then it can be moved`)
+      throw conflict(`${running.name} is running: the project can be moved after its nodes are stopped`)
   }
 }
 
@@ -168,7 +168,7 @@ async function onNewCompute<T>(
   await forgetOn(labs, lab, to, ask)
   const isNew = !lab.document.project.computes.includes(to)
   if (isNew && (await ask(to).projects()).some(({ project_id }) => project_id === lab.id))
-    throw conflict(`The compute ${to} has a project of this id already`, { word: 'project-exists' })
+    throw conflict(`The compute ${to} already has a project with this id`, { word: 'project-exists' })
   await setProject(labs, lab, (project) => ({ ...project, moving: { from, to } }))
   try {
     const { path } = await ask(to).openProject({ project_id: lab.id, name: lab.document.project.name })
@@ -322,7 +322,7 @@ async function copyFiles(
   )
   const memory = files.find(({ path }) => isMemory(path))
   if (memory !== undefined)
-    throw conflict(`A machine of the project goes on from kept memory (${memory.path}): start and stop it first`)
+    throw conflict(`A machine of the project has saved memory (${memory.path}) to resume from: start and stop it first`)
   // Files of the project, and not of a node, that the other compute has from its own part.
   const isShared = lab.document.project.computes.includes(to)
   const there = new Set(isShared ? (await ask(to).files(lab.id)).map(({ path }) => path) : [])
@@ -351,7 +351,7 @@ async function imageNames(
     if (there !== undefined && sha256 !== undefined && there.sha256 === sha256) continue
     const same = sha256 === undefined ? undefined : list.find((it) => it.sha256 === sha256)
     if (same !== undefined) names.set(`${kind} ${path}`, same.path)
-    else if (there !== undefined) throw conflict(`The compute ${to} has another image ${path}`)
+    else if (there !== undefined) throw conflict(`The image ${path} on the compute ${to} has different content`)
   }
   return names
 }

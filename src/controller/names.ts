@@ -40,6 +40,6 @@ export class FreeNames {
       }
       passed.push(number)
     }
-    throw conflict(`name: ${wanted} is taken, with every number after it; choose another name`)
+    throw conflict(`name: ${wanted} and all its numbered variants are taken; choose another name`)
   }
 }

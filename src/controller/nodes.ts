@@ -495,7 +495,7 @@ function requireStillFree({ document }: Lab, name: string, self: string): void {
   if (taken !== undefined) throw nameTaken(taken.name)
 }
 
-const nodeExists = (id: string): ApiError => conflict(`node_id: there is a node ${id} already`, { word: 'node-exists' })
+const nodeExists = (id: string): ApiError => conflict(`node_id: a node ${id} already exists`, { word: 'node-exists' })
 
 const nameTaken = (name: string): ApiError =>
   conflict(`name: the project has a node ${name} already; choose another name`, { word: 'name-taken' })
@@ -508,8 +508,7 @@ const nameClaim = (name: string): string => `name/${nameKey(name)}`
  */
 export function claimNames(lab: Lab, names: readonly string[]): () => void {
   const pending = names.find((name) => lab.claimed.has(nameClaim(name)))
-  if (pending !== undefined)
-    throw conflict(`Another request is giving the name ${pending} to a node: try again when it has ended`)
+  if (pending !== undefined) throw conflict(`Another request is naming a node ${pending}: try again when it is done`)
   for (const name of names) lab.claimed.add(nameClaim(name))
   return () => {
     for (const name of names) lab.claimed.delete(nameClaim(name))
@@ -525,7 +524,7 @@ interface Naming {
 
 /** Claims a free name for a node; the caller deletes the claim. 400 for a UUID, 409 for a taken name with `unique`. */
 function takeName(lab: Lab, wanted: string, { unique, free = freeName, self }: Naming): string {
-  if (isUuid(wanted)) throw badRequest('name: a name must not have the form of an id; choose another name')
+  if (isUuid(wanted)) throw badRequest('name: a name must not look like an id (UUID); choose another name')
   const others = [...lab.document.nodes.values()].filter(({ node_id }) => node_id !== self)
   const taken = new Map(others.map(({ name }) => [nameKey(name), name]))
   const isTaken = (key: string) => taken.has(key) || lab.claimed.has(`name/${key}`)

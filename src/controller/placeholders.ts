@@ -23,7 +23,7 @@ import { saved } from './saved.ts'
 /** Why a node is a placeholder. Undefined for other nodes. */
 export const placeholderReason = ({ node_type }: Pick<NodeRecord, 'node_type'>, unmade?: string): string | undefined =>
   isKnownKind(node_type)
-    ? unmade && `Its compute could not make it; the next start tries again: ${unmade}`
+    ? unmade && `Its compute could not create it (the next start tries again): ${unmade}`
     : `A placeholder: this service has no kind ${node_type}, only ${nodeKinds.join(', ')}`
 
 /** The ports of a placeholder: those that its links use. */

@@ -32,7 +32,7 @@ export function showPresence(
   const id = `${client}/${key}`
   const known = all.get(id)
   if (known === undefined && all.size >= maxPresent)
-    throw tooMany(`${maxPresent} other clients are at the project already; wait until one leaves`)
+    throw tooMany(`${maxPresent} other clients are already using the project; wait until one leaves`)
   clearTimeout(known?.timer)
   const shown: LabPresence = { name, client, selection, present: true }
   const timer = setTimeout(() => {

@@ -25,10 +25,10 @@ export function requireProjectRoom(
   const all = [...heads]
   const own = scope === undefined ? [] : all.filter(([other, { name }]) => isInScope(scope, other, name))
   if (isNew && all.length >= limits.projects)
-    throw limitReached(`This service may have at most ${limits.projects} projects: delete one first`, 'projects')
+    throw limitReached(`This service is limited to ${limits.projects} projects: delete one first`, 'projects')
   if (isNew && scope !== undefined && own.length >= limits.token_projects)
     throw limitReached(
-      `A token for some projects may have at most ${limits.token_projects}, and has ${own.length}: delete one first`,
+      `This token is limited to ${limits.token_projects} projects and has ${own.length}: delete one first`,
       'token_projects',
     )
   if (growth <= 0) return
@@ -39,7 +39,7 @@ export function requireProjectRoom(
   ] as const)
     if (bytes(list) > max * mebibyte)
       throw limitReached(
-        `The settings of ${whose} may have at most ${max} MiB together: shorten variables, supplier or kept`,
+        `The settings of ${whose} are limited to ${max} MiB in total: shorten variables, supplier or kept`,
       )
 }
 

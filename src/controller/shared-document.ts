@@ -48,7 +48,7 @@ export class SharedDocument<T> {
     } catch (error) {
       if (!(error instanceof UnreadableLab)) throw error
       this.#fault = error
-      warn(`The ${scope} of users are not used: ${error.message}`)
+      warn(`The ${scope} of users are ignored: ${error.message}`)
     }
   }
 
@@ -76,7 +76,7 @@ export class SharedDocument<T> {
     const max = limits().templates_mb
     if (after <= max * mebibyte) return
     throw limitReached(
-      `The ${scope} of users may have at most ${max} MiB together, and would have ${inMebibytes(after)}: delete or shorten some first`,
+      `The ${scope} of users are limited to ${max} MiB in total and would have ${inMebibytes(after)}: delete or shorten some first`,
       'templates_mb',
     )
   }

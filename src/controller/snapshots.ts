@@ -61,10 +61,10 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, ask: AskComp
     await settleTaking(lab, ask)
     const { snapshots } = lab.document
     if (snapshots.size >= maxSnapshots)
-      throw conflict(`The project has ${maxSnapshots} snapshots already, which is the limit: delete one first`)
+      throw conflict(`The project has reached the limit of ${maxSnapshots} snapshots: delete one first`)
     const taken = [...snapshots.values()].find((it) => nameKey(it.name) === nameKey(name))
     if (taken !== undefined)
-      throw conflict(`name: there is a snapshot ${taken.name} already; choose another name`, { word: 'name-taken' })
+      throw conflict(`name: a snapshot ${taken.name} already exists; choose another name`, { word: 'name-taken' })
     const snapshot_id = crypto.randomUUID()
     try {
       const take = async () => {
@@ -297,7 +297,7 @@ export async function runRestored(lab: Lab, ask: AskCompute): Promise<void> {
       await act('start')
       if (status === 'suspended') await act('suspend')
     } catch (error) {
-      const message = `${node.name} does not run again: ${(error as Error).message}`
+      const message = `${node.name} could not be started again: ${(error as Error).message}`
       lab.emit({ action: 'log.warning', event: { message } })
     }
   })

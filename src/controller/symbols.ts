@@ -73,7 +73,7 @@ export class Symbols {
 
   async save(id: string, text: string): Promise<void> {
     await this.#own.save(id, text, (count) => {
-      if (count >= maxSymbols) throw conflict(`There are ${maxSymbols} symbols already; replace one of them`)
+      if (count >= maxSymbols) throw conflict(`The limit of ${maxSymbols} symbols is reached; replace one of them`)
     })
   }
 }

@@ -71,10 +71,7 @@ export class Templates {
   #requireRoom = (count: number): void => {
     const max = this.#limits().templates
     if (count >= max)
-      throw limitReached(
-        `Users may have made at most ${max} templates, and have made ${count}: delete one first`,
-        'templates',
-      )
+      throw limitReached(`Users are limited to ${max} templates and have ${count}: delete one first`, 'templates')
   }
 
   list(): LabTemplate[] {
@@ -95,7 +92,7 @@ export class Templates {
   async create(input: LabTemplateCreate): Promise<LabTemplate> {
     const template_id = input.template_id?.toLowerCase() ?? crypto.randomUUID()
     if (this.list().some((it) => it.template_id === template_id))
-      throw conflict(`template_id: there is a template ${template_id} already`)
+      throw conflict(`template_id: a template ${template_id} already exists`)
     const { category, default_name_format, symbol, usage, compute_id, ...rest } = input
     const kind = isKnownKind(input.template_type) ? (kindOf(input.template_type) as KindDescriptor) : undefined
     const template: LabTemplate = {

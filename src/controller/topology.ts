@@ -84,7 +84,7 @@ export function requireOwn(lab: Lab, by: string, { take_over }: Pick<PlanOptions
   const why =
     file === undefined ? 'was not made from a lab file' : `was made from a lab file by ${JSON.stringify(file.by)}`
   throw conflict(
-    `There is a project ${name} already, which ${why}: give the lab another name, or take the project over (take_over)`,
+    `A project ${name} already exists and ${why}: give the lab another name, or take over the project (take_over)`,
     { word: 'made-otherwise' },
   )
 }
@@ -156,7 +156,7 @@ async function computesOf(
       found.set(word, await computes.choose(word))
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
-      const hint = 'expected an id or a name of GET /v2/computes'
+      const hint = 'expected an id or a name from GET /v2/computes'
       if (error.word === 'no-such-compute') faults.add(keys.compute ?? at, `there is no compute ${quoted(word)}`, hint)
       else if (error.word === 'ambiguous-compute')
         faults.add(keys.compute ?? at, error.message.replace(/^compute_id: /, ''))
@@ -436,7 +436,7 @@ class Run {
     const isOver = () => failures.length > 0 || this.#signal.aborted
     const fail = (it: Progress, error: unknown) => {
       failures.push(error)
-      const reason = error instanceof ApiError ? error.message : 'An internal error of the service; its log says more'
+      const reason = error instanceof ApiError ? error.message : 'Internal error of the service; see its log'
       this.#show(it, 'failed', reason)
     }
     const isLink = ({ step: { task } }: Progress) => task.type === 'create-link'

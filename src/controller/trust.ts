@@ -59,7 +59,7 @@ function notTrusted(found: readonly Untrusted[], hint: string): Error {
   const [first] = found
   const more = found.length === 1 ? '' : ` and ${counted(found.length - 1, 'other setting')}`
   const what = first === undefined ? '' : `${first.name}: ${first.setting} ${first.value.slice(0, 200)}${more}`
-  return forbidden(`The file would run programs or open files of this host (${what}). ${hint}`, {
+  return forbidden(`The file would run programs or open files on this host (${what}). ${hint}`, {
     word: 'not-trusted',
     untrusted: found.slice(0, maxShown).map(({ name, setting, value }) => ({ name, setting, value })),
   })

@@ -22,11 +22,11 @@ export function undoEdit(
 ): Promise<LabProject> {
   return labs.exclusively(id, async (lab) => {
     const edit = lab.history.last(way)
-    if (edit === undefined) throw conflict(`There is nothing to ${way}: edits are kept while the project is open`)
+    if (edit === undefined) throw conflict(`Nothing to ${way}: the history is kept while the project is open`)
     const then = edit.before.get('project') as ProjectRecord | undefined
     if (then !== undefined) check(then.name)
     try {
-      requireUnchanged(lab, edit)
+      requireUnchanged(lab, edit, way)
     } catch (error) {
       lab.history.drop(edit)
       throw error
@@ -37,15 +37,17 @@ export function undoEdit(
   })
 }
 
+const notPossible = (way: 'undo' | 'redo', reason: string): ApiError =>
+  conflict(`Cannot ${way}: ${reason}. The edit was removed from the history`)
+
 /** 409 when an entry was changed after the edit. */
-function requireUnchanged(lab: Lab, edit: PastEdit): void {
+function requireUnchanged(lab: Lab, edit: PastEdit, way: 'undo' | 'redo'): void {
   const { before, after } = edit
   const now = lab.document.read(after.keys())
   for (const [key, value] of after) {
     const [table = '', id = ''] = key.split('/')
-    if (!isSame(key, now.get(key), value))
-      throw conflict(`The edit cannot be reverted any more, and is dropped: the ${table} ${id} was changed since`)
-    if (table === 'link') requirePorts(lab, edit, key)
+    if (!isSame(key, now.get(key), value)) throw notPossible(way, `the ${table} ${id} has changed since this edit`)
+    if (table === 'link') requirePorts(lab, edit, key, way)
     const then = before.get(key) as NodeRecord | undefined
     if (table !== 'node') continue
     const other = [...lab.document.nodes.values()].find(
@@ -55,23 +57,21 @@ function requireUnchanged(lab: Lab, edit: PastEdit): void {
         nameKey(it.name) === nameKey(then.name) &&
         !after.has(`node/${it.node_id}`),
     )
-    if (other !== undefined)
-      throw conflict(`The edit cannot be reverted any more, and is dropped: another node has the name ${other.name}`)
+    if (other !== undefined) throw notPossible(way, `another node now has the name ${other.name}`)
     const link = lab.document.linksOf(id).find(({ link_id }) => then === undefined && !after.has(`link/${link_id}`))
-    if (link !== undefined)
-      throw conflict(`The edit cannot be reverted any more, and is dropped: the node ${id} was linked since`)
+    if (link !== undefined) throw notPossible(way, `the node ${id} was linked since this edit`)
   }
 }
 
 /** 409 when the ports of a link that is made again are linked, or its name is taken. */
-function requirePorts(lab: Lab, { before, after }: PastEdit, key: string): void {
+function requirePorts(lab: Lab, { before, after }: PastEdit, key: string, way: 'undo' | 'redo'): void {
   const then = before.get(key) as LinkRecord | undefined
   if (then === undefined) return
   const own = new Set([...after.keys()].flatMap((it) => (it.startsWith('link/') ? [it.slice('link/'.length)] : [])))
   try {
     requireUnlinked(lab, [then], own)
   } catch (error) {
-    throw conflict(`The edit cannot be reverted any more, and is dropped: ${(error as Error).message}`)
+    throw notPossible(way, (error as Error).message)
   }
 }
 
@@ -91,7 +91,7 @@ export async function rollBack(labs: Labs, lab: Lab, step: EditStep, ask: AskCom
     }
     for (const key of edit.after.keys()) if (!own.after.has(key)) left.push(`${key} was changed since`)
     try {
-      requireUnchanged(lab, own)
+      requireUnchanged(lab, own, 'undo')
       await revert(labs, lab, own, { by: 'rollback' }, ask)
     } catch (error) {
       left.push((error as Error).message)
@@ -144,7 +144,7 @@ async function revertAll(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, a
       if (present === undefined) return
       // What has failed is reverted nevertheless: it would be left half done.
       if (step.by !== 'rollback' && !isSame(key, present, edit.after.get(key)))
-        throw conflict(`The edit cannot be reverted any more: the link ${id} was changed meanwhile`)
+        throw conflict(`Cannot revert the edit: the link ${id} was changed meanwhile`)
       await change(present)
     })
   }
@@ -231,7 +231,7 @@ async function removeFromCompute(lab: Lab, record: NodeRecord, ask: AskCompute):
 async function remade(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<NodeRecord> {
   const made = await makeNode(lab, record, ask)
   if (made.unmade !== undefined && record.unmade === undefined)
-    throw conflict(`${record.name} cannot be made again: ${made.unmade}`)
+    throw conflict(`${record.name} cannot be recreated: ${made.unmade}`)
   if (!isKnownKind(made.node_type) || made.unmade !== undefined) return made
   lab.troubles.delete(made.node_id)
   lab.show(await ask(made.compute_id).node(nodePathOf(lab, made)))

@@ -157,7 +157,7 @@ describe('a compute of a lab that is not connected', () => {
       ['DELETE', path],
     ] as const) {
       const answer = await lab.gateway.fetch(at, { method })
-      expect([answer.status, await answer.json()]).toMatchObject([503, { message: /the compute is connected again/ }])
+      expect([answer.status, await answer.json()]).toMatchObject([503, { message: /is connected again/ }])
     }
     const moved = { x: 40, y: 50 }
     expect(await lab.gateway.call('PUT', `${path}/nodes/PC2`, moved)).toMatchObject(moved)

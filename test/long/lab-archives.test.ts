@@ -482,8 +482,8 @@ describe('an archive of another program', () => {
     ['has a name with ".."', member({ name: 'project-files/../../a' }), 400, 'invalid'],
     ['has an absolute name', member({ name: '/etc/passwd' }), 400, 'absolute'],
     ['has a name with a backslash', member({ name: 'project-files\\a' }), 400, 'invalid'],
-    ['has a name with an empty part', member({ name: 'project-files//a' }), 400, 'no name of a file'],
-    ['has records of the service', member({ name: '.patchbay/project.json' }), 400, 'records of the service'],
+    ['has a name with an empty part', member({ name: 'project-files//a' }), 400, 'not a valid file name'],
+    ['has records of the service', member({ name: '.patchbay/project.json' }), 400, 'reserved for the service'],
     ['has a name twice', zipOf([documentOf(), { name: 'a' }, { name: 'a' }]), 400, 'twice'],
     ['has a file where a directory is', zipOf([documentOf(), { name: 'a' }, { name: 'a/b' }]), 400, 'twice'],
     [
@@ -513,7 +513,7 @@ describe('an archive of another program', () => {
       const all = links.map((it, index) => ({ link_id: id.replace(/.$/, String(index)), nodes: it }))
       return [`has a link to a port that ${other} has`, zipOf([documentOf({ nodes, links: all })]), 400, 'linked']
     }),
-    ['has a name with a NUL', member({ name: 'project-files/a\0b' }), 400, 'no name of a file'],
+    ['has a name with a NUL', member({ name: 'project-files/a\0b' }), 400, 'not a valid file name'],
     [
       'has a name that no file system takes',
       member({ name: `project-files/${'a'.repeat(300)}` }),

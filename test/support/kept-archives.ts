@@ -58,7 +58,7 @@ export async function isMadeElsewhere(
   const refused = await gateway.send(`${path}/open`, { method: 'POST' })
   expect([refused.status, await refused.json()]).toMatchObject([
     503,
-    { message: expect.stringMatching(/a\/drain makes it on another compute/) },
+    { message: expect.stringMatching(/restore the project from its archive on another compute, use POST .*a\/drain/) },
   ])
   await expect
     .poll(async () => (await shown(path)).status_reason, { timeout: 2 * hangMs })

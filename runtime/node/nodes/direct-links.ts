@@ -268,7 +268,7 @@ export class DirectLinks implements LinkAgent {
   async #checked(project: OpenProject, { link_id, nodes, ...settings }: DirectLinkJoin): Promise<StoredLink> {
     const ends = await Promise.all(nodes.map((port) => this.#end(project, port)))
     const [a, b] = ends as [End, End]
-    if (a.node === b.node && a.name === b.name) throw badRequest('nodes: a port cannot be linked with itself')
+    if (a.node === b.node && a.name === b.name) throw badRequest('nodes: a port cannot be linked to itself')
     if (a.line !== b.line) {
       throw conflict(
         `nodes: ${a.node.record.name} ${a.name} is ${a.line === 'serial' ? 'a serial' : 'an Ethernet'} port, ` +

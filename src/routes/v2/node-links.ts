@@ -29,7 +29,7 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
     async handle({ body: { nodes, filters } }, context) {
       const [a, b] = nodes.map(endIn) as [LinkEnd, LinkEnd]
       for (const { project_id } of [a, b]) context.projects.require(project_id)
-      if (keyOf(a) === keyOf(b)) throw badRequest('nodes: a port cannot be linked with itself')
+      if (keyOf(a) === keyOf(b)) throw badRequest('nodes: a port cannot be linked to itself')
       const unlock = lockPorts(context.linking, [a, b])
       try {
         return created(await link([a, b], filters, context))

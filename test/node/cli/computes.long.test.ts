@@ -44,7 +44,7 @@ test('a compute is drained: its stopped labs move, and those that run are listed
   await service.call('POST', '/v2/projects/busy/nodes/start')
   const drained = await patchbay.run(['computes', 'drain', 'rack'])
   expect(drained).toMatchObject({ code: 4, out: expect.stringMatching(/^LAB +STATE +NOW AT +REASON\n/) })
-  expect(drained.out).toMatch(/\nbusy +stays +PC1 runs: stop the nodes of the project, then it can be moved\n/)
+  expect(drained.out).toMatch(/\nbusy +stays +PC1 is running: the project can be moved after its nodes are stopped\n/)
   expect(drained.out).toMatch(/\nstill +moved +\S/)
   expect(drained.out).toMatch(/\n1 of 2 labs moved from rack, 1 stays\n$/)
   expect((await patchbay.run(['computes', 'ls'])).out).toMatch(/\nrack +rack +takes no labs /)

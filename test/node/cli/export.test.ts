@@ -34,7 +34,10 @@ test('a lab is exported as a lab file that makes an equal one', async () => {
 test('a stopped lab is exported as an archive, which is imported as another lab', async () => {
   const patchbay = await labOf('archived')
   const running = await patchbay.run(['export', 'archived', 'a.gns3project'])
-  expect(running).toMatchObject({ code: 1, err: expect.stringContaining('runs: stop the nodes') })
+  expect(running).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('is running: the project can be exported after its nodes are stopped'),
+  })
   await patchbay.run(['stop', 'archived'])
   expect((await patchbay.run(['export', 'archived', 'a.gns3project'])).out).toMatch(
     /^a\.gns3project: the lab archived, [\d.]+ k?B\n$/,

@@ -94,7 +94,7 @@ it('leaves a running lab where it is, and says why', async () => {
     expect(projects[0]).toMatchObject({
       project_id: idOf(runs),
       state: 'skipped',
-      reason: 'PC1 runs: stop the nodes of the project, then it can be moved',
+      reason: 'PC1 is running: the project can be moved after its nodes are stopped',
     })
     expect(await nodesOf(gateway, runs)).toMatchObject([{ compute_id: 'a', status: 'started' }])
     expect(await get<LabProject>(closed)).toMatchObject({ status: 'closed' })

@@ -17,7 +17,7 @@ test('a service refuses what is above its limits, and starts with documents that
   const refused = await draw('whole')
   expect([refused.status, refused.headers.get('x-patchbay-error')]).toEqual([413, 'limit-reached'])
   expect((await refused.json()) as object).toMatchObject({
-    message: expect.stringMatching(/at most 1 MiB .*would have 1\.2 MiB.*\(limits\.lab_mb\)/),
+    message: expect.stringMatching(/limited to 1 MiB .*would have 1\.2 MiB.*\(limits\.lab_mb\)/),
   })
   await service.call('POST', '/v2/projects/closed/close')
   await service.kill('SIGKILL')

@@ -24,7 +24,7 @@ test('an archive of GNS3 3.0 (revision 10) is read as one of 2.2, and of a newer
   const { nodes } = archivedLab(document, undefined, crypto.randomUUID())
   expect(nodes).toMatchObject([{ name: 'PC1', node_type: 'pc' }])
   expect(() => archivedLab({ ...document, revision: 11 }, undefined, crypto.randomUUID())).toThrow(
-    'The archive has revision 11, this service reads at most 10: export it with GNS3 3.0',
+    'The archive has revision 11, and this service reads revisions up to 10: export it with GNS3 3.0',
   )
 })
 

@@ -34,7 +34,7 @@ test('a defect of the service in a job is reported in the log, and not to the cl
   const { job, reported } = await jobThatFails(defect)
   expect(job).toMatchObject({
     status: 'failed',
-    reason: expect.stringMatching(/^PC1: An internal error of the service/),
+    reason: expect.stringMatching(/^PC1: Internal error of the service/),
   })
   expect(reported).toEqual([[defect, expect.stringContaining(job.job_id)]])
 })

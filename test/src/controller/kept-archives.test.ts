@@ -96,11 +96,13 @@ test('an archive that takes too long breaks off, and the lab is as before', asyn
   await expect
     .poll(() => warnings)
     .toEqual([
-      expect.stringMatching(/was not archived, it is tried again: Its computes did not send all files in 1 minutes/),
+      expect.stringMatching(
+        /was not archived \(it will be tried again\): Its computes did not send all files in 1 minutes/,
+      ),
     ])
   expect([kept.size, silent.state.isCancelled]).toEqual([0, true])
   const status_reason =
-    'No archive of it could be made, it is tried again: Its computes did not send all files in 1 minutes'
+    'It could not be archived (it will be tried again): Its computes did not send all files in 1 minutes'
   await expect
     .poll(() => labs.list(labs.computes.client))
     .toMatchObject([{ project_id: id, status: 'closed', status_reason }])

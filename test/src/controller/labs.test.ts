@@ -335,7 +335,7 @@ test('a project with more variables than a list can hold is refused, and one tha
   const { client } = labs.computes
   const variables = Array.from({ length: 10 }, (_, index) => ({ name: `v${index}`, value: 'x'.repeat(6000) }))
   const more = [...variables, { name: 'last', value: 'y'.repeat(6000) }]
-  const message = /^variables, supplier and kept: expected at most 65536 characters of JSON together, got \d+$/
+  const message = /^variables, supplier and kept: expected at most 65536 characters of JSON in total, got \d+$/
   const refused = { status: 400, message: expect.stringMatching(message) }
   await expect(labs.create({ name: 'large', variables: more }, client)).rejects.toMatchObject(refused)
   const { project_id } = await labs.create({ name: 'large', variables, compute_id: 'local' }, client)
@@ -360,7 +360,7 @@ test('a project that only a compute has is read as it is listed, and is opened b
   expect(await labs.read(project_id, ask)).toEqual(listed)
   await expect(labs.update(project_id, { zoom: 50 }, ask)).rejects.toMatchObject({
     status: 409,
-    message: `The project Theirs is on a compute only: POST /v2/projects/${project_id}/open opens it, then it can be changed`,
+    message: `Project Theirs exists only on a compute. Import it first with POST /v2/projects/${project_id}/open`,
   })
   await labs.open(project_id, ask)
   expect(await labs.update(project_id, { zoom: 50 }, ask)).toMatchObject({ name: 'Theirs', zoom: 50 })

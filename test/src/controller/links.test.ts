@@ -223,7 +223,7 @@ test('an undo is refused while another request gives the name to a node, and can
   await begun
   await expect(undoEdit(labs, lab, undo, client)).rejects.toMatchObject({
     status: 409,
-    message: 'Another request is giving the name PC1 to a node: try again when it has ended',
+    message: 'Another request is naming a node PC1: try again when it is done',
   })
   end()
   await renaming

@@ -80,7 +80,7 @@ test('a compute whose drain is refused still takes projects', async () => {
   const fill = () => {
     for (;;) labs.jobs.run(undefined, 'check', { state, work: () => ended })
   }
-  expect(fill).toThrow('jobs run already')
+  expect(fill).toThrow('jobs are already running')
   await expect(drain()).rejects.toMatchObject({ status: 429 })
   expect(isClosed).toBe(false)
   end()
