@@ -203,7 +203,7 @@ export class Patchbay {
   }
 
   #notPatchbay(status: number): PatchbayError {
-    return this.#lost('not-patchbay', `answered ${status}, but does not seem to be Patchbay`)
+    return this.#lost('not-patchbay', `sent an unexpected response (status ${status}); is it a Patchbay service?`)
   }
 
   #reasonOf(error: unknown): string {

@@ -36,7 +36,7 @@ test('a command asks the service that --server or PATCHBAY_SERVER names, with th
   expect(await run(['version'], '', { ...token, PATCHBAY_SERVER: url })).toEqual(both)
   expect(await run(['version', '--server', url])).toMatchObject({
     code: 5,
-    err: expect.stringContaining('PATCHBAY_TOKEN lets you in'),
+    err: expect.stringContaining('set PATCHBAY_TOKEN'),
   })
   expect(await run(['version', '--server', 'localhost'])).toMatchObject({
     code: 64,

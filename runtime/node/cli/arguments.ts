@@ -9,7 +9,7 @@ export function argumentsOf(
   { args: wanted, flags }: Command,
   argv: readonly string[],
 ): Pick<CommandInput<Readonly<Record<string, Flag>>>, 'args' | 'flags'> {
-  const help = `"patchbay ${name} --help" lists what it takes`
+  const help = `"patchbay ${name} --help" lists its arguments and flags`
   const options = Object.fromEntries(
     Object.entries(flags).map(([flag, { value, many = false, short }]) => [
       flag,
@@ -29,7 +29,9 @@ export function argumentsOf(
     const flag = flags[word.replace(/^--/, '')]
     if (code === 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE') {
       throw wrongArguments(
-        flag?.value === undefined ? `${word} takes no value` : `${word}: a value is missing, expected ${flag.value}`,
+        flag?.value === undefined
+          ? `${word} does not accept a value`
+          : `${word}: a value is missing, expected ${flag.value}`,
         help,
       )
     }
@@ -87,7 +89,7 @@ function requireCount(given: readonly string[], wanted: readonly Argument[], hel
   if (missing !== undefined && missing.optional !== true) throw wrongArguments(`expected ${missing.name}`, help)
   const extra = given[wanted.length]
   if (extra !== undefined && wanted.at(-1)?.many !== true)
-    throw wrongArguments(`${JSON.stringify(extra)} is not expected here`, help)
+    throw wrongArguments(`unexpected argument ${JSON.stringify(extra)}`, help)
   for (const [index, word] of given.entries()) {
     const { name = '', choices } = wanted[Math.min(index, wanted.length - 1)] ?? {}
     if (choices !== undefined) requireChoice(name, word, choices)

@@ -25,7 +25,7 @@ export async function capture({
   const isPiped = write === '-'
   if (isPiped && json) throw wrongArguments('-w - and --json both write to standard output')
   if (isPiped && process.stdout.isTTY)
-    throw wrongArguments('-w - writes pcap to standard output, which is a terminal', 'it is made for a pipe')
+    throw wrongArguments('-w - writes pcap to standard output, which is a terminal', 'use it with a pipe')
   const client = await clientOf(flags)
   const { found, nodes } = await linkOf(word, { client, signal })
   const linkType = linkTypeOf(found, flags['link-type'])
@@ -73,7 +73,7 @@ export async function capture({
     },
     text() {
       const hidden = skipped === 0 ? '' : `, ${skipped} of them not shown`
-      const lost = reader.lost === 0 ? '' : `; ${reader.lost} more were lost, as this end was too slow`
+      const lost = reader.lost === 0 ? '' : `; ${reader.lost} more were lost because this client was too slow`
       if (!isPiped || lost !== '') process.stderr.write(`${counted(total, 'frame')}${hidden}${lost}\n`)
       return ''
     },
@@ -89,7 +89,7 @@ function mostOf(text: string | undefined): number {
 
 function linkTypeOf({ link_type }: Pick<LabLink, 'link_type'>, given: string | undefined): LinkTypeName {
   if (given === undefined) return linkTypesOf[link_type][0]
-  if (link_type === 'ethernet') throw wrongArguments('--link-type is for serial lines, and this link is Ethernet')
+  if (link_type === 'ethernet') throw wrongArguments('--link-type is for serial links; this link is Ethernet')
   return given === 'ppp' ? 'DLT_PPP_SERIAL' : 'DLT_C_HDLC'
 }
 
@@ -112,7 +112,7 @@ const isClosed = (error: unknown): boolean => (error as NodeJS.ErrnoException).c
 const lost = (cause: unknown, server: string): Error =>
   cause instanceof CommandError
     ? cause
-    : new PatchbayError(`The service ${server} broke the capture off: ${reasonOf(cause)}`, {
+    : new PatchbayError(`The service ${server} ended the capture: ${reasonOf(cause)}`, {
         status: 0,
         word: 'lost',
         cause,

@@ -32,7 +32,7 @@ export async function clientOf(
   const service = await serviceOf(flags)
   if (service === undefined)
     throw new CommandError(exits.noService, [
-      { message: 'no service runs here', hint: '"patchbay up FILE" starts one; --server URL names another' },
+      { message: 'no service is running here', hint: '"patchbay up FILE" starts one; --server URL selects another' },
     ])
   return clientAt(service, more)
 }

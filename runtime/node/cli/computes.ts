@@ -22,7 +22,7 @@ export async function computesLs({ flags, signal }: CommandInput<typeof asking>)
       const rows = computes.map((it) => [
         it.name,
         it.compute_id,
-        it.connected ? (it.accepts_projects ? 'ready' : 'takes no labs') : 'not connected',
+        it.connected ? (it.accepts_projects ? 'ready' : 'no new labs') : 'not connected',
         percentText(it.cpu_usage_percent),
         percentText(it.memory_usage_percent),
         [...it.labels, ...(it.capabilities.labels ?? [])].join(' ') || '-',
@@ -43,7 +43,9 @@ export async function computesAdd({
   flags,
   signal,
 }: CommandInput<typeof computeAdding>): Promise<CommandOutcome> {
-  const url = new URL(originOf(word, 'URL', 'a user is named by --user, and the password is asked for'))
+  const url = new URL(
+    originOf(word, 'URL', 'set the user with --user; the password is typed, or read from standard input'),
+  )
   const protocol = url.protocol === 'https:' ? 'https' : 'http'
   const client = await clientOf(flags)
   const password =
@@ -64,8 +66,8 @@ export async function computesAdd({
       const { shown } = await import('./table.ts')
       return shown(
         compute.connected
-          ? `Added ${compute.name}, which is connected (version ${compute.capabilities.version})`
-          : `Added ${compute.name}, which is not connected yet: ${compute.last_error ?? 'it was not tried'}`,
+          ? `Added ${compute.name}; it is connected (version ${compute.capabilities.version})`
+          : `Added ${compute.name}; it is not connected yet: ${compute.last_error ?? 'not tried yet'}`,
       )
     },
   }
@@ -108,7 +110,7 @@ export async function computesDrain({
   const progress = await progressOf(`Draining ${name}`, flags)
   const job = await jobEnd(begun.job_id, { ...asked, progress }).catch((error) => {
     if (!signal.aborted) throw error
-    const message = `interrupted while ${name} was drained; what was moved stays there`
+    const message = `interrupted while draining ${name}; labs that were moved stay there`
     throw new CommandError(exits.interrupted, [{ message, hint: `"patchbay computes drain ${name}" continues it` }])
   })
   const { projects = [], total, done, skipped, failed } = job
@@ -117,7 +119,7 @@ export async function computesDrain({
     json: { job },
     async text() {
       const { shown, tableOf } = await import('./table.ts')
-      if (total === 0) return shown(`${name} has no labs, and takes no new ones`)
+      if (total === 0) return shown(`${name} has no labs, and gets no new ones`)
       const rows = projects.map((it) => [
         it.name,
         it.state === 'done' ? 'moved' : it.state === 'skipped' ? 'stays' : it.state,
@@ -141,7 +143,7 @@ async function takesLabs(compute_id: string, { client, signal }: CommandContext)
     json: { compute },
     async text() {
       const { shown } = await import('./table.ts')
-      return shown(`${compute.name} takes new labs again`)
+      return shown(`${compute.name} accepts new labs again`)
     },
   }
 }
@@ -164,7 +166,9 @@ export async function computesLabel({
     async text() {
       const { shown } = await import('./table.ts')
       return shown(
-        `${compute.name} has ${labels.length > 0 ? `the labels ${labels.join(' ')}` : 'no labels of its own'}`,
+        labels.length > 0
+          ? `Set the labels of ${compute.name}: ${labels.join(' ')}`
+          : `Removed the labels that were set for ${compute.name}`,
       )
     },
   }

@@ -8,7 +8,7 @@ export async function requireYes(
 ): Promise<void> {
   if (yes) return
   if (process.stdin.isTTY !== true || process.stderr.isTTY !== true || json)
-    throw wrongArguments(`there is no terminal to ask on, and nothing was ${done}`, '--yes answers the question')
+    throw wrongArguments(`cannot ask without a terminal; nothing was ${done}`, '--yes skips the question')
   const { confirm, isCancel } = await import('@clack/prompts')
   const answer = await confirm({ message: question, initialValue: false, output: process.stderr })
   if (isCancel(answer) || !answer) throw new CommandError(exits.interrupted, `nothing was ${done}`)

@@ -86,7 +86,7 @@ async function telnetTo(host: string, port: number): Promise<Duplex> {
     throw wrongArguments(`expected LAB/NODE or the port of a console ([HOST:]PORT), got the port ${port}`)
   const socket = connect({ host, port, timeout: connectMs })
   try {
-    socket.once('timeout', () => socket.destroy(new Error('there was no answer in time')))
+    socket.once('timeout', () => socket.destroy(new Error('connection timed out')))
     await once(socket, 'connect')
   } catch (error) {
     throw new CommandError(exits.failed, [
@@ -163,7 +163,7 @@ async function terminalOn(stream: Duplex, { name, leaveKey, log, signal }: Termi
 }
 
 export const consoleLost = (name: string, { message }: Error): CommandError =>
-  new CommandError(exits.noService, `the console of ${name} was lost: ${message}`)
+  new CommandError(exits.noService, `lost the connection to the console of ${name}: ${message}`)
 
 /** The byte of an escape character: one character, `^` and a letter for a control character, or `none`. */
 function escapeOf(text: string | undefined): number | undefined {

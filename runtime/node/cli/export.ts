@@ -25,17 +25,17 @@ export async function exportCommand(input: Input): Promise<CommandOutcome> {
   const format = flags.format ?? (/\.gns3project$/i.test(given ?? '') ? 'gns3project' : 'lab')
   const isArchive = format === 'gns3project'
   if (!isArchive && (flags.images || flags.snapshots))
-    throw wrongArguments('--images and --snapshots are of archives', 'add --format gns3project')
+    throw wrongArguments('--images and --snapshots are for archives only', 'add --format gns3project')
   if (isArchive && given === '-' && (flags.json || process.stdout.isTTY === true))
-    throw wrongArguments('an archive is not text', 'name a file, or a pipe without --json')
+    throw wrongArguments('an archive is not text', 'write it to a file, or to a pipe without --json')
   const asked = { client: await clientOf(flags), signal }
   const lab = await labOf(word, asked)
   const to = given ?? `${lab.name.replaceAll(/[/\\]/g, '-')}.${isArchive ? 'gns3project' : 'lab.yaml'}`
   if (to !== '-' && existsSync(to) && !flags.force)
     throw new CommandError(exits.failed, [
       {
-        message: `${to} is there already`,
-        hint: '--force replaces it; "patchbay save" brings changes into a lab file',
+        message: `${to} already exists`,
+        hint: '--force overwrites it; "patchbay save" updates a lab file',
       },
     ])
   // One that is not there is a slip more often than a wish.
@@ -99,9 +99,8 @@ async function archive(body: ReadableStream<Uint8Array>, to: string, signal: Abo
     if (to !== '-') await rm(temporary, { force: true })
     signal.throwIfAborted()
     if ((error as NodeJS.ErrnoException).syscall !== undefined) return fail(to, error)
-    const kept =
-      to !== '-' ? 'nothing was kept' : `${bytesText(bytes)} of it are on standard output, and are no archive`
-    throw new CommandError(exits.noService, `the archive broke off: ${causeOf(error)}; ${kept}`, { cause: error })
+    const kept = to !== '-' ? 'nothing was saved' : `${bytesText(bytes)} were written to standard output`
+    throw new CommandError(exits.noService, `the archive is incomplete: ${causeOf(error)}; ${kept}`, { cause: error })
   }
   return bytes
 }

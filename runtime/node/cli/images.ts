@@ -34,7 +34,7 @@ export async function imagesLs({ flags, signal }: CommandInput<typeof asking>): 
   return {
     json: { server: asked.client.server, images },
     async text() {
-      if (images.length === 0) return `No images on ${asked.client.server}; "patchbay images push FILE" brings one`
+      if (images.length === 0) return `No images on ${asked.client.server}; "patchbay images push FILE" uploads one`
       const { tableOf } = await import('./table.ts')
       const rows = images.map((it) => [it.path, it.kind, bytesText(it.filesize), (it.sha256 ?? '-').slice(0, 12)])
       return tableOf(['IMAGE', 'KIND', 'SIZE', 'SHA256'], rows)
@@ -44,7 +44,7 @@ export async function imagesLs({ flags, signal }: CommandInput<typeof asking>): 
 
 /** `patchbay images push FILE...`: brings images to a service; goes on where an earlier push ended. */
 export async function imagesPush({ args, flags, signal }: CommandInput<typeof imagePushing>): Promise<CommandOutcome> {
-  if (flags.name !== undefined && args.length > 1) throw wrongArguments('--name is for one FILE')
+  if (flags.name !== undefined && args.length > 1) throw wrongArguments('--name can be used with one FILE only')
   const asked = { client: await clientOf(flags), signal }
   // All files are looked at before one is sent.
   const files = []
@@ -59,9 +59,7 @@ export async function imagesPush({ args, flags, signal }: CommandInput<typeof im
       return pushed
         .map(({ image, kind, bytes, sent }) =>
           shown(
-            sent === 0
-              ? `${image}: the service has it already`
-              : `${image}: pushed ${bytesText(bytes)} for nodes of the kind ${kind}`,
+            sent === 0 ? `${image}: already on the service` : `${image}: pushed ${bytesText(bytes)} (kind ${kind})`,
           ),
         )
         .join('\n')
@@ -114,8 +112,8 @@ async function imageFinder(asked: CommandContext, kindWord: string | undefined):
     const [one, ...others] = fits
     if (others.length > 0)
       throw wrongArguments(
-        `${word}: there are images of this name of the kinds ${fits.map((it) => it.kind).join(', ')}`,
-        '--kind KIND chooses one',
+        `${word}: several kinds have an image of this name: ${fits.map((it) => it.kind).join(', ')}`,
+        '--kind KIND selects one',
       )
     if (one !== undefined) return one
     const names = images.map(({ path }) => path)
@@ -160,13 +158,13 @@ async function fileOf(
   const found = await stat(file).catch((error) => {
     throw refused(reasonOf(error))
   })
-  if (!found.isFile()) throw refused(found.isDirectory() ? 'it is a directory, not a file' : 'it is no regular file')
+  if (!found.isFile()) throw refused(found.isDirectory() ? 'it is a directory, not a file' : 'it is not a regular file')
   if (found.size === 0) throw refused('it is empty')
   const guess = kindNamed(kind) ?? (await kindOf(file))
   if (guess === undefined)
     throw wrongArguments(
-      `${file}: its kind is not known by its name and its content`,
-      `--kind names it: ${imageKinds.join(', ')}`,
+      `${file}: its kind cannot be detected from its name and content`,
+      `set --kind: ${imageKinds.join(', ')}`,
     )
   return { file, name, kind: guess, size: found.size }
 }
@@ -215,7 +213,7 @@ async function push(
   if (there !== undefined && !flags.force)
     throw new CommandError(exits.failed, [
       {
-        message: `${name} is there already, with other content; nodes may need it`,
+        message: `${name} already exists with different content; nodes may need it`,
         hint: '--force replaces it, --name NAME pushes the file under another name',
       },
     ])
@@ -250,7 +248,7 @@ async function push(
   } catch (error) {
     if (!signal.aborted) throw error
     throw new CommandError(exits.interrupted, [
-      { message: `interrupted while pushing ${name}`, hint: 'the same command goes on where it ended' },
+      { message: `interrupted while pushing ${name}`, hint: 'the same command resumes the upload' },
     ])
   } finally {
     progress.end()

@@ -63,7 +63,7 @@ async function importLab(file: string, { text, notes }: Content, { flags }: Inpu
   await checkedLab(lab, { name: isPrinted ? 'stdout' : to, base, allowOutside: false, options: {} })
   if (!isPrinted && existsSync(to) && !flags.force)
     throw new CommandError(exits.wrong, [
-      { message: `${to} is there already`, hint: '--force replaces it, --to FILE writes another one' },
+      { message: `${to} already exists`, hint: '--force overwrites it, --to FILE writes another file' },
     ])
   if (!isPrinted)
     await replaceFiles([{ path: to, text: lab }]).catch((cause) => {
@@ -81,14 +81,14 @@ async function importLab(file: string, { text, notes }: Content, { flags }: Inpu
       ? []
       : [
           '',
-          'Images that its nodes need',
+          'Required images',
           tableOf(
             ['IMAGE', 'KIND', 'NODES'],
             images.map((it) => [it.image, it.kind, it.nodes.join(' ')]),
           ),
         ]),
-    ...leftOutLines(file, leftOut, 'Not as it was'),
-    ...(isPrinted ? [] : ['', `"patchbay up ${to}" makes the lab and starts it`]),
+    ...leftOutLines(file, leftOut, 'Left out or changed'),
+    ...(isPrinted ? [] : ['', `"patchbay up ${to}" creates the lab and starts it`]),
   ].join('\n')
   if (isPrinted) process.stderr.write(report === '' ? '' : `${report.trim()}\n`)
   return {
@@ -116,7 +116,7 @@ async function importArchive(file: string, { flags, signal }: Input): Promise<Co
     json: { lab: name, project_id, left_out },
     text: () =>
       [
-        `Imported ${shown(name)}, which is closed; "patchbay start ${shown(name)}" starts it`,
+        `Imported ${shown(name)} (closed); "patchbay start ${shown(name)}" starts it`,
         ...(left_out.length === 0 ? [] : [`Left out: ${shown(left_out.join(', '))}`]),
       ].join('\n'),
   }
@@ -142,18 +142,18 @@ async function importAppliance(
     },
     text: () =>
       [
-        `Made the template ${shown(template.name)}`,
+        `Created the template ${shown(template.name)}`,
         ...(missing.length === 0
           ? []
           : [
               '',
-              'Images that are missing',
+              'Missing images',
               tableOf(
                 ['IMAGE', 'MD5', 'FROM'],
                 missing.map(({ image, md5, from }) => [image, md5 ?? '', from ?? '']),
               ),
             ]),
-        ...leftOutLines(file, [...notes, ...left_out], 'Not as it was'),
+        ...leftOutLines(file, [...notes, ...left_out], 'Left out or changed'),
       ].join('\n'),
   }
 }

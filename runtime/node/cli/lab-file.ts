@@ -14,7 +14,7 @@ import { CommandError, type CommandFault, exits, wrongArguments } from './exits.
 
 const maxBytes = 1 << 20
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-const notText = 'it is no text in UTF-8'
+const notText = 'it is not UTF-8 text'
 
 /** A lab file with the files that it names, as it was read. */
 export interface LabSource {
@@ -139,7 +139,7 @@ async function readNamed(
     try {
       const real = await realpath(resolve(base, path))
       if (!allowOutside && real !== root && !real.startsWith(root.endsWith(sep) ? root : root + sep))
-        throw new Error('it leads out of the directory of the lab file; --allow-outside permits it')
+        throw new Error('it is outside the directory of the lab file; --allow-outside allows it')
       files[path] = await contentOf(real)
     } catch (error) {
       faults.push({ ...at, message: `${JSON.stringify(path)}: ${reasonOf(error)}` })
@@ -156,7 +156,7 @@ async function contentOf(path: string): Promise<string> {
   try {
     const stats = await file.stat()
     if (!stats.isFile())
-      throw new Error(stats.isDirectory() ? 'it is a directory, not a file' : 'it is no regular file')
+      throw new Error(stats.isDirectory() ? 'it is a directory, not a file' : 'it is not a regular file')
     if (stats.size > maxBytes) throw new Error('it is larger than 1 MiB')
     return utf8.decode(await file.readFile())
   } catch (error) {

@@ -58,8 +58,8 @@ const maxNameLength = 63
 export async function test({ args, flags, signal }: CommandInput<typeof testing>): Promise<CommandOutcome> {
   const words = args.length > 0 ? args : [onlyLabFile()]
   const atOnce = jobsIn(flags.jobs)
-  if (flags.name !== undefined && words.length > 1) throw wrongArguments('--name is for one file')
-  if (flags.running && flags.keep) throw wrongArguments('--keep is for labs that the command makes, not for --running')
+  if (flags.name !== undefined && words.length > 1) throw wrongArguments('--name can be used with one file only')
+  if (flags.running && flags.keep) throw wrongArguments('--keep and --running exclude each other')
   const sources = await readAll(words, flags)
   const junit = flags.junit === undefined ? undefined : await junitFile(flags.junit)
   const began = Date.now()
@@ -211,7 +211,7 @@ async function check(
   }
   const { status, reason } = await jobEnd(job_id, { ...asked, progress, onState })
   if (shown < desired.checks.length)
-    throw new CommandError(exits.failed, `the checks were ${status}: ${reason ?? 'no reason was given'}`)
+    throw new CommandError(exits.failed, `the checks ended with the status ${status}: ${reason ?? 'no reason given'}`)
 }
 
 /** Keeps the lab of a test for longer. */

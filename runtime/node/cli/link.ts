@@ -15,7 +15,8 @@ export async function link({
 }: CommandInput<typeof linking>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   if (flags.suspend && flags.resume) throw wrongArguments('--suspend and --resume exclude each other')
-  if (flags.there && flags.back) throw wrongArguments('without --there and --back both directions are changed')
+  if (flags.there && flags.back)
+    throw wrongArguments('use --there or --back; without both, both directions are changed')
   const { found, nodes } = await linkOf(word, asked)
   const change = await changeOf(found, flags)
   const params = { project_id: found.project_id, link_id: found.link_id }

@@ -21,11 +21,16 @@ export async function login({ args: [word], signal }: CommandInput<typeof showin
   // Before a token is typed: the address may be wrong, and a service may want none.
   const isFree = await letsIn(clientAt({ url: server, token: undefined }), signal)
   if (!isFree && server.startsWith('http:') && !isLoopbackHost(new URL(server).hostname.replace(/^\[|\]$/g, '')))
-    process.stderr.write(`patchbay: ${server} is not encrypted: others on the way can read the token\n`)
+    process.stderr.write(
+      `patchbay: the connection to ${server} is not encrypted; others on the network can read the token\n`,
+    )
   const token = isFree ? undefined : await tokenFor(server)
   if (token !== undefined && !(await letsIn(clientAt({ url: server, token }), signal)))
     throw new CommandError(exits.noService, [
-      { message: `${server} does not let this token in; nothing was kept`, hint: '"patchbay tokens create" makes one' },
+      {
+        message: `${server} does not accept this token; nothing was saved`,
+        hint: '"patchbay tokens create" creates one',
+      },
     ])
   try {
     writeLogin(configuration, { server, token })
@@ -36,8 +41,8 @@ export async function login({ args: [word], signal }: CommandInput<typeof showin
     json: { server, has_token: token !== undefined, file: loginPath(configuration) },
     text: () =>
       token === undefined
-        ? `Commands now ask ${server}, which wants no token; "patchbay logout" ends this`
-        : `Logged in at ${server}; "patchbay logout" ends this`,
+        ? `Commands now use ${server}, which needs no token; "patchbay logout" reverts this`
+        : `Logged in to ${server}; "patchbay logout" reverts this`,
   }
 }
 

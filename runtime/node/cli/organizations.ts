@@ -40,7 +40,7 @@ export async function organizationsCreate({
   const made = await client.call('POST /v2/organizations', { body, signal })
   return outcomeOf(
     made,
-    `Made ${organization_id}; PATCHBAY_ORGANIZATION=${organization_id} patchbay tokens create NAME --role admin`,
+    `Created ${organization_id}; next: PATCHBAY_ORGANIZATION=${organization_id} patchbay tokens create NAME --role admin`,
   )
 }
 
@@ -51,14 +51,14 @@ export async function organizationsSet({
   signal,
 }: CommandInput<typeof organizationCreating>): Promise<CommandOutcome> {
   const body = membersOf(flags)
-  if (Object.keys(body).length === 0) throw wrongArguments('expected what to change, such as --max-projects 20')
+  if (Object.keys(body).length === 0) throw wrongArguments('nothing to change; set a flag such as --max-projects 20')
   const client = await clientOf(flags)
   const changed = await client.call('PUT /v2/organizations/{organization_id}', {
     params: { organization_id },
     body,
     signal,
   })
-  return outcomeOf(changed, `${organization_id} has these limits: ${limitsOf(changed)}`)
+  return outcomeOf(changed, `Limits of ${organization_id}: ${limitsOf(changed)}`)
 }
 
 /** `patchbay organizations rm ID...`: deletes organizations, and revokes their tokens. */

@@ -32,7 +32,7 @@ export async function ownService(env = process.env): Promise<{ service: ServiceF
     const service = runningService(data)
     if (service !== undefined) return { service, isNew: fault === undefined, data }
   }
-  throw failed(fault ?? `it did not say where it is within ${startMs / 1000} s; see ${logOf(data)}`)
+  throw failed(fault ?? `it did not report its address within ${startMs / 1000} s; see ${logOf(data)}`)
 }
 
 const failed = (fault: string): CommandError =>
@@ -86,5 +86,5 @@ export async function stopService(service: ServiceFile): Promise<void> {
   const { pid } = service.process
   process.kill(pid, 'SIGTERM')
   for (const limit = Date.now() + endMs; Date.now() < limit; await sleep(pollMs)) if (!isRunning(service)) return
-  throw new CommandError(exits.failed, `the service (process ${pid}) has not ended within ${endMs / 1000} s`)
+  throw new CommandError(exits.failed, `the service (process ${pid}) did not end within ${endMs / 1000} s`)
 }

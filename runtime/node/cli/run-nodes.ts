@@ -117,7 +117,7 @@ export async function runNodes(
       if (!signal.aborted) throw error
       throw new CommandError(exits.interrupted, [
         {
-          message: `interrupted while ${doing.toLowerCase()} ${lab}; nodes that are ${done} stay so`,
+          message: `interrupted while ${doing.toLowerCase()} ${lab}; nodes that are ${done} stay ${done}`,
           hint: `"patchbay ${action} ${lab}" continues it`,
         },
       ])

@@ -155,8 +155,8 @@ function malformedAnswer(message: string): Pick<CommandError, 'exit' | 'faults'>
     exit: exits.noService,
     faults: [
       {
-        message: `The service ${server} did not answer ${call} as a Patchbay of this version does`,
-        hint: `"patchbay version --server ${server}" shows its version; the first fault is: ${message}`,
+        message: `The service ${server} sent an unexpected response to ${call}`,
+        hint: `"patchbay version --server ${server}" shows its version; first error: ${message}`,
       },
     ],
   }
@@ -164,8 +164,8 @@ function malformedAnswer(message: string): Pick<CommandError, 'exit' | 'faults'>
 
 /** What the user can do. */
 function hintOf({ status, word }: PatchbayError): string | undefined {
-  if (status === 401) return 'PATCHBAY_TOKEN lets you in, or "patchbay login URL"'
-  if (word === 'unreachable') return 'does it run? "patchbay serve" starts a service, --server URL names another'
+  if (status === 401) return 'set PATCHBAY_TOKEN, or run "patchbay login URL"'
+  if (word === 'unreachable') return 'is it running? "patchbay serve" starts a service, --server URL selects another'
   return undefined
 }
 

@@ -76,7 +76,7 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
           ? `${path}: ${flags.check ? `${number} to save` : `saved ${number}`}`
           : left.length > 0
             ? `${path}: nothing to save`
-            : `${path} says what ${lab.name} is; nothing to save`
+            : `${path} matches ${lab.name}; nothing to save`
       const rest = left.length === 0 ? [] : ['Not saved:', ...left.map(({ text }) => text)]
       return [head, ...changes, ...rest].map(shown).join('\n')
     },
@@ -120,7 +120,7 @@ const changeText = ({ do: does, what, name, was, keys }: SavedChange): string =>
 
 /** The lab file that a word names: the file itself, or the one here whose lab has that name. CommandError 64. */
 async function fileOf(word: string | undefined, flags: Flags): Promise<string> {
-  if (word === '-') throw wrongArguments('expected a lab file or a lab: standard input cannot be saved')
+  if (word === '-') throw wrongArguments('expected a lab file or a lab; standard input cannot be saved')
   if (word === undefined) return onlyLabFile()
   // A name has no slash.
   if (isLabFile(word) || word.includes('/')) return word
@@ -129,8 +129,8 @@ async function fileOf(word: string | undefined, flags: Flags): Promise<string> {
   const found = files.filter((_, index) => names[index] === word)
   const [one, ...others] = found
   if (one === undefined)
-    throw wrongArguments(`there is no file of a lab ${word} here`, `"patchbay export ${word} FILE" writes one`)
-  if (others.length > 0) throw wrongArguments(`several files here are of the lab ${word}: ${found.join(', ')}`)
+    throw wrongArguments(`no lab file here is for the lab ${word}`, `"patchbay export ${word} FILE" writes one`)
+  if (others.length > 0) throw wrongArguments(`several lab files here are for the lab ${word}: ${found.join(', ')}`)
   return one
 }
 
@@ -148,7 +148,7 @@ async function actualOf(params: { project_id: string }, { client, signal }: Comm
 }
 
 /** Why a step would create something. */
-const gone = 'the lab does not have it; "patchbay apply" makes it again'
+const gone = 'it is not in the lab; "patchbay apply" creates it again'
 
 /** Changes of a lab that a save has left out, with the flag that saves them. */
 function leftIn({ steps, withheld, extra }: LabPlan, flags: Pick<Flags, 'all'>) {
@@ -177,7 +177,7 @@ async function write(path: string, source: LabSource, saved: ReturnType<typeof s
   const taken = files.find((it) => !Object.hasOwn(source.files, it.name) && existsSync(it.path))
   if (taken !== undefined)
     throw new CommandError(exits.failed, [
-      { message: `${taken.path} is there, and ${path} does not name it`, hint: 'move it away; nothing was saved' },
+      { message: `${taken.path} exists, but ${path} does not name it`, hint: 'move it away; nothing was saved' },
     ])
   if ((await readText(path)) !== source.document)
     throw new CommandError(exits.failed, `${path} was changed meanwhile; nothing was saved`)

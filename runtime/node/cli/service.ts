@@ -16,7 +16,7 @@ export async function serviceStatus({ signal }: CommandInput<typeof showing>): P
   const data = await dataDirectory(process.env)
   const service = runningService(data)
   if (service === undefined)
-    return { exit: exits.noService, json: { running: false, data }, text: () => 'No service runs' }
+    return { exit: exits.noService, json: { running: false, data }, text: () => 'No service is running' }
   const { url, process: it } = service
   const labs = (await clientAt({ url, token: service.token }).call('GET /v2/projects', { signal })).length
   const found = { running: true, url, version: service.version, pid: it.pid, data, labs }
@@ -41,14 +41,14 @@ export async function serviceStart(_: CommandInput<typeof showing>): Promise<Com
   const { url } = service
   return {
     json: { started: isNew, url },
-    text: () => (isNew ? `Started a service on ${url}` : `A service runs on ${url}`),
+    text: () => (isNew ? `Started a service on ${url}` : `A service is already running on ${url}`),
   }
 }
 
 /** `patchbay service stop`: ends the service; nodes that run go on. */
 export async function serviceStop(_: CommandInput<typeof showing>): Promise<CommandOutcome> {
   const service: ServiceFile | undefined = runningService(await dataDirectory(process.env))
-  if (service === undefined) return { json: { stopped: false }, text: () => 'No service runs' }
+  if (service === undefined) return { json: { stopped: false }, text: () => 'No service is running' }
   await stopService(service)
   return { json: { stopped: true, url: service.url }, text: () => `Stopped the service on ${service.url}` }
 }
@@ -72,7 +72,7 @@ export async function serviceLogs({ flags, signal }: CommandInput<typeof logging
     process.stdout.write(lines.map((it) => `${shownText(it)}\n`).join(''))
   } catch (error) {
     throw new CommandError(exits.failed, [
-      { message: `${path}: ${reasonOf(error)}`, hint: 'a service that "patchbay up" starts has a log' },
+      { message: `${path}: ${reasonOf(error)}`, hint: 'only a service that runs in the background has a log' },
     ])
   }
   if (!flags.follow) return exits.done

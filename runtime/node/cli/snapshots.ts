@@ -48,7 +48,7 @@ export async function snapshotCreate({ args, flags, signal }: CommandInput<typeo
     json: { lab: lab.name, snapshot },
     async text() {
       const { shown } = await import('./table.ts')
-      const running = snapshot.running === 0 ? '' : `, while ${counted(snapshot.running, 'node')} ran`
+      const running = snapshot.running === 0 ? '' : `, with ${counted(snapshot.running, 'node')} running`
       return shown(`Took ${lab.name}/${snapshot.name}: ${bytesText(snapshot.size)}${running}`)
     },
   }
@@ -72,8 +72,8 @@ export async function snapshotRestore({
     json: { lab: lab.name, snapshot },
     async text() {
       const { shown } = await import('./table.ts')
-      const running = snapshot.running === 0 ? '' : '; the nodes that ran then are started again'
-      return shown(`${lab.name} is what it was at ${timeText(snapshot.created_at)}${running}`)
+      const running = snapshot.running === 0 ? '' : '; nodes that were running then are started again'
+      return shown(`Restored ${lab.name} to ${timeText(snapshot.created_at)}${running}`)
     },
   }
 }
@@ -119,7 +119,7 @@ function wantedOf(words: readonly string[]): Wanted[] {
     if (name !== undefined) return { lab, name }
     throw wrongArguments(
       `expected LAB/SNAPSHOT, got ${JSON.stringify(word)}`,
-      `"patchbay snapshot ls ${word}" lists those of a lab`,
+      `"patchbay snapshot ls ${word}" lists the snapshots of a lab`,
     )
   })
 }

@@ -66,7 +66,7 @@ export async function nodeOf(word: string, asked: CommandContext): Promise<NodeT
     ])
   }
   if (others.length > 0)
-    throw wrongArguments(`several labs have it: ${found.map(({ lab }) => `${lab}/${word}`).join(', ')}`)
+    throw wrongArguments(`several labs have this node: ${found.map(({ lab }) => `${lab}/${word}`).join(', ')}`)
   return one
 }
 

@@ -33,7 +33,7 @@ export function linesOf(
     end(errors, kept) {
       for (const { message, hint } of errors)
         write(colours.red(shown(`  ${message}${hint === undefined ? '' : ` (${hint})`}`)))
-      if (kept !== undefined) write(`  runs on: patchbay inspect ${kept}; patchbay down ${kept} --delete`)
+      if (kept !== undefined) write(`  still running: patchbay inspect ${kept}; patchbay down ${kept} --delete`)
       if (waiting.length > 0) process.stdout.write(`${waiting.join('\n')}\n`)
     },
   }

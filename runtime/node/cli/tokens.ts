@@ -14,7 +14,7 @@ export async function tokensLs({ flags, signal }: CommandInput<typeof asking>): 
   return {
     json: { server: client.server, tokens },
     async text() {
-      if (tokens.length === 0) return `No tokens on ${client.server}; "patchbay tokens create NAME" makes one`
+      if (tokens.length === 0) return `No tokens on ${client.server}; "patchbay tokens create NAME" creates one`
       const { tableOf } = await import('./table.ts')
       const rows = tokens.map((it) => [it.name, it.token_id, rightsOf(it), endOf(it), `...${it.last_characters}`])
       return tableOf(['TOKEN', 'ID', 'RIGHTS', 'ENDS', 'SECRET'], rows)
@@ -36,8 +36,8 @@ export async function tokensCreate({
   signal,
 }: CommandInput<typeof tokenCreating>): Promise<CommandOutcome> {
   if (flags.join && (flags.role !== undefined || flags.lab.length > 0))
-    throw wrongArguments('a token to join has no role and no labs', 'leave --join out for a token of a client')
-  if (!flags.join && flags.compute !== undefined) throw wrongArguments('--compute is for --join')
+    throw wrongArguments('--join excludes --role and --lab', 'omit --join to create a token for a client')
+  if (!flags.join && flags.compute !== undefined) throw wrongArguments('--compute needs --join')
   const seconds = flags.expires === undefined ? undefined : secondsOf('--expires', flags.expires, 0)
   const client = await clientOf(flags)
   const { token, ...made } = await client.call('POST /v2/tokens', {
@@ -56,7 +56,7 @@ export async function tokensCreate({
       const { shown } = await import('./table.ts')
       const end = made.expires_at === null ? '' : `, until ${endOf(made)}`
       process.stderr.write(
-        `${shown(`Made the token ${made.name} (${rightsOf(made)}${end}). It is not shown again:`)}\n`,
+        `${shown(`Created the token ${made.name} (${rightsOf(made)}${end}). It cannot be shown again:`)}\n`,
       )
       return shown(token)
     },
@@ -90,7 +90,7 @@ function tokenNamed(word: string, all: readonly AccessToken[], server: string): 
     throw new CommandError(exits.failed, [
       {
         message: `${found.length} tokens have the name ${JSON.stringify(word)}`,
-        hint: `take the id of one: ${found.map((it) => it.token_id).join(', ')}`,
+        hint: `give an id: ${found.map((it) => it.token_id).join(', ')}`,
       },
     ])
   const names = all.map(({ name }) => name)

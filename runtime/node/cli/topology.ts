@@ -38,12 +38,12 @@ export async function validate({
   return {
     json: { ...found, images_checked: unasked === undefined },
     text: () =>
-      `${name} is right: the lab ${desired.lab} of ${[
+      `${name} is valid: lab ${desired.lab} with ${[
         counted(nodes, 'node'),
         ...(segments > 0 ? [counted(segments, 'segment')] : []),
         counted(found.links, 'link'),
         ...(found.checks > 0 ? [counted(found.checks, 'check')] : []),
-      ].join(', ')}${unasked === undefined ? '' : `\nIts images were not checked: ${unasked}`}`,
+      ].join(', ')}${unasked === undefined ? '' : `\nImages were not checked: ${unasked}`}`,
   }
 }
 
@@ -58,7 +58,7 @@ async function whyUnasked(
 ): Promise<string | undefined> {
   try {
     const service = await serviceOf(flags)
-    if (service === undefined) return 'no service runs here, and --server names none'
+    if (service === undefined) return 'no service is running here, and --server is not set'
     // `take_over`: a lab of this name that another user made is no fault of the file.
     await put(source, { client: clientAt(service), signal }, { dry_run: 'true', take_over: 'true' })
     return undefined
@@ -105,7 +105,7 @@ export async function serviceOrOwn(flags: {
   const service = named ?? (await ownService()).service
   const client = clientAt({ url: service.url, token: service.token ?? (process.env.PATCHBAY_TOKEN || undefined) })
   const isOwn = named === undefined || named.isOwn === true
-  const lastLine = isOwn ? `The service on ${client.server} keeps running; "patchbay service stop" ends it` : ''
+  const lastLine = isOwn ? `The service on ${client.server} keeps running; "patchbay service stop" stops it` : ''
   return { client, lastLine }
 }
 
@@ -217,7 +217,7 @@ export async function jobsOf(
     jobEnd(id, { ...asked, ...more, progress: await progressOf(`${doing} ${title}`, { json }) })
   // The job of the steps runs until that of the starts has ended.
   const isOver = ({ status, start_job_id }: LabJob) => status !== 'running' || start_job_id !== undefined
-  const applied = await end('Making', plan.job_id, { isOver })
+  const applied = await end('Applying', plan.job_id, { isOver })
   if (applied.start_job_id === undefined) return [applied]
   const started = await end('Starting', applied.start_job_id)
   return [await jobEnd(plan.job_id, { ...asked, progress: noProgress }), started]
@@ -250,15 +250,17 @@ function interruptionOf(
 ): CommandError {
   const command = starts ? 'up' : 'apply'
   if (isMade === undefined)
-    return interrupted('the service does not say how far it came', `"patchbay diff ${name}" shows what is left to do`)
-  if (!isMade)
-    return interrupted('the steps that were taken are reverted', `"patchbay ${command} ${name}" begins again`)
+    return interrupted(
+      'the result is unknown, because the service did not respond',
+      `"patchbay diff ${name}" shows what is left to do`,
+    )
+  if (!isMade) return interrupted('the completed steps were reverted', `"patchbay ${command} ${name}" starts again`)
   return starts
     ? interrupted(
-        'the lab is made, and nodes that were started keep running',
+        'the lab was created, and started nodes keep running',
         `"patchbay up ${name}" continues it, "patchbay down ${lab}" stops them`,
       )
-    : interrupted('all steps were taken already', `"patchbay diff ${name}" shows that nothing is left to do`)
+    : interrupted('all steps were already done', `"patchbay diff ${name}" shows that nothing is left to do`)
 }
 
 const interrupted = (what: string, hint: string): CommandError =>
@@ -275,7 +277,7 @@ export function faultsOf(job: LabJob): string[] {
     ...nodes.map(({ name, reason }) => `${name}: ${reason}`),
     ...steps.map(({ what, name, reason }) => `${what} ${name}: ${reason}`),
   ]
-  const undone = job.action === 'apply' ? ['Nothing was changed: the steps that were taken have been reverted'] : []
+  const undone = job.action === 'apply' ? ['Nothing was changed: the completed steps were reverted'] : []
   return [...(parts.length > 0 ? parts : [job.reason ?? `The job was ${job.status}`]), ...undone]
 }
 
@@ -318,7 +320,7 @@ export async function put(
         throw new CommandError(exits.wrong, faultsIn(source.name, errors, more_errors))
       if (error.word === 'made-otherwise' || error.status === 400) {
         const hint =
-          error.status === 400 ? {} : { hint: '--name makes another lab of the file, --take-over uses this one' }
+          error.status === 400 ? {} : { hint: '--name creates another lab from the file, --take-over uses this one' }
         throw new CommandError(exits.wrong, [{ message: error.message, ...hint }])
       }
       throw error
@@ -334,7 +336,7 @@ function optionsOf(flags: Partial<Readonly<Record<string, unknown>>>): Query {
   )
 }
 
-const interruptedText = 'An earlier apply ended with the service before it was done; this one does the rest'
+const interruptedText = 'An earlier apply did not finish because the service ended; this one completes it'
 
 const planJson = (plan: LabPlan, undone: ReadonlySet<Step>) => ({
   lab: plan.lab,
@@ -355,11 +357,11 @@ export const stepText = ({ do: does, what, name, how, because }: Step): string =
 
 async function planText(plan: LabPlan, file: string): Promise<string> {
   const { steps, withheld, extra } = plan
-  if (steps.length + withheld.length + extra.length === 0) return `${plan.lab} is as ${file} says`
+  if (steps.length + withheld.length + extra.length === 0) return `${plan.lab} matches ${file}`
   const { shown } = await import('./table.ts')
   return [
     ...(plan.interrupted ? [interruptedText] : []),
-    ...(steps.length > 0 ? [`${plan.lab}: ${counted(steps.length, 'step')} to what ${file} says`] : []),
+    ...(steps.length > 0 ? [`${plan.lab}: ${counted(steps.length, 'step')} to match ${file}`] : []),
     ...steps.map(stepText),
     ...withheldText(withheld),
     ...extraText(extra),
@@ -371,7 +373,7 @@ async function planText(plan: LabPlan, file: string): Promise<string> {
 const withheldText = (withheld: LabPlan['withheld']): string[] =>
   withheld.length === 0
     ? []
-    : ['Not done without a flag:', ...withheld.map((step) => `${stepText(step)} (--${step.flag.replaceAll('_', '-')})`)]
+    : ['Steps that need a flag:', ...withheld.map((step) => `${stepText(step)} (--${step.flag.replaceAll('_', '-')})`)]
 
 const extraText = (extra: LabPlan['extra']): string[] =>
   extra.length === 0
@@ -387,7 +389,7 @@ const listed = (parts: readonly string[]): string =>
 /** `wan-edge: created 12 nodes and 12 links, started 12 nodes in 0.4 s` */
 function summary({ steps, withheld, lab }: LabPlan, { name }: LabSource, seconds: string): string {
   if (steps.length === 0)
-    return withheld.length > 0 ? `${lab}: nothing else to do` : `${lab} is as ${name} says; nothing to do`
+    return withheld.length > 0 ? `${lab}: nothing else to do` : `${lab} matches ${name}; nothing to do`
   const verbs = { create: 'created', update: 'changed', delete: 'deleted', start: 'started' } as const
   const parts = (Object.keys(verbs) as (keyof typeof verbs)[]).flatMap((does) => {
     const kinds = (['project', 'node', 'segment', 'link'] as const).flatMap((what) => {
@@ -421,7 +423,7 @@ export async function down({ args: [word], flags, signal }: CommandInput<typeof 
       : await client.call('GET /v2/projects/{project_id}/nodes', { params: { project_id: found.project_id }, signal })
   const running = nodes.filter(({ status }) => status !== 'stopped').length
   const json = { lab: found.name, project_id: found.project_id, deleted: false }
-  if (running === 0) return { json: { ...json, stopped: 0 }, text: () => `${found.name} does not run; nothing to do` }
+  if (running === 0) return { json: { ...json, stopped: 0 }, text: () => `${found.name} is not running; nothing to do` }
   const body = { action: 'stop' as const }
   const job = await client.call('POST /v2/projects/{project_id}/jobs', {
     params: { project_id: found.project_id },
@@ -435,8 +437,10 @@ export async function down({ args: [word], flags, signal }: CommandInput<typeof 
     json: { ...json, stopped: end.done, errors: faults.map((message) => ({ message })) },
     text: () =>
       faults.length === 0
-        ? `${found.name}: stopped; disks and configurations stay ("patchbay down ${found.name} --delete" deletes them)`
-        : [...faults.map(shownLines), `${found.name} is not stopped; "patchbay down ${found.name}" retries`].join('\n'),
+        ? `${found.name}: stopped; disks and configurations are kept ("patchbay down ${found.name} --delete" deletes them)`
+        : [...faults.map(shownLines), `${found.name} could not be stopped; "patchbay down ${found.name}" retries`].join(
+            '\n',
+          ),
   }
 }
 

@@ -35,7 +35,7 @@ async function requireTrustOf(file: string, error: PatchbayError, json: boolean)
     throw new CommandError(exits.wrong, refusal(file, untrusted), { cause: error })
   const [{ shown }, { confirm, isCancel }] = await Promise.all([import('./table.ts'), import('@clack/prompts')])
   process.stderr.write(
-    `${shown(file)} would run programs or open files of this computer:\n${untrusted.map((it) => `  ${shown(lineOf(it))}\n`).join('')}`,
+    `${shown(file)} would run programs or open files on this computer:\n${untrusted.map((it) => `  ${shown(lineOf(it))}\n`).join('')}`,
   )
   const answer = await confirm({ message: 'Do you trust this file?', initialValue: false, output: process.stderr })
   if (isCancel(answer) || !answer) throw new CommandError(exits.interrupted, 'nothing was changed')
@@ -46,8 +46,8 @@ const lineOf = ({ name, setting, value }: Untrusted): string => `${name}: ${sett
 const refusal = (file: string, untrusted: readonly Untrusted[]): CommandFault[] => [
   {
     file,
-    message: 'the file would run programs or open files of this computer, and is not trusted; nothing was changed',
-    hint: '--trust lets it, if you know where the file is from',
+    message: 'the file would run programs or open files on this computer, and is not trusted; nothing was changed',
+    hint: '--trust allows it; use it only if you know where the file comes from',
   },
   ...untrusted.map((it) => ({ file, message: lineOf(it) })),
 ]

@@ -169,7 +169,7 @@ test('faults are reported before the file is opened', async () => {
           ],
         ] as const)),
     [64, ['wrong/PC1:e0', '--count', '0'], '--count: expected a number from 1, got "0"'],
-    [64, ['wrong/PC1:e0', '--link-type', 'ppp'], '--link-type is for serial lines'],
+    [64, ['wrong/PC1:e0', '--link-type', 'ppp'], '--link-type is for serial links'],
     [64, ['wrong/PC1:e0', '-w', '-', '--json'], '-w - and --json'],
     [1, ['wrong/PC7:e0'], 'the lab wrong has no link "PC7:e0"'],
     [5, ['wrong/PC1:e0', '--server', 'http://127.0.0.1:9'], 'cannot be reached'],

@@ -13,15 +13,15 @@ test('computes are added, listed and removed by their names', async () => {
   const add = ['computes', 'add', other.url, '--name', 'rack', '--user', 'lab', '--label', 'site=attic']
   expect(await patchbay.run(add, { input: 'wrong' })).toMatchObject({ code: 1, out: '' })
   const added = await patchbay.run(add, { input: 'secret-of-the-test\n' })
-  expect(added).toMatchObject({ code: 0, out: expect.stringMatching(/^Added rack, which is connected \(version /) })
+  expect(added).toMatchObject({ code: 0, out: expect.stringMatching(/^Added rack; it is connected \(version /) })
   expect((await patchbay.run(['computes', 'ls'])).out).toMatch(
     /^COMPUTE +ID +STATE +CPU +MEMORY +LABELS +VERSION\n(.*\n)*rack +[\w-]+ +ready +.* site=attic /,
   )
   expect((await patchbay.run(['computes', 'label', 'rack', 'site=cellar', 'fast'])).out).toBe(
-    'rack has the labels site=cellar fast\n',
+    'Set the labels of rack: site=cellar fast\n',
   )
   expect((await patchbay.run(['computes', 'ls'])).out).toContain(' site=cellar fast ')
-  expect((await patchbay.run(['computes', 'label', 'rack'])).out).toBe('rack has no labels of its own\n')
+  expect((await patchbay.run(['computes', 'label', 'rack'])).out).toBe('Removed the labels that were set for rack\n')
   const { computes } = await patchbay.json<{ computes: { name: string }[] }>(['computes', 'ls'])
   expect(JSON.stringify(computes)).not.toContain('secret-of-the-test')
   expect(await patchbay.run(['computes', 'rm', 'rcak'])).toMatchObject({
@@ -36,7 +36,7 @@ test('a compute is drained: its stopped labs move, and those that run are listed
   const [service, other] = await Promise.all([TestService.start(embedded), TestService.start(embedded)])
   const patchbay = await CommandLine.of({ server: service.url })
   await patchbay.run(['computes', 'add', other.url, '--name', 'rack', '--id', 'rack'])
-  expect((await patchbay.run(['computes', 'drain', 'rack'])).out).toBe('rack has no labs, and takes no new ones\n')
+  expect((await patchbay.run(['computes', 'drain', 'rack'])).out).toBe('rack has no labs, and gets no new ones\n')
   for (const name of ['still', 'busy']) {
     await service.call('POST', '/v2/projects', { name, compute_id: 'rack' })
     await service.call('POST', `/v2/projects/${name}/nodes`, { name: 'PC1', node_type: 'pc', compute_id: 'rack' })
@@ -47,12 +47,12 @@ test('a compute is drained: its stopped labs move, and those that run are listed
   expect(drained.out).toMatch(/\nbusy +stays +PC1 is running: the project can be moved after its nodes are stopped\n/)
   expect(drained.out).toMatch(/\nstill +moved +\S/)
   expect(drained.out).toMatch(/\n1 of 2 labs moved from rack, 1 stays\n$/)
-  expect((await patchbay.run(['computes', 'ls'])).out).toMatch(/\nrack +rack +takes no labs /)
+  expect((await patchbay.run(['computes', 'ls'])).out).toMatch(/\nrack +rack +no new labs /)
   await patchbay.run(['stop', 'busy'])
   const { job } = await patchbay.json<{ job: { done: number } }>(['computes', 'drain', 'rack'])
   expect(job).toMatchObject({ status: 'done', done: 1, skipped: 0 })
   expect(await other.call('GET', '/v2/compute/projects?status=all')).toEqual([])
-  expect((await patchbay.run(['computes', 'drain', 'rack', '--undo'])).out).toBe('rack takes new labs again\n')
+  expect((await patchbay.run(['computes', 'drain', 'rack', '--undo'])).out).toBe('rack accepts new labs again\n')
   expect((await patchbay.run(['computes', 'ls'])).out).toMatch(/\nrack +rack +ready /)
 })
 

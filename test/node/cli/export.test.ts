@@ -79,12 +79,12 @@ test('an archive without its end is reported, and no file is left', async () => 
   await patchbay.run(['stop', 'cut'])
   expect(await patchbay.run(['export', 'cut', 'cut.gns3project'])).toMatchObject({
     code: expect.any(Number),
-    err: expect.stringContaining('the archive broke off: its end is missing; nothing was kept'),
+    err: expect.stringContaining('the archive is incomplete: its end is missing; nothing was saved'),
   })
   expect(await patchbay.run(['export', 'cut', '-', '--format', 'gns3project'])).toMatchObject({
     code: 5,
     out: expect.stringMatching(/^PK/),
-    err: expect.stringContaining('its end is missing; 20 B of it are on standard output, and are no archive'),
+    err: expect.stringContaining('its end is missing; 20 B were written to standard output'),
   })
   expect((await readdir(home)).concat(await readdir(patchbay.home)).filter((it) => it.includes('gns3project'))).toEqual(
     [],
@@ -95,7 +95,7 @@ test('a failed export is reported, and leaves no file', async () => {
   const patchbay = await labOf('refused')
   const wrong = [
     [['export', 'refusde'], 1, 'did you mean refused?'],
-    [['export', 'refused', 'x.yaml', '--images'], 64, '--images and --snapshots are of archives'],
+    [['export', 'refused', 'x.yaml', '--images'], 64, '--images and --snapshots are for archives only'],
     [['export', 'refused', '--format', 'zip'], 64, 'expected one of lab, gns3project'],
     [['export', 'refused', '-', '--format', 'gns3project', '--json'], 64, 'an archive is not text'],
   ] as const

@@ -27,9 +27,9 @@ test('images are pushed with their kind, listed and deleted', async () => {
   expect(pushed).toMatchObject({
     code: 0,
     out: [
-      'disk.qcow2: pushed 17 MB for nodes of the kind machine-emulator',
-      'l3.bin: pushed 107 B for nodes of the kind iou',
-      'c7200.image: pushed 107 B for nodes of the kind dynamips',
+      'disk.qcow2: pushed 17 MB (kind machine-emulator)',
+      'l3.bin: pushed 107 B (kind iou)',
+      'c7200.image: pushed 107 B (kind dynamips)',
       '',
     ].join('\n'),
   })
@@ -104,9 +104,9 @@ test('a file that is not an image is reported before anything is sent', async ()
     [['push', 'right.img', 'missing.img'], 3, 'missing.img: there is no such file'],
     [['push', 'right.img', 'empty.img'], 3, 'empty.img: it is empty'],
     [['push', 'right.img', '.'], 3, '.: it is a directory'],
-    [['push', 'notes'], 64, '--kind names it: iou, machine-emulator'],
+    [['push', 'notes'], 64, 'set --kind: iou, machine-emulator'],
     [['push', 'right.img', '--kind', 'pc'], 64, 'expected one of iou, machine-emulator'],
-    [['push', 'right.img', 'right.img', '--name', 'x'], 64, '--name is for one FILE'],
+    [['push', 'right.img', 'right.img', '--name', 'x'], 64, '--name can be used with one FILE only'],
     [['push', 'right.img', '--name', '../x'], 5, 'is not a name of an image'],
     [['rm', 'right.img'], 1, 'there is no image "right.img"'],
   ] as const

@@ -23,15 +23,15 @@ test('a topology becomes a lab file beside it, and a second time only with --for
     code: 0,
     out: `two.lab.yaml: 2 nodes, 0 segments, 0 links, from containerlab
 
-Not as it was
+Left out or changed
   two.clab.yml:4:23: topology.nodes.a.env: is not taken over: it is of containers
 
-"patchbay up two.lab.yaml" makes the lab and starts it
+"patchbay up two.lab.yaml" creates the lab and starts it
 `,
     err: '',
   })
   expect(await read('two.lab.yaml')).toContain('  b: { kind: pc, at: [ 5, 6 ] }\n')
-  expect(await run(['two.clab.yml'])).toMatchObject({ code: 3, err: expect.stringContaining('is there already') })
+  expect(await run(['two.clab.yml'])).toMatchObject({ code: 3, err: expect.stringContaining('already exists') })
   expect(await run(['two.clab.yml', '--force'])).toMatchObject({ code: 0 })
 })
 
@@ -82,7 +82,7 @@ test('an appliance becomes a template, and an archive a lab of the service', asy
   const { run } = await commandsWith(files, server)
   const { code, out } = await run(['r.gns3a'])
   expect(code).toBe(0)
-  expect(out).toMatch(/^Made the template Router 1\n\nImages that are missing\nIMAGE .*\nr.img /)
+  expect(out).toMatch(/^Created the template Router 1\n\nMissing images\nIMAGE .*\nr.img /)
   expect(await run(['x.gns3project'])).toMatchObject({
     code: 3,
     err: expect.stringMatching(/^x\.gns3project: .*zip archive/),

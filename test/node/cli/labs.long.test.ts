@@ -92,7 +92,7 @@ test('a lab that could not be stopped is not reported as stopped', async () => {
   const patchbay = await CommandLine.of({ server: `http://127.0.0.1:${(server.address() as AddressInfo).port}` })
   expect(await patchbay.run(['down', 'one'])).toMatchObject({
     code: 1,
-    out: 'PC1: Its keeper does not answer\none is not stopped; "patchbay down one" retries\n',
+    out: 'PC1: Its keeper does not answer\none could not be stopped; "patchbay down one" retries\n',
   })
 })
 

@@ -18,7 +18,7 @@ test('login stores a service and its token for all commands, logout removes both
   const patchbay = await CommandLine.of()
   expect(await patchbay.run(['login', service.url], { input: `${token}\n` })).toEqual({
     ...{ code: 0, err: '' },
-    out: `Logged in at ${service.url}; "patchbay logout" ends this\n`,
+    out: `Logged in to ${service.url}; "patchbay logout" reverts this\n`,
   })
   expect((await stat(fileOf(patchbay))).mode & 0o777).toBe(0o600)
   expect((await patchbay.run(['ls'])).out).toBe(`No labs on ${service.url}\n`)
@@ -41,7 +41,7 @@ test('a refused token is not stored, and the stored one stays', async () => {
   await patchbay.run(['login', service.url], { input: token })
   const before = await readFile(fileOf(patchbay), 'utf8')
   const wrong = [
-    [['login', service.url], 'another-token', 5, 'does not let this token in; nothing was kept'],
+    [['login', service.url], 'another-token', 5, 'does not accept this token; nothing was saved'],
     [['login', service.url], '', 64, 'expected a token on standard input, got none'],
     [['login', service.url], 'a token', 64, 'expected a token on standard input: letters'],
     [['login', 'http://127.0.0.1:1'], token, 5, 'cannot be reached'],
@@ -59,7 +59,7 @@ test('flags and variables override the stored login, and a token is sent to its 
   const other = await TestService.start({ token: 'another-token' })
   expect(await patchbay.run(['ls', '--server', other.url])).toMatchObject({
     code: 5,
-    err: expect.stringContaining('or "patchbay login URL"'),
+    err: expect.stringContaining('run "patchbay login URL"'),
   })
   const env = { PATCHBAY_SERVER: other.url, PATCHBAY_TOKEN: 'another-token' }
   expect((await patchbay.run(['ls'], { env })).out).toBe(`No labs on ${other.url}\n`)
@@ -71,7 +71,7 @@ test('a service without credentials is stored without a token; its URL may come 
   expect(await patchbay.run(['login'])).toMatchObject({ code: 64, err: expect.stringContaining('expected URL') })
   const open = await TestService.start({ 'pc.engine': 'embedded' })
   const first = await patchbay.run(['login'], { env: { PATCHBAY_SERVER: open.url } })
-  expect(first).toMatchObject({ code: 0, out: expect.stringContaining('which wants no token') })
+  expect(first).toMatchObject({ code: 0, out: expect.stringContaining('which needs no token') })
   expect(await patchbay.json(['login'])).toMatchObject({ ok: true, server: open.url, has_token: false })
   expect((await patchbay.run(['ls'])).out).toBe(`No labs on ${open.url}\n`)
 })

@@ -71,7 +71,7 @@ test('changes in a lab are saved at their place in the file, and diff is empty t
   )
   expect((await stat(join(patchbay.home, 'lan.lab.yaml'))).mode & 0o777).toBe(0o640)
   expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
-  expect((await patchbay.run(['save'])).out).toBe('lan.lab.yaml says what saved is; nothing to save\n')
+  expect((await patchbay.run(['save'])).out).toBe('lan.lab.yaml matches saved; nothing to save\n')
 
   // Back again: the link needs no keys any more.
   await patchbay.run(['link', 'saved/PC3--lan1', '--clear'])
@@ -170,7 +170,7 @@ test('objects that the lab lacks are reported, and stay in the file', async () =
   const saved = await patchbay.run(['save'])
   expect(saved).toMatchObject({
     code: 4,
-    out: expect.stringMatching(/Not saved:\n {2}\+ node PC3: the lab does not have it; /),
+    out: expect.stringMatching(/Not saved:\n {2}\+ node PC3: it is not in the lab; /),
   })
   expect(saved.out).toContain('(--all)')
   expect(await read()).toContain('at: [5, 5]')

@@ -9,14 +9,14 @@ import { TestService } from '../../support/service.ts'
 
 test('the service of up is started once, found by all commands, and ended', async () => {
   const patchbay = await CommandLine.of()
-  expect(await patchbay.run(['service', 'status'])).toMatchObject({ code: 5, out: 'No service runs\n' })
+  expect(await patchbay.run(['service', 'status'])).toMatchObject({ code: 5, out: 'No service is running\n' })
   expect(await patchbay.run(['ls'])).toMatchObject({ code: 5, err: expect.stringContaining('patchbay up') })
 
   // Two commands at once: the data directory has one service.
   const both = await Promise.all([1, 2].map(() => patchbay.json<{ url: string }>(['service', 'start'])))
   expect(both[0]?.url).toBe(both[1]?.url)
   const { url = '' } = both[0] ?? {}
-  expect((await patchbay.run(['service', 'start'])).out).toBe(`A service runs on ${url}\n`)
+  expect((await patchbay.run(['service', 'start'])).out).toBe(`A service is already running on ${url}\n`)
   expect((await patchbay.run(['service', 'status'])).out).toContain(`Running on ${url}\n`)
   expect((await patchbay.run(['ls'])).out).toBe(`No labs on ${url}\n`)
 
@@ -28,7 +28,7 @@ test('the service of up is started once, found by all commands, and ended', asyn
   // Without nodes its keeper has nothing to keep.
   await expect.poll(() => keepersOf(patchbay.data)).toEqual([])
   await expect(stat(file)).rejects.toThrow('ENOENT')
-  expect(await patchbay.run(['service', 'stop'])).toMatchObject({ code: 0, out: 'No service runs\n' })
+  expect(await patchbay.run(['service', 'stop'])).toMatchObject({ code: 0, out: 'No service is running\n' })
 })
 
 /** Command lines of the keepers of a data directory. */

@@ -23,10 +23,10 @@ test('snapshots are taken, listed, restored and deleted by their names', async (
 
   expect(await patchbay.run(['snapshot', 'restore', 'shot/before'])).toMatchObject({
     code: 64,
-    err: expect.stringContaining('nothing was restored (--yes answers the question)'),
+    err: expect.stringContaining('nothing was restored (--yes skips the question)'),
   })
   expect((await patchbay.run(['ls'])).out).toMatch(/shot +stopped +2/)
-  expect((await patchbay.run(['snapshot', 'restore', 'shot/before', '--yes'])).out).toMatch(/^shot is what it was at /)
+  expect((await patchbay.run(['snapshot', 'restore', 'shot/before', '--yes'])).out).toMatch(/^Restored shot to /)
   expect((await patchbay.run(['ls'])).out).toMatch(/shot +stopped +1/)
 
   expect((await patchbay.run(['snapshot', 'rm', 'shot/before'])).out).toBe('Deleted shot/before\n')
@@ -53,7 +53,7 @@ test('a snapshot is named by LAB/SNAPSHOT or by two words', async () => {
   const shots = [['words/one'], ['words', 'two'], ['words', 'three']]
   for (const words of shots) expect(await patchbay.run(['snapshot', 'create', ...words])).toMatchObject({ code: 0 })
   for (const words of [['words/two'], ['words', 'one']])
-    expect((await patchbay.run(['snapshot', 'restore', ...words, '-y'])).out).toMatch(/^words is what it was at /)
+    expect((await patchbay.run(['snapshot', 'restore', ...words, '-y'])).out).toMatch(/^Restored words to /)
   expect((await patchbay.run(['snapshot', 'rm', 'words', 'one', 'two'])).out).toBe('Deleted words/one, words/two\n')
   expect((await patchbay.run(['snapshot', 'rm', 'words/three'])).out).toBe('Deleted words/three\n')
 })

@@ -169,7 +169,7 @@ test('faults are reported before a lab is made', async () => {
     [['good.lab.yaml', '--junit', 'file/out.xml'], 64, '--junit: file/out.xml'],
     [['good.lab.yaml', '--junit', '.'], 64, '--junit: .: it is a directory, not a file'],
     [['good.lab.yaml', '--jobs', '0'], 64, '--jobs: expected a number from 1 to 16'],
-    [['good.lab.yaml', 'bad.lab.yaml', '--name', 'x'], 64, '--name is for one file'],
+    [['good.lab.yaml', 'bad.lab.yaml', '--name', 'x'], 64, '--name can be used with one file only'],
     [['good.lab.yaml', '--running', '--keep'], 64, '--keep'],
   ] as const
   for (const [argv, code, message] of wrong)

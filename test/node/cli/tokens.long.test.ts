@@ -6,10 +6,10 @@ import { TestService } from '../../support/service.ts'
 test('tokens are made, used, listed and revoked', async () => {
   const service = await TestService.start({ token: 'token-of-the-test' })
   const admin = await CommandLine.of({ server: service.url, token: 'token-of-the-test' })
-  expect((await admin.run(['tokens', 'ls'])).out).toContain('"patchbay tokens create NAME" makes one')
+  expect((await admin.run(['tokens', 'ls'])).out).toContain('"patchbay tokens create NAME" creates one')
   const made = await admin.run(['tokens', 'create', 'ci', '--role', 'read', '--lab', 'class-*', '--expires', '8h'])
   expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^[\w.~+/=-]+\n$/) })
-  expect(made.err).toMatch(/^Made the token ci \(read of class-\*, until \d{4}-.*\)\. It is not shown again:\n$/)
+  expect(made.err).toMatch(/^Created the token ci \(read of class-\*, until \d{4}-.*\)\. It cannot be shown again:\n$/)
   const token = made.out.trim()
 
   const other = await CommandLine.of({ server: service.url })
@@ -25,7 +25,7 @@ test('tokens are made, used, listed and revoked', async () => {
   await admin.run(['tokens', 'create', 'ci'])
   expect(await admin.run(['tokens', 'rm', 'ci'])).toMatchObject({
     code: 1,
-    err: expect.stringContaining('2 tokens have the name "ci" (take the id of one: '),
+    err: expect.stringContaining('2 tokens have the name "ci" (give an id: '),
   })
   const { tokens } = await admin.json<{ tokens: { token_id: string; role: string }[] }>(['tokens', 'ls'])
   expect(tokens.map(({ role }) => role)).toEqual(['read', 'operate'])
@@ -40,8 +40,8 @@ test('a join token is for computes only, and wrong arguments are reported', asyn
   expect(join).toMatchObject({ ok: true, purpose: 'join', compute_id: 'rack-1', token: expect.any(String) })
   expect((await admin.run(['tokens', 'ls'])).out).toContain('join as rack-1')
   const wrong = [
-    [['create', 'x', '--join', '--role', 'read'], 64, 'a token to join has no role'],
-    [['create', 'x', '--compute', 'y'], 64, '--compute is for --join'],
+    [['create', 'x', '--join', '--role', 'read'], 64, '--join excludes --role'],
+    [['create', 'x', '--compute', 'y'], 64, '--compute needs --join'],
     [['create', 'x', '--role', 'root'], 64, 'expected one of read, operate, admin'],
     [['create', 'x', '--expires', 'soon'], 64, '--expires: expected a time such as'],
     [['rm', 'rakc'], 1, 'did you mean rack?'],

@@ -27,7 +27,7 @@ test('up starts a service and a lab, does nothing without a difference, and down
   const first = await patchbay.run(['up'])
   expect(first).toMatchObject({ code: 0, out: expect.stringContaining('created 3 nodes, 1 segment and 3 links') })
   expect(first.out).toContain('PC1   pc    running  patchbay console small-lan/PC1\nPC2 ')
-  expect(first.out).toMatch(/\nThe service on \S+ keeps running; "patchbay service stop" ends it\n$/)
+  expect(first.out).toMatch(/\nThe service on \S+ keeps running; "patchbay service stop" stops it\n$/)
   const ping = ['exec', 'small-lan/PC1', 'ping 10.0.1.3 -c 1', '--expect', 'bytes from 10.0.1.3']
   expect(await patchbay.run(ping)).toMatchObject({ code: 0 })
 
@@ -82,7 +82,7 @@ test('after an edit only the differences are applied; steps that disturb a runni
   const withheld = await patchbay.run(['up'])
   expect(withheld).toMatchObject({
     code: 4,
-    out: expect.stringMatching(/Not done without a flag:\n.*PC2.*\(--restart\)/),
+    out: expect.stringMatching(/Steps that need a flag:\n.*PC2.*\(--restart\)/),
   })
   expect(withheld.out).not.toContain('The service on')
   expect(await patchbay.run(['up', '--restart'])).toMatchObject({ code: 0 })
@@ -111,10 +111,10 @@ test('faults of a file are reported with line and column, before anything is cha
     ['{ kind: pc, strat: true }', 'lab.yaml:3:20: nodes.PC1: unknown key "strat"; did you mean "start"?'],
     ['{ kind: pc, config: ./missing.cfg }', 'lab.yaml:3:28: nodes.PC1.config: "./missing.cfg": there is no such file'],
     ['{ kind: pc, config: ../secret.cfg }', '--allow-outside permits it'],
-    ['{ kind: pc, config: ./linked.cfg }', 'leads out of the directory'],
+    ['{ kind: pc, config: ./linked.cfg }', 'outside the directory'],
     ['{ kind: pc, config: ./directory.cfg }', 'it is a directory'],
     ['{ kind: pc, config: ./large.cfg }', 'larger than 1 MiB'],
-    ['{ kind: pc, config: ./binary.cfg }', 'no text in UTF-8'],
+    ['{ kind: pc, config: ./binary.cfg }', 'not UTF-8 text'],
     ['{ kind: pc, after: [PC1] }', 'PC1'],
   ] as const
   for (const [node, message] of wrong) {
@@ -156,7 +156,7 @@ test('faults of a file are reported with line and column, before anything is cha
   await patchbay.file('labs/lab.yaml', 'lab: right\nnodes:\n  R1:\n    kind: machine-emulator\n    image: none.qcow2\n')
   expect(await patchbay.run(['validate', 'labs/lab.yaml'])).toMatchObject({
     code: 0,
-    out: expect.stringContaining('Its images were not checked: no service runs here'),
+    out: expect.stringContaining('Images were not checked: no service is running here'),
   })
   // No service was started for a file that is wrong.
   expect((await patchbay.run(['service', 'status'])).code).toBe(5)
@@ -292,25 +292,25 @@ test('an up that a signal ends at any moment is finished by the next one', async
       )
       .not.toContain('running')
   for (const [moment, signal] of [
-    ['Making', 'SIGINT'],
-    ['Making', 'SIGKILL'],
+    ['Applying', 'SIGINT'],
+    ['Applying', 'SIGKILL'],
     ['Starting', 'SIGINT'],
     ['Starting', 'SIGKILL'],
   ] as const) {
     const lab = `${moment}-${signal}`.toLowerCase()
     // Many to make, or a few that are not ready at once.
-    const [count, ready] = moment === 'Making' ? [40, ''] : [3, ', ready: { after: 1s }']
+    const [count, ready] = moment === 'Applying' ? [40, ''] : [3, ', ready: { after: 1s }']
     const wanted = Array.from({ length: count }, (_, index) => `  PC${index}: { kind: pc${ready} }`).join('\n')
     const file = await patchbay.file(`${lab}.lab.yaml`, `lab: ${lab}\nnodes:\n${wanted}\n`)
     const { code, text } = await endedAt(patchbay.start(['up', file]), (it) => it.includes(`${moment} ${lab}`), signal)
     expect([lab, code], text).toEqual([lab, signal === 'SIGINT' ? 130 : null])
-    const said = { Making: 'the steps that were taken are reverted', Starting: 'the lab is made' }[moment]
+    const said = { Applying: 'the completed steps were reverted', Starting: 'the lab was created' }[moment]
     if (signal === 'SIGINT') expect(text).toContain(`interrupted: ${said}`)
     // The steps of a lab are taken by one job at a time.
     await idle()
     // A first apply that was cancelled leaves nothing, one whose command was killed goes on.
     const labs = await service.call<{ name: string }[]>('GET', '/v2/projects')
-    expect(labs.some(({ name }) => name === lab)).toBe(!(moment === 'Making' && signal === 'SIGINT'))
+    expect(labs.some(({ name }) => name === lab)).toBe(!(moment === 'Applying' && signal === 'SIGINT'))
     expect(await patchbay.run(['up', file])).toMatchObject({ code: 0 })
     const nodes = await service.call<{ status: string }[]>('GET', `/v2/projects/${lab}/nodes`)
     expect(nodes.map(({ status }) => status)).toEqual(Array(count).fill('started'))
@@ -347,13 +347,13 @@ async function serviceWithJob(after: object | undefined): Promise<{ url: string;
 }
 
 test.for<[command: 'up' | 'apply', after: object | undefined, said: string]>([
-  ['up', { status: 'cancelled', skipped: 1 }, 'the steps that were taken are reverted'],
+  ['up', { status: 'cancelled', skipped: 1 }, 'the completed steps were reverted'],
   // The cancel comes when the work is done.
-  ['up', { status: 'cancelled', done: 1, start_job_id: 'a job' }, 'the lab is made'],
-  ['apply', { status: 'done', done: 1 }, 'all steps were taken already'],
-  ['apply', undefined, 'the service does not say how far it came'],
+  ['up', { status: 'cancelled', done: 1, start_job_id: 'a job' }, 'the lab was created'],
+  ['apply', { status: 'done', done: 1 }, 'all steps were already done'],
+  ['apply', undefined, 'the result is unknown'],
   // For ten seconds: then nobody knows.
-  ['apply', { status: 'running' }, 'the service does not say how far it came'],
+  ['apply', { status: 'running' }, 'the result is unknown'],
 ])('what %s has come to when it is interrupted is what the service says: %o', async ([command, after, said]) => {
   const { url, asked } = await serviceWithJob(after)
   const patchbay = await CommandLine.of({ server: url })

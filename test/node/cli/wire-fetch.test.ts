@@ -83,7 +83,7 @@ test('a command says why a service cannot be reached, and what to do', async () 
     ...{ code: 5, out: '' },
     err:
       'patchbay: The service http://127.0.0.1:9 cannot be reached: nothing listens there ' +
-      '(does it run? "patchbay serve" starts a service, --server URL names another)\n',
+      '(is it running? "patchbay serve" starts a service, --server URL selects another)\n',
   })
   const server = await serverWith((request) => request.socket.destroy())
   expect((await patchbay.run(['ls', '--server', server])).err).toMatch(
