@@ -487,7 +487,7 @@ PATCHBAY_ORGANIZATION=ID patchbay tokens create NAME --role admin.`,
     group: 'program',
     summary: 'show the version of the program, and of a service',
     text: 'Shows the version of the program, and with --server or PATCHBAY_SERVER the version of that service.',
-    flags: asking,
+    flags: { server: { value: 'URL', about: 'service URL (default: $PATCHBAY_SERVER)' }, ...showing },
     run: async (input) => (await import('./cli/version.ts')).versionCommand(input),
   }),
   completion: command({
