@@ -70,7 +70,7 @@ export function importAppliance(source: Source, { version }: { version?: string 
     .filter((it) => it !== '')
   const symbol = root.get('symbol').optionalText()
   if (symbol !== undefined && symbolNamed(symbol) === undefined)
-    root.get('symbol').leaveOut('is not taken over: upload it as a symbol')
+    root.get('symbol').leaveOut('is not imported: upload it as a symbol')
   const template: LabTemplateCreate = {
     name: chosen === undefined ? name : `${name} ${chosen.get('name').text()}`.slice(0, 255),
     template_type: kind,
@@ -81,7 +81,7 @@ export function importAppliance(source: Source, { version }: { version?: string 
     ...properties,
   }
   for (const key of [...descriptive, ...emulators, 'settings', 'versions']) root.get(key)
-  root.leaveOutUnread(() => 'is not taken over')
+  root.leaveOutUnread(() => 'is not imported')
   return {
     kind,
     template,
@@ -137,10 +137,10 @@ function propertiesOf(settings: readonly Part[], kind: KindDescriptor): Fields {
       const key = renamed[word] ?? word
       const schema = kind.create.properties[key]
       if (it.isAbsent || key in fields || it.value === '') continue
-      if (schema === undefined) it.leaveOut(`is not taken over: a ${kind.noun} has no such setting`)
+      if (schema === undefined) it.leaveOut(`is not imported: a ${kind.noun} has no such setting`)
       else if (key === 'options') Object.assign(fields, consoleOptions(it))
       else if (Check(schema, it.value)) fields[key] = it.value
-      else it.leaveOut(`is not taken over: a ${kind.noun} cannot have ${quoted(it.value)}`)
+      else it.leaveOut(`is not imported: a ${kind.noun} cannot have ${quoted(it.value)}`)
     }
   return fields
 }
@@ -153,7 +153,7 @@ function mapFieldsOf(root: Part): Fields {
     if (part.isAbsent) continue
     const schema = (mapFields as Readonly<Record<string, Parameters<typeof Check>[0]>>)[key]
     if (schema === undefined || Check(schema, part.value)) fields[key] = part.value
-    else part.leaveOut(`is not taken over: ${quoted(part.value)} is not possible here`)
+    else part.leaveOut(`is not imported: ${quoted(part.value)} is not possible here`)
   }
   return fields
 }

@@ -45,7 +45,7 @@ export function removeFaults(draft: DraftFile): void {
       const place = numbered.places[line]
       if (place === undefined) throw new LabFileError(faults)
       place.part.leaveOut(
-        `${place.what === '' ? '' : `${place.what}: `}is not taken over: ${message}${hint === undefined ? '' : `; ${hint}`}`,
+        `${place.what === '' ? '' : `${place.what}: `}is not imported: ${message}${hint === undefined ? '' : `; ${hint}`}`,
       )
       place.remove()
     }

@@ -71,22 +71,22 @@ export function importCml(source: Source): ConvertedLab {
   for (const part of root.get('nodes').itemsOrNone()) {
     draft.readNode(part, () => {
       const id = part.get('id').text()
-      if (nodes.has(id)) throw part.get('id').fault(`there are two nodes of the id ${quoted(id)}`)
+      if (nodes.has(id)) throw part.get('id').fault(`two nodes have the id ${quoted(id)}`)
       nodes.set(id, readNode(draft, part))
-      part.leaveOutUnread(() => 'is not taken over')
+      part.leaveOutUnread(() => 'is not imported')
     })
   }
   draft.requireNodes()
   for (const part of root.get('links').itemsOrNone()) part.attempt(() => addLink(draft, nodes, part))
   for (const key of ['annotations', 'smart_annotations'])
-    if (root.get(key).itemsOrNone().length > 0) root.get(key).leaveOut('is not taken over: a lab file has no drawings')
+    if (root.get(key).itemsOrNone().length > 0) root.get(key).leaveOut('is not imported: a lab file has no drawings')
   for (const key of ['version', 'timestamp', 'id', 'owner', 'created', 'modified']) lab.get(key)
   const texts = ['description', 'notes'].map((key) => ({ key, text: lab.get(key).textOrNone()?.trim() ?? '' }))
   const given = texts.filter(({ text }) => text !== '')
   const about = { text: given.map(({ text }) => text).join('\n\n'), part: lab.get(given.at(-1)?.key ?? 'notes') }
   const title = lab.get('title').textOrNone() ?? 'lab'
-  lab.leaveOutUnread(() => 'is not taken over')
-  root.leaveOutUnread(() => 'is not taken over')
+  lab.leaveOutUnread(() => 'is not imported')
+  root.leaveOutUnread(() => 'is not imported')
   return draft.finish(labName(title), { about, source })
 }
 
@@ -150,17 +150,16 @@ function machineOf(part: Part, definition: string): Fields {
     const isContainer = containerDefinitions.has(definition)
     field.leaveOut(
       isContainer
-        ? `${definition}: it is a container, for which there is no kind of node: give an image of a machine, or remove it`
+        ? `${definition}: containers are not supported: use the image of a machine, or remove the node`
         : `the node definition ${quoted(definition)} is not known; it becomes a machine`,
     )
   }
   const { fields, day0, ready } = machineModel(known ?? 'linux')
   const [ram, cpus] = ['ram', 'cpus'].map((key) => part.get(key).numberOrNone())
   for (const key of ['boot_disk_size', 'data_volume'])
-    if ((part.get(key).numberOrNone() ?? 0) > 0)
-      part.get(key).leaveOut('is not taken over: resize the disk of the node')
+    if ((part.get(key).numberOrNone() ?? 0) > 0) part.get(key).leaveOut('is not imported: resize the disk of the node')
   const parameters = part.get('parameters')
-  if (parameters.isObject && parameters.entries().length > 0) parameters.leaveOut('is not taken over')
+  if (parameters.isObject && parameters.entries().length > 0) parameters.leaveOut('is not imported')
   return {
     ...fields,
     image: imageName(part, definition, 'qcow2'),
@@ -179,7 +178,7 @@ function day0For(part: Part, day0: MachineModel['day0'], fields: Fields): Fields
   if (day0 === undefined) {
     part
       .get('configuration')
-      .leaveOut('is not taken over: this machine reads no configuration from a CD, type it at its console')
+      .leaveOut('is not imported: this machine reads no configuration from a CD, type it at its console')
     return {}
   }
   const isCloudInit = configs.some(({ name, text }) => name === 'user-data' || /^#cloud-config/.test(text))
@@ -227,7 +226,7 @@ function connector(part: Part): Fields {
   if (/^(nat|virbr0|)$/i.test(text)) return { kind: 'nat' }
   const device = /^[\w.-]{1,15}$/.test(text) ? text : 'bridge0'
   configuration.leaveOut(
-    `${quoted(text)} becomes a cloud with the device ${quoted(device)} of the host: it must be there, and needs a privilege`,
+    `${quoted(text)} becomes a cloud with the device ${quoted(device)} of the host: the device must exist, and using it requires a privilege`,
   )
   return { kind: 'cloud', device }
 }
@@ -242,8 +241,8 @@ function readInterfaces(list: Part): Map<string, Interface> {
     const slot = part.get('slot').optionalNumber() ?? next
     const label = part.get('label').textOrNone() ?? `port${slot}`
     const mac = part.get('mac_address')
-    if (!mac.isAbsent && mac.value !== '') mac.leaveOut('is not taken over: the machine gets another address')
-    part.leaveOutUnread(() => 'is not taken over')
+    if (!mac.isAbsent && mac.value !== '') mac.leaveOut('is not imported: the machine gets another address')
+    part.leaveOutUnread(() => 'is not imported')
     if (type !== 'physical') return
     if (!Number.isInteger(slot) || slot < 0 || slot >= maxAdapters)
       throw part.get('slot').fault(`expected a number from 0 to ${maxAdapters - 1}`)
@@ -261,7 +260,7 @@ function readInterfaces(list: Part): Map<string, Interface> {
 function addLink(draft: Draft, nodes: ReadonlyMap<string, ReadNode>, part: Part): void {
   const endOf = (node: Part, port: Part): DraftEnd => {
     const found = nodes.get(node.text())
-    if (found === undefined) throw node.fault(`there is no node of the id ${quoted(node.value)}`)
+    if (found === undefined) throw node.fault(`there is no node with the id ${quoted(node.value)}`)
     const at = found.interfaces.get(port.text())
     if (at === undefined)
       throw port.fault(`the node ${quoted(found.name)} has no physical interface ${quoted(port.value)}`)
@@ -271,7 +270,7 @@ function addLink(draft: Draft, nodes: ReadonlyMap<string, ReadNode>, part: Part)
   const ends = [endOf(part.get('n1'), part.get('i1')), endOf(part.get('n2'), part.get('i2'))] as const
   for (const key of ['id', 'label']) part.get(key)
   draft.link(part, ends[0], ends[1], impairment(part.get('conditioning')))
-  part.leaveOutUnread(() => 'is not taken over')
+  part.leaveOutUnread(() => 'is not imported')
 }
 
 /** Link conditioning, whose parameters are those of tc-netem(8), for both directions. */
@@ -287,7 +286,7 @@ function impairment(given: Part): Fields {
   const [delay, jitter, rate] = [of('latency'), of('jitter'), of('bandwidth')]
   if (delay !== undefined) fields.delay = quantityText('time', delay)
   if (jitter !== undefined && delay !== undefined) fields.jitter = quantityText('time', jitter)
-  else if (jitter !== undefined) part.get('jitter').leaveOut('is not taken over: jitter needs a latency')
+  else if (jitter !== undefined) part.get('jitter').leaveOut('is not imported: jitter needs a latency')
   if (rate !== undefined) fields.rate = quantityText('rate', rate)
   for (const [theirs, ours] of shares) {
     const share = of(theirs)
@@ -296,10 +295,10 @@ function impairment(given: Part): Fields {
   for (const key of part.value === null
     ? []
     : ['limit', 'gap', 'delay_corr', 'loss_corr', 'duplicate_corr', 'reorder_corr', 'corrupt_corr'])
-    if (of(key) !== undefined) part.get(key).leaveOut('is not taken over')
-  part.leaveOutUnread(() => 'is not taken over')
+    if (of(key) !== undefined) part.get(key).leaveOut('is not imported')
+  part.leaveOutUnread(() => 'is not imported')
   if (enabled.value !== false || Object.keys(fields).length === 0) return fields
-  part.leaveOut('is not taken over: it is switched off')
+  part.leaveOut('is not imported: it is switched off')
   return {}
 }
 const shares = [

@@ -22,6 +22,6 @@ export function consoleOptions(part: Part): { options?: string } {
     } else kept.push(word)
   }
   if (left.length === 0) return text === '' ? {} : { options: text }
-  part.leaveOut(`${left.map(quoted).join(', ')} is not taken over: the console of the node is in its place`)
+  part.leaveOut(`${left.map(quoted).join(', ')} is not imported: the console of the node is in its place`)
   return kept.length === 0 ? {} : { options: kept.join(' ') }
 }

@@ -27,17 +27,17 @@ export type MapPositions = ReadonlyMap<string, readonly [x: number, y: number]>
 
 /** Why settings are left out, by their names. */
 const reasons: Readonly<Record<string, string>> = {
-  ...{ binds: 'a node has no files of the host', license: 'put it into the image, or give it at the console' },
+  ...{ binds: 'a node has no files of the host', license: 'put it into the image, or enter it at the console' },
   ...{ ports: 'a nat publishes ports (port_forwards)', type: 'the image says which model the machine is' },
   ...{ config: 'there are no templates of configurations', mtu: 'set it in the nodes' },
   ...{ 'mgmt-ipv4': 'there is no management network', 'mgmt-ipv6': 'there is no management network' },
   ...Object.fromEntries(
     ['env', 'env-files', 'cmd', 'entrypoint', 'user', 'runtime', 'network-mode', 'restart-policy', 'auto-remove'].map(
-      (key) => [key, 'it is of containers'],
+      (key) => [key, 'it applies only to containers'],
     ),
   ),
 }
-const because = (key: string): string => `is not taken over${reasons[key] === undefined ? '' : `: ${reasons[key]}`}`
+const because = (key: string): string => `is not imported${reasons[key] === undefined ? '' : `: ${reasons[key]}`}`
 
 export interface ContainerlabInput {
   readonly positions?: MapPositions | undefined
@@ -54,8 +54,7 @@ export function importContainerlab(source: Source, input: ContainerlabInput = {}
   // The prefix is of the names of containers.
   root.get('prefix')
   const management = root.get('mgmt')
-  if (!management.isAbsent)
-    management.leaveOut('is not taken over: there is no management network, nodes have consoles')
+  if (!management.isAbsent) management.leaveOut('is not imported: there is no management network, nodes have consoles')
   root.leaveOutUnread(because)
 
   const links = topology
@@ -95,7 +94,7 @@ interface ReadEnd {
 /** A link, as it is read. */
 interface ReadLink {
   readonly part: Part
-  /** One that is not taken over has one, so that the node has the port; or none. */
+  /** One that is not imported has one, so that the node has the port; or none. */
   readonly ends: readonly ReadEnd[]
 }
 
@@ -123,7 +122,7 @@ function readLink(link: Part): ReadLink {
     link.leaveOutUnread(because)
     return { part: link, ends }
   }
-  link.leaveOut(`the link is not taken over: a lab file has no links of type ${quoted(type)}`)
+  link.leaveOut(`the link is not imported: a lab file has no links of type ${quoted(type)}`)
   return { part: link, ends: own.isAbsent ? [] : [readEnd(own)] }
 }
 
@@ -218,10 +217,10 @@ class TopologyReader {
 
   leaveOutUnread(): void {
     for (const section of this.#sections.values()) section.leaveOutUnread(because)
-    for (const { part } of this.#hosts.values()) part.leaveOut('is not taken over: no link uses it')
+    for (const { part } of this.#hosts.values()) part.leaveOut('is not imported: no link uses it')
     for (const group of ['kinds', 'groups'])
       for (const [name, part] of this.#topology.get(group).asObject().entries())
-        if (!this.#sections.has(`${group}/${name}`)) part.leaveOut('is not taken over: no node uses it')
+        if (!this.#sections.has(`${group}/${name}`)) part.leaveOut('is not imported: no node uses it')
     this.#topology.leaveOutUnread(because)
   }
 
@@ -324,10 +323,10 @@ class TopologyReader {
     if (config !== undefined && day0 === undefined)
       node
         .get('startup-config')
-        ?.leaveOut('is not taken over: this machine reads no configuration from a CD, type it at its console')
+        ?.leaveOut('is not imported: this machine reads no configuration from a CD, type it at its console')
     for (const { part, addresses } of ports.values())
       if (addresses.length > 0)
-        part.leaveOut(`the addresses ${addresses.join(', ')} are not taken over: set them in the machine`)
+        part.leaveOut(`the addresses ${addresses.join(', ')} are not imported: set them in the machine`)
     leaveOutCommands(node)
     add({
       ...fields,
@@ -410,9 +409,9 @@ class TopologyReader {
     const after = new Set<string>()
     for (const { part, name } of waits) {
       const other = this.#nodes.get(name)
-      if (other === undefined) part.leaveOut(`is not taken over: there is no node ${quoted(name)}${this.#hint(name)}`)
+      if (other === undefined) part.leaveOut(`is not imported: there is no node ${quoted(name)}${this.#hint(name)}`)
       else if (own === undefined || this.draft.isSegment(own.name) || this.draft.isSegment(other.name))
-        part.leaveOut('is not taken over: a segment has no order')
+        part.leaveOut('is not imported: a segment has no order')
       else if (other !== own) after.add(other.name)
     }
     if (own !== undefined && after.size > 0) own.fields.after = [...after]
@@ -437,15 +436,13 @@ class TopologyReader {
     const known = this.#segments.get(key)
     if (known !== undefined) return { name: known }
     if (fields.kind === 'cloud' && !isDevice(name)) {
-      part.leaveOut(
-        `the link is not taken over: ${quoted(name)} is not a name of a device, which has 1 to 15 characters`,
-      )
+      part.leaveOut(`the link is not imported: ${quoted(name)} is not a name of a device, which has 1 to 15 characters`)
       return undefined
     }
     part.leaveOut(
       fields.kind === 'nat'
         ? 'the management network becomes a nat'
-        : `the device ${quoted(name)} of the host becomes a cloud: it must be there, and needs a privilege`,
+        : `the device ${quoted(name)} of the host becomes a cloud: the device must exist, and using it requires a privilege`,
     )
     const own = this.draft.segment(part, name, fields)
     this.#segments.set(key, own)
@@ -460,11 +457,11 @@ class TopologyReader {
     for (const key of ['enforce-startup-config', 'suppress-startup-config']) node.get(key)
     const text = given.replaceAll('__clabNodeName__', node.name)
     if (text.includes('\n')) return { text }
-    if (/^[a-z+]+:\/\//i.test(text)) part.leaveOut(`is not taken over: download ${quoted(text)}, and name the file`)
+    if (/^[a-z+]+:\/\//i.test(text)) part.leaveOut(`is not imported: download ${quoted(text)}, and name the file`)
     else if (isOutside(text))
-      part.leaveOut(`is not taken over: ${quoted(text)} is not in the directory of the topology; copy it there`)
+      part.leaveOut(`is not imported: ${quoted(text)} is not in the directory of the topology; copy it there`)
     else if (this.#hasFile?.(text) === false)
-      part.leaveOut(`is not taken over: there is no text file ${quoted(text)} in the directory of the topology`)
+      part.leaveOut(`is not imported: there is no text file ${quoted(text)} in the directory of the topology`)
     else return /^[./]/.test(text) ? text : `./${text}`
     return undefined
   }
@@ -484,7 +481,7 @@ function orderFields(node: Settings): Fields {
   const seconds = delay?.numberOrNone()
   if (delay === undefined || seconds === undefined || seconds <= 0) return {}
   delay.leaveOut(
-    `a node does not wait by itself: it counts as ready ${seconds} s after its start, for nodes that come "after" it`,
+    `a node does not delay its own start: instead, nodes that come "after" it wait until ${seconds} s after its start`,
   )
   return { ready: { after: `${Math.min(3600, seconds)}s` } }
 }
@@ -498,9 +495,9 @@ function labelsOf(node: Settings): Fields {
   for (const [key, part] of node.members('labels')) {
     if (key === 'graph-posX' || key === 'graph-posY') continue
     const text = part.textOrNone()
-    if (key.startsWith('graph-')) part.leaveOut('is not taken over: it is of another map')
+    if (key.startsWith('graph-')) part.leaveOut('is not imported: it belongs to another map')
     else if (text !== undefined && isLabel(key, text)) own[key] = text
-    else if (text !== undefined) part.leaveOut('is not taken over: it is too long for a label')
+    else if (text !== undefined) part.leaveOut('is not imported: it is too long for a label')
   }
   const group = node.get('group')?.textOrNone()
   if (group !== undefined && isLabel('group', group)) own.group ??= group
@@ -544,12 +541,12 @@ function imageName(node: Settings, kind: string, extension: string): string {
     /[^\w.-]/g,
     '-',
   )
-  part?.leaveOut(`a container image is no disk: give the disk of the system as ${name}`)
+  part?.leaveOut(`a container image is not a disk: provide the disk of the system as ${name}`)
   return name
 }
 
 function leaveOutCommands(node: Settings): void {
-  node.get('exec')?.leaveOut('is not taken over: type the commands at the console, or put them into the image')
+  node.get('exec')?.leaveOut('is not imported: type the commands at the console, or put them into the image')
 }
 
 const units: Readonly<Record<string, number>> = { k: 2 ** -10, m: 1, g: 2 ** 10 }
@@ -559,7 +556,7 @@ function memoryOf(node: Settings): Fields {
   const [, number, unit] = /^([\d.]+)\s*([kmg])i?b?$/i.exec(part.textOrNone() ?? '') ?? []
   const ram = Math.round(Number(number) * (units[unit?.toLowerCase() ?? ''] ?? Number.NaN))
   if (ram >= 1 && ram <= 1 << 24) return { ram }
-  part.leaveOut(`is not taken over: expected a size such as 2Gb, got ${quoted(part.value)}`)
+  part.leaveOut(`is not imported: expected a size such as 2Gb, got ${quoted(part.value)}`)
   return {}
 }
 

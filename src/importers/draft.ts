@@ -95,7 +95,7 @@ export class Draft {
     const keys = [first, second].flatMap((end) => this.#keyOf(end) ?? [])
     const taken = [first, second].find((end) => this.#taken.has(this.#keyOf(end) ?? ''))
     if (taken !== undefined || (keys.length === 2 && keys[0] === keys[1]))
-      return part.leaveOut(`the link is not taken over: ${endText(taken ?? first)} has another link`)
+      return part.leaveOut(`the link is not imported: ${endText(taken ?? first)} has another link`)
     for (const key of keys) this.#taken.add(key)
     const [segment, other] = this.isSegment(first.name) ? [first, second] : [second, first]
     const bridge = this.#segments.get(segment.name)
@@ -182,7 +182,7 @@ const maxName = 255
 /** The description, within the limit of a lab file. */
 function aboutOf({ text, part }: { text: string; part?: Part } = { text: '' }): { about?: string } {
   if (text.length > maxAbout)
-    part?.leaveOut(`only the first ${maxAbout} characters are taken over: "about" of a lab file has no more`)
+    part?.leaveOut(`only the first ${maxAbout} characters are imported: "about" of a lab file is limited to that`)
   return text === '' ? {} : { about: cut(text, maxAbout) }
 }
 
@@ -297,7 +297,7 @@ export function namedPorts(
   for (const port of others) {
     while (byAdapter.has(next)) next += 1
     if (next < maxAdapters) byAdapter.set(next, port)
-    else used.get(port)?.leaveOut(`is not taken over: a machine has at most ${maxAdapters} adapters`)
+    else used.get(port)?.leaveOut(`is not imported: a machine has at most ${maxAdapters} adapters`)
   }
   const count = Math.max(0, ...byAdapter.keys()) + 1
   return { adapters: count, names: portNames(namesOfAdapters(count, byAdapter)) }

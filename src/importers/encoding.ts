@@ -5,9 +5,9 @@ export interface DecodedText {
   readonly note?: string
 }
 
-const utf16 = 'it is in UTF-16, and was read so'
+const utf16 = 'it is in UTF-16, and was read as such'
 const latin1 =
-  'it is not in UTF-8, and was read as Windows-1252 (Latin-1): where letters are wrong, save it in UTF-8 and import it again'
+  'it is not in UTF-8, and was read as Windows-1252 (Latin-1): if characters are wrong, save it in UTF-8 and import it again'
 
 /**
  * Decodes a file by its byte order mark, or by the zero bytes that UTF-16 has in place of it (YAML 1.2, 5.2). A text without both is UTF-8,

@@ -78,7 +78,7 @@ function formatOf({ root }: Source): LabFormat {
   const has = (key: string) => root.isObject && !root.get(key).isAbsent
   if (has('appliance_id') || has('registry_version'))
     throw root.fault(
-      'this is an appliance: POST it to /v2/templates/import, and make nodes of the template',
+      'this is an appliance: POST it to /v2/templates/import, and create nodes from the template',
       'is-appliance',
     )
   // GNS3 1.0 and 1.1 write no revision.

@@ -49,14 +49,14 @@ export function importGns3(source: Source, hasFile: (path: string) => boolean = 
   if (revision !== undefined && revision > newestRevision)
     root
       .get('revision')
-      .leaveOut(`GNS3 has newer settings than those of revision ${newestRevision}: they are not known`)
+      .leaveOut(`the file has a newer revision than ${newestRevision}: settings of newer revisions are unknown`)
   const { nodeParts, linkParts } = partsOf(root.get('topology'), revision)
   const draft = new Draft({ bridgesPassTags: false })
   const nodes = new Map<string, ReadNode | undefined>()
   for (const part of nodeParts) {
     draft.readNode(part, () => {
       const id = part.get('node_id').text()
-      if (nodes.has(id)) throw part.get('node_id').fault('there are two nodes of this id')
+      if (nodes.has(id)) throw part.get('node_id').fault('two nodes have this id')
       nodes.set(id, undefined)
       nodes.set(id, readNode(draft, part, hasFile))
     })
@@ -67,7 +67,7 @@ export function importGns3(source: Source, hasFile: (path: string) => boolean = 
   for (const [key, schema] of Object.entries(labSettings)) {
     const part = root.get(key)
     if (!part.isAbsent && JSON.stringify(part.value) !== JSON.stringify(schema.default ?? null))
-      part.leaveOut('is not taken over: a lab file has no such setting')
+      part.leaveOut('is not imported: a lab file has no such setting')
   }
   return draft.finish(labName(root.get('name').textOrNone() ?? 'lab'), { source })
 }
@@ -77,7 +77,7 @@ function partsOf(topology: Part, revision: number | undefined): { nodeParts: Par
   const [nodeParts, linkParts] = [topology.get('nodes').itemsOrNone(), topology.get('links').itemsOrNone()]
   for (const key of ['drawings', 'notes', 'rectangles', 'ellipses', 'images'])
     if (topology.get(key).itemsOrNone().length > 0)
-      topology.get(key).leaveOut('is not taken over: a lab file has no drawings')
+      topology.get(key).leaveOut('is not imported: a lab file has no drawings')
   if (!isOldForm(revision)) return { nodeParts, linkParts }
   const old = new OldTopology()
   const objects = (parts: readonly Part[]) => parts.filter((part) => part.asObject().isObject)
@@ -94,7 +94,7 @@ function readNode(draft: Draft, part: Part, hasFile: (path: string) => boolean):
   const label = part.get('name')
   const name = label.textOrNone() ?? word
   if (!isKnownKind(kind)) {
-    type.leaveOut(`the node ${quoted(name)} is not taken over, nor are its links: there is no kind ${quoted(word)}`)
+    type.leaveOut(`the node ${quoted(name)} is not imported, nor are its links: there is no kind ${quoted(word)}`)
     return undefined
   }
   const mapFields = mapFieldsOf(part, kind)
@@ -126,16 +126,16 @@ function propertiesOf(part: Part, kind: string, word: string): Fields {
   if (!consoleType.isAbsent && consoleType.value !== node.properties.console_type?.default) {
     const schema = create.properties.console_type
     if (schema !== undefined && Check(schema, consoleType.value)) fields.console_type = consoleType.value
-    else consoleType.leaveOut(`is not taken over: a ${kind} has no such console`)
+    else consoleType.leaveOut(`is not imported: a ${kind} has no such console`)
   }
   for (const [key, it] of properties.entries()) {
     const schema = create.properties[key]
     const isComputed = /md5sum$/.test(key) || computed.has(key) || it.isAbsent || it.value === ''
     const isDefault = JSON.stringify(node.properties[key]?.default) === JSON.stringify(it.value)
     if (isComputed || isDefault || key === configFiles[kind]?.property) continue
-    if (schema === undefined) it.leaveOut(`is not taken over: a ${kind} has no such setting`)
+    if (schema === undefined) it.leaveOut(`is not imported: a ${kind} has no such setting`)
     else if (key === 'options') Object.assign(fields, consoleOptions(it))
-    else if (!Check(schema, it.value)) it.leaveOut(`is not taken over: a ${kind} cannot have ${quoted(it.value)}`)
+    else if (!Check(schema, it.value)) it.leaveOut(`is not imported: a ${kind} cannot have ${quoted(it.value)}`)
     else fields[imageKey(kind, key)] = images.has(key) ? imageText(it, record, key) : it.value
   }
   if (word === 'vmware') part.get('node_type').leaveOut('it becomes a VM of libvirt or VirtualBox with the same name')
@@ -176,7 +176,7 @@ function configOf(part: Part, kind: string, hasFile: (path: string) => boolean):
   if (path !== undefined) return { config: `./${path}` }
   const named = properties.get(property)
   if (!named.isAbsent && named.value !== '')
-    named.leaveOut(`is not taken over: there is no file ${paths[0] ?? quoted(named.value)}`)
+    named.leaveOut(`is not imported: there is no file ${paths[0] ?? quoted(named.value)}`)
   return {}
 }
 
@@ -184,10 +184,10 @@ function configOf(part: Part, kind: string, hasFile: (path: string) => boolean):
 function portsOf(part: Part): Fields {
   const format = part.get('port_name_format').textOrNone() ?? ''
   const [first, size] = [part.get('first_port_name'), part.get('port_segment_size').numberOrNone() ?? 0]
-  if (!first.isAbsent && first.value !== '') first.leaveOut('is not taken over: name all ports by "ports"')
+  if (!first.isAbsent && first.value !== '') first.leaveOut('is not imported: name all ports with "ports"')
   if (format === '' || format === 'Ethernet{0}') return {}
   if (size === 0 && /^[^{}]*\{0\}$/.test(format)) return { ports: format }
-  part.get('port_name_format').leaveOut('is not taken over: name the ports by "ports"')
+  part.get('port_name_format').leaveOut('is not imported: name the ports with "ports"')
   return {}
 }
 
@@ -196,7 +196,7 @@ function mapFieldsOf(part: Part, kind: string): Fields {
   const symbol = part.get('symbol').textOrNone()
   const { gns3 } = kindOf(kind as Parameters<typeof kindOf>[0]) as KindDescriptor
   const isDefault = symbol === undefined || symbol === '' || symbol === gns3?.template?.symbol
-  if (part.get('custom_adapters').itemsOrNone().length > 0) part.get('custom_adapters').leaveOut('is not taken over')
+  if (part.get('custom_adapters').itemsOrNone().length > 0) part.get('custom_adapters').leaveOut('is not imported')
   return {
     ...(x !== undefined && y !== undefined && { at: mapPosition([x, y]) }),
     ...(!isDefault && { symbol }),
@@ -266,7 +266,7 @@ function readCloud(draft: Draft, part: Part, { name, mapFields }: { name: string
       const found = byNumber.get(port)
       const device = found?.get('interface').textOrNone()
       if (device === undefined || !isDevice(device)) {
-        link.leaveOut(`the link to ${quoted(name)} is not taken over: its port ${port} is not a device of the host`)
+        link.leaveOut(`the link to ${quoted(name)} is not imported: its port ${port} is not a device of the host`)
         return undefined
       }
       const own = draft.segment(label, made.size === 0 ? name : `${name}-${device}`, {
@@ -278,7 +278,7 @@ function readCloud(draft: Draft, part: Part, { name, mapFields }: { name: string
       return { name: own }
     },
     finish() {
-      if (made.size === 0) part.get('node_type').leaveOut('is not taken over: no link uses the cloud')
+      if (made.size === 0) part.get('node_type').leaveOut('is not imported: no link uses the cloud')
     },
   }
 }
@@ -293,7 +293,7 @@ function addLink(draft: Draft, nodes: ReadonlyMap<string, ReadNode | undefined>,
     return nodes.get(id.text())?.endOf(adapter ?? 0, port ?? 0, end)
   })
   const [first, second] = read
-  // A node that is not taken over is in the list with its links.
+  // A node that is not imported is in the list with its links.
   if (first === undefined || second === undefined) return
   const suspend = part.get('suspend')
   draft.link(part, first, second, {
@@ -329,7 +329,7 @@ function impairmentOf(part: Part): Fields {
         { delay: quantityText('time', value) },
         more !== 0 && { jitter: quantityText('time', more) },
       )
-    else it.leaveOut('is not taken over: there is no such filter')
+    else it.leaveOut('is not imported: there is no such filter')
   }
   return fields
 }

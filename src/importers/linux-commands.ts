@@ -81,12 +81,12 @@ export function pcScript(
   const gateways = routes.filter(({ via }) => !isV6(via))
   const gateway = gateways.find(({ to }) => to === 'default' || to === '0.0.0.0/0') ?? gateways[0]
   for (const it of routes)
-    if (it !== gateway) note(`the route to ${it.to} by ${it.via} is not taken over: a pc has one gateway`)
+    if (it !== gateway) note(`the route to ${it.to} by ${it.via} is not imported: a pc has one gateway`)
   if (gateway !== undefined && gateway !== gateways.find(({ to }) => to === 'default' || to === '0.0.0.0/0'))
     note(`the route to ${gateway.to} by ${gateway.via} is the gateway of the pc, for all destinations`)
-  for (const it of others) note(`the command ${JSON.stringify(it.slice(0, 80))} is not taken over`)
+  for (const it of others) note(`the command ${JSON.stringify(it.slice(0, 80))} is not imported`)
   const [four, ...more] = addresses.filter((it) => !isV6(it.address))
-  for (const it of more) note(`the address ${it.address} is not taken over: a pc has one of IPv4`)
+  for (const it of more) note(`the address ${it.address} is not imported: a pc has one IPv4 address`)
   const lines = addresses.filter((it) => isV6(it.address)).map((it) => `ip ${it.address}`)
   if (four !== undefined) lines.unshift(`ip ${four.address}${gateway === undefined ? '' : ` ${gateway.via}`}`)
   else if (asking.length > 0) lines.unshift('ip dhcp')
@@ -101,11 +101,11 @@ export function guestCommandLine(
 ): string {
   const words = addresses.flatMap(({ device, address }) => (/^eth\d+$/.test(device) ? [`pb.${device}=${address}`] : []))
   for (const { device, address } of addresses)
-    if (!/^eth\d+$/.test(device)) note(`the address ${address} of ${device} is not taken over`)
+    if (!/^eth\d+$/.test(device)) note(`the address ${address} of ${device} is not imported`)
   const gateway = routes.find(({ to }) => to === 'default')
-  for (const it of routes) if (it !== gateway) note(`the route to ${it.to} by ${it.via} is not taken over`)
-  for (const device of asking) note(`DHCP on ${device} is not taken over`)
-  for (const it of others) note(`the command ${JSON.stringify(it.slice(0, 80))} is not taken over`)
+  for (const it of routes) if (it !== gateway) note(`the route to ${it.to} by ${it.via} is not imported`)
+  for (const device of asking) note(`DHCP on ${device} is not imported`)
+  for (const it of others) note(`the command ${JSON.stringify(it.slice(0, 80))} is not imported`)
   const via = gateway === undefined ? [] : [`pb.via=${gateway.via}`]
   const host = `pb.host=${name.replaceAll(/[^A-Za-z0-9-]/g, '-')}`
   return ['console=ttyS0 quiet no_timer_check', host, ...words, ...via].join(' ')

@@ -25,9 +25,10 @@ const cidata = { label: 'cidata', file: 'user-data' }
 /** IOSv reads a disk with a FAT file system beside its own, with the same driver. */
 const iosDisk = { label: 'disk0', file: 'ios_config.txt', medium: 'disk' } as const
 const junosCd = { label: 'config', file: 'juniper.conf' }
-const twoMachines = 'it is two machines (control and forwarding plane) there, and one here: build it as two nodes'
+const twoMachines =
+  'it consists of two machines (control and forwarding plane) there, but of one here: build it as two nodes'
 const containerOnly =
-  'it exists as a container, for which there is no kind of node: give an image of a machine, or remove it'
+  'it is a container, and containers are not supported: use the image of a machine, or remove the node'
 
 /**
  * The systems that containerlab and CML know, by a name of ours. Memory and processors are those that vrnetlab

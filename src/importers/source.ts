@@ -39,7 +39,7 @@ export class Source {
     } catch (error) {
       if (!(error instanceof LabFileError)) throw error
       for (const { message, hint, ...at } of error.faults)
-        this.leaveOut(at, `is not taken over: ${message}${hint === undefined ? '' : `; ${hint}`}`)
+        this.leaveOut(at, `is not imported: ${message}${hint === undefined ? '' : `; ${hint}`}`)
       return undefined
     }
   }
@@ -51,7 +51,7 @@ export class Source {
     const message = typeof given === 'function' ? given() : given
     const key = `${line}:${column} ${path} ${message}`
     if (this.#leftOut.has(key)) return
-    const others = `this and more is left out; the list ends after ${maxLeftOut} parts`
+    const others = `this and more was left out; the list ends after ${maxLeftOut} parts`
     this.#leftOut.set(key, { path, line, column, message: size < maxLeftOut ? message : others })
   }
 }
@@ -106,7 +106,7 @@ export class Part {
   /** This part, if it is an object or absent. Something else is left out, and an absent part is returned. */
   asObject(): Part {
     if (this.isAbsent || this.isObject) return this
-    this.leaveOut(`is not taken over: expected an object, got ${quoted(this.value)}`)
+    this.leaveOut(`is not imported: expected an object, got ${quoted(this.value)}`)
     return new Part(this.#source, this.#at, undefined)
   }
 

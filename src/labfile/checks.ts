@@ -27,7 +27,7 @@ export function readCheck(given: CheckMap, value: Value, names: CheckNames): Des
   if (not === undefined) return readInner(own, value, names, 30)
   const others = Object.keys(own).filter((key) => key !== 'name')
   if (others.length > 0)
-    names.faults.add(value.at, `not cannot be with ${others[0]}`, `write ${others[0]} inside of not`)
+    names.faults.add(value.at, `not cannot be combined with ${others[0]}`, `write ${others[0]} inside not`)
   const of = readInner(not, at(value, 'not') ?? value, names, 5)
   if (of === undefined) return undefined
   return { name: own.name ?? derivedName({ check: 'not', of }), within_s: of.within_s, at: value.at, check: 'not', of }
@@ -68,8 +68,8 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
     if (source !== undefined && source.kind !== 'pc')
       faults.add(
         positionOf('from'),
-        `${quoted(source.name)} is no pc`,
-        'a ping is from a pc; use on, type and expect for other nodes',
+        `${quoted(source.name)} is not a pc`,
+        'only a pc can ping; use on, type and expect for other nodes',
       )
     const address = ping === undefined ? undefined : addressOf(ping, positionOf('ping'), names)
     if (source === undefined || ping === undefined || address === undefined) return undefined
@@ -140,7 +140,7 @@ function addressOf(word: string, where: DesiredCheck['at'], names: CheckNames): 
   const address = script?.text.match(/^[ \t]*ip[ \t]+([0-9a-f:.]*[.:][0-9a-f:.]*)/im)?.[1]
   if (address !== undefined && isAddress(address)) return address
   if (script !== undefined && !contents.has(script)) return ''
-  faults.add(where, `${quoted(node.name)} is no pc with an address in its config`, 'write the address')
+  faults.add(where, `${quoted(node.name)} is not a pc with an address in its config`, 'write the address')
   return undefined
 }
 

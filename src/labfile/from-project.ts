@@ -63,7 +63,7 @@ export async function desiredOfProject(state: ProjectState): Promise<ProjectAsDe
   for (const record of [...state.nodes].sort((a, b) => order.compare(a.name, b.name))) {
     const name = names.get(record.node_id) ?? record.name
     if (name !== record.name)
-      leftOut.push(`The node ${record.name} is named ${name} here: a lab file does not allow its name.`)
+      leftOut.push(`The node ${record.name} is named ${name} here: its name is not allowed in a lab file.`)
     if (!isKnownKind(record.node_type)) {
       leftOut.push(`The node ${record.name}: there is no kind ${record.node_type}.`)
       continue
@@ -150,7 +150,7 @@ async function nodeOf(record: LabNode, { lab, name, configs, leftOut }: NodeInpu
     if (value === undefined || value === null || isDerived || isOfPlatform || isSame(value, defaultOf(schema)))
       return []
     if (Check(schema, value)) return [[key, value] as const]
-    leftOut.push(`${key} of the node ${name}: a new node must not have its value.`)
+    leftOut.push(`${key} of the node ${name}: its value is not allowed for a new node.`)
     return []
   })
   const read = await Promise.all(

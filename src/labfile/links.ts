@@ -125,7 +125,7 @@ export class LinkReader {
     if (a.target.name === b.target.name && (a.end.port_number === undefined || keyOf(a.end) === keyOf(b.end)))
       faults.add(
         value.at,
-        `${quoted(a.target.name)} cannot be linked with ${a.target.node?.segment ? 'itself' : 'its own port'}`,
+        `${quoted(a.target.name)} cannot be linked to ${a.target.node?.segment ? 'itself' : 'its own port'}`,
       )
     for (const found of ends) this.#take(found, memberOf === undefined)
     const positions = new ValuePositions(value.type === 'map' ? value : noKeys(value), value.at)
@@ -159,12 +159,12 @@ export class LinkReader {
         end.port !== undefined &&
         node.segment.ports[end.port_number] !== undefined
       )
-        faults.add(end.at, `${node.name}:${end.port_number} has its VLAN under ports, too`, 'write it once')
+        faults.add(end.at, `${node.name}:${end.port_number} also has its VLAN under ports`, 'write it once')
     }
     if (end.port_number === undefined) return
     const key = keyOf(end)
     const other = this.#taken.get(key)
-    if (other !== undefined) faults.add(end.at, `${target.name}:${portName} is linked already`, `in line ${other.line}`)
+    if (other !== undefined) faults.add(end.at, `${target.name}:${portName} is already linked`, `in line ${other.line}`)
     else this.#taken.set(key, end.at)
   }
 
@@ -184,8 +184,8 @@ export class LinkReader {
       if (word !== undefined && !/^(?:0|[1-9]\d{0,5})$/.test(word)) {
         faults.add(
           where,
-          `${quoted(word)} is no port of ${node.name}`,
-          `ports of a ${node.kind} have numbers, such as ${node.name}:0`,
+          `${quoted(word)} is not a port of ${node.name}`,
+          `ports of a ${node.kind} are numbered, such as ${node.name}:0`,
         )
         return undefined
       }
@@ -215,7 +215,7 @@ export class LinkReader {
     this.#ports.set(target, ports)
     this.#portCount += ports.length
     if (this.#portCount > maxPorts) {
-      const message = `the nodes with links have more than ${maxPorts} ports together`
+      const message = `the nodes with links have more than ${maxPorts} ports in total`
       this.#reading.faults.add(where, message, 'give them fewer adapters')
       throw enough
     }

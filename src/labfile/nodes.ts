@@ -266,7 +266,7 @@ function readConfigs(
     const { text, at: position } = config
     const schema = create.properties[target.field] as TSchema
     if (text === '' && target.keepsEmpty !== true)
-      faults.add(position, `a node of kind ${wordOfKind(kind)} takes no empty configuration`, 'leave the key out')
+      faults.add(position, `a node of kind ${wordOfKind(kind)} cannot have an empty configuration`, 'leave the key out')
     else if (!Check(schema, text))
       faults.add(position, `the configuration is too long: expected ${expectation(schema)}`)
   }
@@ -320,8 +320,8 @@ function portNames(ports: string | string[] | undefined, { kind, filled, keys, f
   if (shapes.some(({ name }) => name !== undefined)) {
     faults.add(
       where,
-      `the ports of a node of kind ${wordOfKind(kind)} have names of their own`,
-      `its first one is ${shapes[0]?.name}`,
+      `the ports of a node of kind ${wordOfKind(kind)} have fixed names`,
+      `the first one is ${shapes[0]?.name}`,
     )
     return {}
   }
@@ -335,7 +335,7 @@ function portNames(ports: string | string[] | undefined, { kind, filled, keys, f
     const right = ports.replace(/\{(\d)\}/, '{$1-}')
     faults.add(
       where,
-      `${quoted(ports)} is no pattern of names`,
+      `${quoted(ports)} is not a pattern of names`,
       `write {0} once, or {1-} to count from 1${right === ports ? '' : `: ${right}`}`,
     )
     return {}
@@ -349,7 +349,7 @@ function portNames(ports: string | string[] | undefined, { kind, filled, keys, f
   if (twice !== undefined) faults.add(where, `two ports have the name ${quoted(twice)}`)
   if (ports.includes('')) faults.add(where, 'the name of a port is empty')
   if (ports.length > shapes.length)
-    faults.add(where, `there are ${ports.length} names of ports, and the node has ${shapes.length} ports`)
+    faults.add(where, `${ports.length} port names are given, but the node has ${shapes.length} ports`)
   return {
     custom_adapters: ports.map((port_name, index) => ({ adapter_number: shapes[index]?.adapter ?? index, port_name })),
   }
@@ -372,7 +372,7 @@ function settingsOf(
   for (const adapter of custom_adapters ?? []) {
     const members = Object.entries(adapter).filter(([, value]) => value !== null)
     if (adapters.has(adapter.adapter_number))
-      faults.add(keys.of('custom_adapters'), `the adapter ${adapter.adapter_number} is there twice`)
+      faults.add(keys.of('custom_adapters'), `the adapter ${adapter.adapter_number} occurs twice`)
     adapters.set(adapter.adapter_number, Object.fromEntries(members) as LabNode['custom_adapters'][number])
   }
   for (const adapter of naming.custom_adapters ?? []) {
@@ -440,8 +440,7 @@ function readReady(given: NodeKeys['ready'], { map, kind, settings, faults }: Re
     const { console, press, tcp, after, within } = condition
     const set = <K extends keyof DesiredReady>(name: K, key: string, value: DesiredReady[K] | undefined) => {
       if (value === undefined) return
-      if (ready[name] !== undefined)
-        faults.add(positionOf(key), `${key} is in two conditions`, 'write one that holds both')
+      if (ready[name] !== undefined) faults.add(positionOf(key), `${key} is in two conditions`, 'merge them into one')
       else ready[name] = value
     }
     if (console === undefined && tcp === undefined && after === undefined)
@@ -503,12 +502,12 @@ export function requireExpression(source: string, where: Position, faults: Fault
     faults.add(
       where,
       `${quoted(lacking)} cannot be used here`,
-      'the syntax is that of RE2: no look-around, back references, \\u, \\c, empty classes, \\b in classes, and properties by their short names',
+      'use RE2 syntax: no look-around, back references, \\u, \\c, empty classes, \\b in classes, and properties by their short names',
     )
   const most = Math.max(
     0,
     ...[...plain.matchAll(/\{(\d+)(?:,(\d*))?\}/g)].map(([, least, upTo]) => Number(upTo || least)),
   )
   if (most > maxRepeats)
-    faults.add(where, `{${most}} cannot be used here`, `at most ${maxRepeats} repetitions are possible`)
+    faults.add(where, `{${most}} cannot be used here`, `at most ${maxRepeats} repetitions are allowed`)
 }

@@ -104,7 +104,7 @@ export function namedFiles(
         faults.add(
           at,
           `the file ${quotedPath(path)} is not in the directory of the lab file`,
-          '--allow-outside permits it',
+          '--allow-outside allows it',
         )
   })
   return { files: contents.named.filter(({ path }) => allowOutside || !isOutside(path)), faults: faults.list() }
@@ -161,7 +161,7 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
   if (options.name !== undefined && !new RegExp(String(LabName.pattern)).test(options.name))
     faults.add(
       at(file, 'lab')?.at ?? root.at,
-      `${quoted(options.name)} is no name of a lab`,
+      `${quoted(options.name)} is not a valid lab name`,
       `expected ${LabName.expects}`,
     )
 
@@ -220,7 +220,7 @@ function checkConsole(
   const key = `${console} ${compute_id}`
   const other = taken.get(key)
   if (other === undefined) taken.set(key, name)
-  else faults.add(where, `${quoted(other)} has the console port ${console} already`, 'leave console out for a free one')
+  else faults.add(where, `${quoted(other)} already has the console port ${console}`, 'omit console to get a free one')
 }
 
 /** Ends the reading of a file with more nodes, segments and links than a lab may have. */
@@ -248,7 +248,7 @@ function entriesOf(file: MapValue, name: string, faults: Faults): Iterable<[stri
   const section = sectionOf(file, name)
   if (section === undefined) return []
   if (section.type === 'map') return section.entries
-  faults.add(section.at, `expected a map of ${name} by their names`)
+  faults.add(section.at, `expected a map from names to ${name}`)
   return []
 }
 
@@ -262,12 +262,12 @@ function mapIn({ value }: Entry, expected: string, faults: Faults): MapValue | u
 function isFree(name: string, { key }: Entry, targets: ReadonlyMap<string, LinkTarget>, faults: Faults): boolean {
   const other = targets.get(name.toLowerCase())
   const isRight = new RegExp(String(NodeName.pattern), 'u').test(name) && name.length <= 255
-  if (!isRight) faults.add(key, `${quoted(name)} is no name of a node`, `expected ${NodeName.expects}`)
-  else if (isUuid(name)) faults.add(key, `${quoted(name)} has the form of an id`, 'choose another name')
+  if (!isRight) faults.add(key, `${quoted(name)} is not a valid node name`, `expected ${NodeName.expects}`)
+  else if (isUuid(name)) faults.add(key, `${quoted(name)} looks like an id (UUID)`, 'choose another name')
   else if (other !== undefined)
     faults.add(
       key,
-      `the name ${quoted(name)} is taken${other.name === name ? '' : ` by ${quoted(other.name)}: case does not count`}`,
+      `the name ${quoted(name)} is taken${other.name === name ? '' : ` by ${quoted(other.name)}: names are not case-sensitive`}`,
     )
   return isRight && !isUuid(name) && other === undefined
 }
@@ -351,7 +351,11 @@ function afterOf(
       faults.add(where, `there is no node ${quoted(word)}`, () => didYouMean(word, namesOf(targets)))
     else if (target.name === name) faults.add(where, `${quoted(name)} cannot start after itself`)
     else if (target.node?.start === false)
-      faults.add(where, `${quoted(target.name)} is not started: it has start: false`, 'remove start or this after')
+      faults.add(
+        where,
+        `${quoted(target.name)} will not be started: it has start: false`,
+        'remove its start: false, or this after',
+      )
     return target === undefined || target.name === name ? [] : [target.name]
   })
 }
@@ -368,8 +372,12 @@ function checkFormerNames(
     const key = was.toLowerCase()
     const other = seen.get(key)
     if (targets.has(key) && key !== name.toLowerCase())
-      faults.add(where, `${quoted(was)} is in the file, too`, 'was is for a name that the file no longer has')
-    if (other !== undefined) faults.add(where, `${quoted(other)} was ${quoted(was)}, too`)
+      faults.add(
+        where,
+        `${quoted(was)} is also a name in the file`,
+        'use was only for a name that is no longer in the file',
+      )
+    if (other !== undefined) faults.add(where, `${quoted(other)} also has was: ${was}`)
     seen.set(key, name)
   }
 }

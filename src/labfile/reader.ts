@@ -92,7 +92,11 @@ export class Reader {
     for (const [name, entry] of value.entries) {
       if (!key.test(name)) {
         isWrong = true
-        this.#faults.add(entry.key, `${quoted(name)} is no key here`, `expected ${schema.keyExpects ?? 'another one'}`)
+        this.#faults.add(
+          entry.key,
+          `${quoted(name)} is not a valid key here`,
+          `expected ${schema.keyExpects ?? 'another one'}`,
+        )
         continue
       }
       const read = this.#value(item as TSchema, entry.value)

@@ -83,8 +83,8 @@ export function taggedPort(given: Tagging, where: Position, faults: Faults): Seg
   if (qinq !== undefined && (trunk === true || vlan !== undefined))
     faults.add(
       where,
-      `qinq cannot be with ${trunk === true ? 'trunk' : 'vlan'}`,
-      'qinq is a trunk inside of an outer VLAN',
+      `qinq cannot be combined with ${trunk === true ? 'trunk' : 'vlan'}`,
+      'qinq is a trunk inside an outer VLAN',
     )
   if (ethertype !== undefined && ethertype !== '' && qinq === undefined) faults.add(where, 'ethertype needs qinq')
   const port =

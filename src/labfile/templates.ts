@@ -72,8 +72,8 @@ export class TemplateReader {
     this.#sizes.set(template, size)
     this.#taken += size
     if (this.#taken <= maxTaken) return
-    const message = `the nodes take over more than ${maxTaken} values from templates`
-    this.#faults.add(node.at, message, 'give the templates fewer keys and labels, or fewer nodes one of them')
+    const message = `the nodes inherit more than ${maxTaken} values from templates`
+    this.#faults.add(node.at, message, 'use fewer keys and labels in templates, or templates in fewer nodes')
     throw enough
   }
 
@@ -91,11 +91,11 @@ export class TemplateReader {
     if (this.#section?.entries.has(name) !== true)
       this.#faults.add(value.at, `there is no template ${quoted(name)}`, () => this.#hintFor(name))
     else if (seen.includes(name))
-      this.#faults.add(value.at, `the template ${quoted(name)} takes over itself: ${[...seen, name].join(', ')}`)
+      this.#faults.add(value.at, `the template ${quoted(name)} inherits from itself: ${[...seen, name].join(', ')}`)
     else if (seen.length === maxTemplates)
       this.#faults.add(
         value.at,
-        `more than ${maxTemplates} templates take over one another: ${[...seen, name].join(', ')}`,
+        `more than ${maxTemplates} templates inherit from one another: ${[...seen, name].join(', ')}`,
       )
     else if (this.template(name) === undefined)
       this.#faults.add(at(this.#section, name)?.at ?? value.at, 'expected a map, such as { kind: pc }')

@@ -114,7 +114,7 @@ export function treeOf(text: string, faults: Faults, foreign?: ForeignNote): Val
   const [document, second] = withoutStacks(() => firstTwo(composer.compose(tokens, true, text.length)))
   if (document === undefined) return undefined
   if (second !== undefined && foreign !== undefined)
-    foreign(positionAt(second.range[0], ''), 'a second document begins here, and is not taken over')
+    foreign(positionAt(second.range[0], ''), 'a second document begins here, and is not imported')
   else if (second !== undefined)
     faults.add(positionAt(second.range[0], ''), 'a second document begins here', 'a lab file has one document')
   const { yaml, tags } = document.directives
@@ -182,7 +182,7 @@ function hintAt(text: string, offset: number): string | undefined {
   const before = text.slice(Math.max(0, offset - maxLine), offset)
   const [after = ''] = text.slice(offset, offset + maxLine).split('\n', 1)
   const line = `${before.slice(before.lastIndexOf('\n') + 1)}${after}`
-  return /[^"'$]\$\{/.test(line) ? `write a value with $\{...} in quotes inside of { } and [ ]` : undefined
+  return /[^"'$]\$\{/.test(line) ? `write a value with $\{...} in quotes inside { } and [ ]` : undefined
 }
 
 class Builder {
@@ -294,7 +294,7 @@ class Builder {
     // Own members win, then those of the first map (yaml.org/type/merge).
     for (const map of merged.flatMap((it) => (it.type === 'list' ? it.items : [it]))) {
       if (map.type === 'map') this.#count(map.entries.size, map.at)
-      if (map.type !== 'map') this.#foreign?.(map.at, 'the merge key << has no map, and is not read')
+      if (map.type !== 'map') this.#foreign?.(map.at, 'the merge key << has no map, and is ignored')
       else for (const [name, entry] of map.entries) if (!entries.has(name)) entries.set(name, entry)
     }
     return entries
@@ -305,7 +305,7 @@ class Builder {
     const source = isScalar(node) ? node?.source : undefined
     if (this.#foreign !== undefined) {
       if (source !== undefined) return wellFormed(source)
-      this.#foreign(here, 'a key is not a text, and is not taken over')
+      this.#foreign(here, 'a key is not a text, and is not imported')
       return undefined
     }
     const half = source === undefined ? undefined : halfPairIn(source)
@@ -316,8 +316,8 @@ class Builder {
   }
 
   #addTwice(at: Position, here: Position, name: string): void {
-    if (this.#foreign === undefined) this.#faults.add(here, `the key ${quoted(name)} is there twice`)
-    else this.#foreign(at, 'the key is there twice: this last one is read')
+    if (this.#foreign === undefined) this.#faults.add(here, `the key ${quoted(name)} occurs twice`)
+    else this.#foreign(at, 'the key occurs twice: the last one is used')
   }
 
   #target(

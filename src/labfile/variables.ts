@@ -30,7 +30,7 @@ export function withVariables(
       const own = at(declared, name)
       const source = own?.type === 'scalar' ? own.source : String(value)
       if (typeof value === 'string' && value.includes(open))
-        faults.add(own?.at ?? declared.at, 'the value of a variable must not have variables')
+        faults.add(own?.at ?? declared.at, 'the value of a variable must not contain variables')
       variables.set(name, { value, source })
     }
   }
@@ -48,7 +48,7 @@ export function withVariables(
         faults.add(value.at, `there is no variable ${quoted(name)}`, () => didYouMean(name, [...variables.keys()]))
       replacedLength += found?.source.length ?? 0
       if (replacedLength > maxReplaced) {
-        faults.add(value.at, `the variables make more than ${maxReplaced >> 20} MiB of text`)
+        faults.add(value.at, `the variables expand to more than ${maxReplaced >> 20} MiB of text`)
         throw enough
       }
       return found
@@ -63,7 +63,7 @@ export function withVariables(
       if (name !== undefined) return find(name)?.source ?? whole
       faults.add(
         value.at,
-        `${quoted(open)} begins a variable, and "}" is missing or its name is wrong`,
+        `${quoted(open)} begins a variable, but "}" is missing or the name is not valid`,
         `write $${open} for the text ${open}`,
       )
       return whole

@@ -37,7 +37,7 @@ links:
         path: 'topology.nodes.h1.binds',
         line: 4,
         column: 24,
-        message: 'is not taken over: a node has no files of the host',
+        message: 'is not imported: a node has no files of the host',
       },
     ],
   })

@@ -47,7 +47,7 @@ const namesInSight = () => {
 }
 
 testWith(browser)(
-  'labs of several programs are imported by a drop and by a button, and what is not taken over is listed',
+  'labs of several programs are imported by a drop and by a button, and what is not imported is listed',
   async () => {
     const [service, directory] = [await TestService.start({ 'pc.engine': 'embedded' }), await freshDirectory()]
     const lab = await LabPage.open(service.url)
@@ -104,7 +104,7 @@ testWith(browser)(
     const dialog = page.getByRole('dialog', { name: 'Import' })
     await dialog.getByRole('button', { name: 'Close' }).waitFor()
     const entry = (name: string) => dialog.locator('.import', { hasText: name })
-    await entry('two.clab.yml').getByText('is not taken over: a node has no files of the host').waitFor()
+    await entry('two.clab.yml').getByText('is not imported: a node has no files of the host').waitFor()
     await entry('two.clab.yml').getByText('topology.nodes.h1.binds').waitFor()
     await entry('pair again').getByRole('link', { name: 'pair again' }).waitFor()
     await entry('firewall.gns3a').getByText('Firewall of a vendor').waitFor()

@@ -24,7 +24,7 @@ test('a topology becomes a lab file beside it, and a second time only with --for
     out: `two.lab.yaml: 2 nodes, 0 segments, 0 links, from containerlab
 
 Left out or changed
-  two.clab.yml:4:23: topology.nodes.a.env: is not taken over: it is of containers
+  two.clab.yml:4:23: topology.nodes.a.env: is not imported: it applies only to containers
 
 "patchbay up two.lab.yaml" creates the lab and starts it
 `,
@@ -117,7 +117,7 @@ test('a configuration that no lab file can name is left out, so that the lab fil
   expect(code).toBe(0)
   const messages = (JSON.parse(out) as { left_out: { path: string; message: string }[] }).left_out
   expect(messages.map(({ path, message }) => `${path}: ${message}`)).toEqual([
-    'topology.nodes.b.startup-config: is not taken over: there is no text file "none.cfg" in the directory of the topology',
-    'topology.nodes.c.startup-config: is not taken over: "../c.cfg" is not in the directory of the topology; copy it there',
+    'topology.nodes.b.startup-config: is not imported: there is no text file "none.cfg" in the directory of the topology',
+    'topology.nodes.c.startup-config: is not imported: "../c.cfg" is not in the directory of the topology; copy it there',
   ])
 })

@@ -110,7 +110,7 @@ test('faults of a file are reported with line and column, before anything is cha
   const wrong = [
     ['{ kind: pc, strat: true }', 'lab.yaml:3:20: nodes.PC1: unknown key "strat"; did you mean "start"?'],
     ['{ kind: pc, config: ./missing.cfg }', 'lab.yaml:3:28: nodes.PC1.config: "./missing.cfg": there is no such file'],
-    ['{ kind: pc, config: ../secret.cfg }', '--allow-outside permits it'],
+    ['{ kind: pc, config: ../secret.cfg }', '--allow-outside allows it'],
     ['{ kind: pc, config: ./linked.cfg }', 'outside the directory'],
     ['{ kind: pc, config: ./directory.cfg }', 'it is a directory'],
     ['{ kind: pc, config: ./large.cfg }', 'larger than 1 MiB'],
@@ -143,7 +143,7 @@ test('faults of a file are reported with line and column, before anything is cha
   )
   expect((await patchbay.run(['validate', 'labs/lab.yaml'])).err.split('\n')).toEqual([
     expect.stringContaining('labs/lab.yaml:3:20: '),
-    expect.stringMatching(/^labs\/lab\.yaml:4:28: .*--allow-outside permits it$/),
+    expect.stringMatching(/^labs\/lab\.yaml:4:28: .*--allow-outside allows it$/),
     expect.stringMatching(/^labs\/lab\.yaml:5:28: .*there is no such file/),
     '',
   ])

@@ -59,9 +59,7 @@ test('an appliance is a template, with the images of one of its versions', () =>
     images: [
       { setting: 'hda_disk_image', filename: 'router-7.img', md5, size: 134217728, from: 'https://example.org/7' },
     ],
-    leftOut: [
-      expect.objectContaining({ path: 'qemu.kvm', message: 'is not taken over: a machine has no such setting' }),
-    ],
+    leftOut: [expect.objectContaining({ path: 'qemu.kvm', message: 'is not imported: a machine has no such setting' })],
   })
   expect(imported(router, '6')).toMatchObject({ version: '6', images: [{ filename: 'router-6.img' }] })
 })
@@ -136,8 +134,8 @@ test('options of an appliance for the terminal of somebody are the console of th
   expect(template).toMatchObject({ options: '-smbios type=1,product=VM' })
   expect(template).not.toHaveProperty('ram')
   expect(leftOut.map(({ path, message }) => `${path}: ${message}`)).toEqual([
-    'qemu.ram: is not taken over: a machine cannot have "much"',
-    'qemu.options: "-serial mon:stdio", "-monitor none" is not taken over: the console of the node is in its place',
+    'qemu.ram: is not imported: a machine cannot have "much"',
+    'qemu.options: "-serial mon:stdio", "-monitor none" is not imported: the console of the node is in its place',
   ])
 })
 
@@ -150,5 +148,5 @@ test('of a key that an appliance has twice the last one is read', () => {
   const text = JSON.stringify(router).replace('"name":"Router OS"', '"name":"Old","name":"New"')
   const { template, leftOut } = importAppliance(new Source(text))
   expect(template.name).toBe('New 7')
-  expect(leftOut[0]).toMatchObject({ path: 'name', message: 'the key is there twice: this last one is read' })
+  expect(leftOut[0]).toMatchObject({ path: 'name', message: 'the key occurs twice: the last one is used' })
 })

@@ -159,26 +159,26 @@ test.each([
 })
 
 test.each([
-  [lab(`[${node('a')}, ${node('a')}]`), 'nodes[1].id: is not taken over: there are two nodes of the id "a"'],
+  [lab(`[${node('a')}, ${node('a')}]`), 'nodes[1].id: is not imported: two nodes have the id "a"'],
   [
     lab(`[${node('a')}]`, '[{ n1: a, i1: i0, n2: b, i2: i0 }]'),
-    'links[0].n2: is not taken over: there is no node of the id "b"',
+    'links[0].n2: is not imported: there is no node with the id "b"',
   ],
   [
     lab(`[${node('a')}]`, '[{ n1: a, i1: i1, n2: a, i2: i0 }]'),
-    'links[0].i1: is not taken over: the node "a" has no physical interface "i1"',
+    'links[0].i1: is not imported: the node "a" has no physical interface "i1"',
   ],
   [
     lab(`[${node('a')}, ${node('b')}]`, '[{ n1: a, i1: i0, n2: b, i2: i0, conditioning: { latency: slow } }]'),
-    'links[0].conditioning.latency: is not taken over: expected a number, got "slow"',
+    'links[0].conditioning.latency: is not imported: expected a number, got "slow"',
   ],
   [
     lab(`[${node('a')}, ${node('b')}]`, '[{ n1: a, i1: i0, n2: b, i2: i0, conditioning: { latency: 99999999 } }]'),
-    'links[0]: delay: is not taken over: expected delay, jitter of at most 32767ms',
+    'links[0]: delay: is not imported: expected delay, jitter of at most 32767ms',
   ],
   [
     lab('[{ id: a, label: a, node_definition: server, configuration: [{ name: ../x, content: y }] }]'),
-    'nodes[0].configuration[0].name: is not taken over: expected the name of a file, got "../x"',
+    'nodes[0].configuration[0].name: is not imported: expected the name of a file, got "../x"',
   ],
 ])('of %j all but one thing is taken over, which is listed: %s', (text, line) => {
   const { file, leftOut } = importLabFile({ text })
@@ -203,7 +203,7 @@ test('of long notes the beginning is taken over, and the list says so', () => {
   expect(leftOut).toMatchObject([
     {
       path: 'lab.notes',
-      message: 'only the first 4096 characters are taken over: "about" of a lab file has no more',
+      message: 'only the first 4096 characters are imported: "about" of a lab file is limited to that',
     },
   ])
 })

@@ -226,7 +226,7 @@ test('a configuration is a file beside the lab file, a text, or left out', () =>
     path: 'topology.nodes.c.startup-config',
     line: 6,
     column: 27,
-    message: 'is not taken over: download "https://example.org/c.cfg", and name the file',
+    message: 'is not imported: download "https://example.org/c.cfg", and name the file',
   })
 })
 
@@ -247,53 +247,53 @@ test.each([
 
 const two = '{ a: { kind: linux }, b: { kind: linux } }'
 test.each([
-  [`${topology('{ a: { kind: linux } }')}---\nx: 1\n`, ': a second document begins here, and is not taken over'],
-  [`name: y\n${topology('{ a: { kind: linux } }')}`, 'name: the key is there twice: this last one is read'],
-  [topology('{ a: { kind: linux, <<: 1 } }'), 'topology.nodes.a: the merge key << has no map, and is not read'],
+  [`${topology('{ a: { kind: linux } }')}---\nx: 1\n`, ': a second document begins here, and is not imported'],
+  [`name: y\n${topology('{ a: { kind: linux } }')}`, 'name: the key occurs twice: the last one is used'],
+  [topology('{ a: { kind: linux, <<: 1 } }'), 'topology.nodes.a: the merge key << has no map, and is ignored'],
   [
     topology('{ a: { kind: linux }, b: {} }'),
-    'topology.nodes.b: is not taken over: kind is missing, expected one such as linux',
+    'topology.nodes.b: is not imported: kind is missing, expected one such as linux',
   ],
   [
     topology(two, '[{ endpoints: [a:eth1] }]'),
-    'topology.links[0].endpoints: is not taken over: expected two endpoints, such as ["r1:eth1", "r2:eth1"]',
+    'topology.links[0].endpoints: is not imported: expected two endpoints, such as ["r1:eth1", "r2:eth1"]',
   ],
   [
     topology(two, '[{ endpoints: [a:eth1, a] }]'),
-    'topology.links[0].endpoints[1]: is not taken over: expected an endpoint such as "r1:eth1", got "a"',
+    'topology.links[0].endpoints[1]: is not imported: expected an endpoint such as "r1:eth1", got "a"',
   ],
   [
     topology('{ leaf1: { kind: linux } }', '[{ endpoints: [leaf1:eth1, leaf2:eth1] }]'),
-    'topology.links[0].endpoints[1]: is not taken over: there is no node "leaf2"; did you mean "leaf1"?',
+    'topology.links[0].endpoints[1]: is not imported: there is no node "leaf2"; did you mean "leaf1"?',
   ],
   [
     topology(two, '[{ endpoints: [a:eth1, b:eth1] }, { endpoints: [a:eth1, b:eth2] }]'),
-    'topology.links[1]: the link is not taken over: a has another link',
+    'topology.links[1]: the link is not imported: a has another link',
   ],
   [
     topology('{ a: { kind: linux, wait-for: [b] } }'),
-    'topology.nodes.a.wait-for[0]: is not taken over: there is no node "b"; did you mean "a"?',
+    'topology.nodes.a.wait-for[0]: is not imported: there is no node "b"; did you mean "a"?',
   ],
   [
     topology(two, '[{ type: veth-stitch, endpoint-a: { node: a, interface: eth1 } }]'),
-    'topology.links[0]: the link is not taken over: a lab file has no links of type "veth-stitch"',
+    'topology.links[0]: the link is not imported: a lab file has no links of type "veth-stitch"',
   ],
   [
     topology(two, '[{ type: dummy, endpoint: { node: a, interface: eth7 } }]'),
-    'topology.links[0]: the link is not taken over: a lab file has no links of type "dummy"',
+    'topology.links[0]: the link is not imported: a lab file has no links of type "dummy"',
   ],
   [
     topology(two, '[{ endpoints: ["a:eth1", "host:longer-than-fifteen"] }]'),
-    'topology.links[0].endpoints[1]: the link is not taken over: "longer-than-fifteen" is not a name of a device, which has 1 to 15 characters',
+    'topology.links[0].endpoints[1]: the link is not imported: "longer-than-fifteen" is not a name of a device, which has 1 to 15 characters',
   ],
-  [topology('{ a: { kind: linux }, h: { kind: host } }'), 'topology.nodes.h: is not taken over: no link uses it'],
+  [topology('{ a: { kind: linux }, h: { kind: host } }'), 'topology.nodes.h: is not imported: no link uses it'],
   [
     topology('{ a: { kind: cisco_iol, startup-config: ../../secret.cfg } }'),
-    'topology.nodes.a.startup-config: is not taken over: "../../secret.cfg" is not in the directory of the topology; copy it there',
+    'topology.nodes.a.startup-config: is not imported: "../../secret.cfg" is not in the directory of the topology; copy it there',
   ],
   [
     topology('{ a: { kind: arista_veos, cpu: many } }'),
-    'topology.nodes.a.cpu: is not taken over: expected a number, got "many"',
+    'topology.nodes.a.cpu: is not imported: expected a number, got "many"',
   ],
 ])('of %j all but one thing is taken over, which is listed: %s', (text, line) => {
   const { file, leftOut } = imported(text)

@@ -6,7 +6,7 @@ const utf16 = (isBig: boolean, mark: string): Uint8Array => {
   const bytes = Buffer.from(mark + text, 'utf16le')
   return isBig ? bytes.swap16() : bytes
 }
-const saysUtf16 = 'it is in UTF-16, and was read so'
+const saysUtf16 = 'it is in UTF-16, and was read as such'
 
 test.each([
   ['UTF-8', Buffer.from(text), undefined],
@@ -18,7 +18,7 @@ test.each([
   [
     'Latin-1',
     Buffer.from(text, 'latin1'),
-    'it is not in UTF-8, and was read as Windows-1252 (Latin-1): where letters are wrong, save it in UTF-8 and import it again',
+    'it is not in UTF-8, and was read as Windows-1252 (Latin-1): if characters are wrong, save it in UTF-8 and import it again',
   ],
 ])('a file in %s is decoded, and it is said when it is not in UTF-8', (_, bytes, note) => {
   expect(decodedText(bytes)).toEqual({ text, ...(note !== undefined && { note }) })

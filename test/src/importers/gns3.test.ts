@@ -155,7 +155,7 @@ test('the startup script of a pc is the file that the project has', () => {
   expect(importLabFile({ text, hasFile: (it) => it === path }).file.nodes).toEqual({
     PC1: { kind: 'pc', config: `./${path}` },
   })
-  expect(importLabFile({ text }).leftOut).toMatchObject([{ message: `is not taken over: there is no file ${path}` }])
+  expect(importLabFile({ text }).leftOut).toMatchObject([{ message: `is not imported: there is no file ${path}` }])
 })
 
 const node = { node_id: 'a', name: 'A', node_type: 'vpcs' }
@@ -170,16 +170,16 @@ const projectOf = ({
 }) => JSON.stringify({ name: 'x', revision, topology: { nodes, links, drawings: [] } })
 
 test.each([
-  [{ revision: 11 }, 'revision: GNS3 has newer settings than those of revision 10: they are not known'],
-  [{ nodes: [node, node] }, 'topology.nodes[1].node_id: is not taken over: there are two nodes of this id'],
-  [{ links: [{ nodes: [] }] }, 'topology.links[0].nodes: is not taken over: expected two ends, got 0'],
+  [{ revision: 11 }, 'revision: the file has a newer revision than 10: settings of newer revisions are unknown'],
+  [{ nodes: [node, node] }, 'topology.nodes[1].node_id: is not imported: two nodes have this id'],
+  [{ links: [{ nodes: [] }] }, 'topology.links[0].nodes: is not imported: expected two ends, got 0'],
   [
     { links: [{ nodes: [{ node_id: 'b' }, { node_id: 'a' }] }] },
-    'topology.links[0].nodes[0].node_id: is not taken over: there is no node "b"',
+    'topology.links[0].nodes[0].node_id: is not imported: there is no node "b"',
   ],
   [
     { nodes: [{ ...node, node_type: 'qemu', properties: { ram: 'much' } }] },
-    'topology.nodes[0].properties.ram: is not taken over: a machine-emulator cannot have "much"',
+    'topology.nodes[0].properties.ram: is not imported: a machine-emulator cannot have "much"',
   ],
   [
     { nodes: [{ ...node, node_type: 'qemu', properties: { hda_disk_image: 'C:\\Users\\me\\images\\QEMU\\r.qcow2' } }] },
@@ -187,7 +187,7 @@ test.each([
   ],
   [
     { nodes: [{ ...node, node_type: 'qemu', properties: { options: '-serial mon:stdio -m 256 -monitor "none"' } }] },
-    'topology.nodes[0].properties.options: "-serial mon:stdio", "-monitor \\"none\\"" is not taken over: the console of the node is in its place',
+    'topology.nodes[0].properties.options: "-serial mon:stdio", "-monitor \\"none\\"" is not imported: the console of the node is in its place',
   ],
 ])('of %j all but one thing is taken over, which is listed: %s', (project, line) => {
   const { file, leftOut } = importLabFile({ text: projectOf(project) })
@@ -328,6 +328,6 @@ test.each([undefined, 2, 3, 4])('a project of GNS3 1.x (revision %s) is converte
   })
   expect(file.links).toEqual([['VM:1', 'I1:0/1']])
   expect(leftOut.map(({ message }) => message)).toContain(
-    'the node "FR1" is not taken over, nor are its links: there is no kind "frame_relay_switch"',
+    'the node "FR1" is not imported, nor are its links: there is no kind "frame_relay_switch"',
   )
 })

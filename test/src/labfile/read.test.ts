@@ -102,8 +102,8 @@ R2: { is: base }`,
   })
 
   test.each([
-    ['R: { is: d }', 'takes over itself: d, e, d'],
-    ['R: { is: five }', 'more than 4 templates take over one another: five, four, three, two, one'],
+    ['R: { is: d }', 'inherits from itself: d, e, d'],
+    ['R: { is: five }', 'more than 4 templates inherit from one another: five, four, three, two, one'],
     ['R: { is: fiv }', 'there is no template "fiv"; did you mean "five"?'],
   ])('%s is refused: %s', async (node, message) => {
     const templates = `templates:
@@ -186,10 +186,10 @@ B: { kind: machine, adapters: 3, ports: [mgmt, "xe-0/0/0:1"], custom_adapters: [
     ['A: { kind: machine, day0: { label: c, files: { ../a: b } } }', 'expected the name of a file'],
     ['A: { kind: machine, ports: "eth{1}" }', 'write {0} once, or {1-} to count from 1: eth{1-}'],
     ['A: { kind: machine, ports: [a, A] }', 'two ports have the name "A"'],
-    ['A: { kind: iou, image: i, ports: "e{0}" }', 'the ports of a node of kind iou have names of their own'],
+    ['A: { kind: iou, image: i, ports: "e{0}" }', 'the ports of a node of kind iou have fixed names'],
     ['A: { kind: iou, image: i, ethernet_adapters: 9, serial_adapters: 9 }', 'expected at most 16 in all, got 9 and 9'],
     ['A: { kind: dynamips, platform: c3725, image: i, slot3: NM-4T }', 'A.slot3: slot3: a c3725 has 3 slots'],
-    ['A: { kind: iou, image: i, config: { text: "" } }', 'takes no empty configuration'],
+    ['A: { kind: iou, image: i, config: { text: "" } }', 'cannot have an empty configuration'],
     ['A: { kind: pc, config: { text: a, private: { text: b } } }', 'a node of kind pc has no private configuration'],
     ['A: { kind: pc, ready: { console: "(" } }', 'not a regular expression'],
     ['A: { kind: pc, ready: { console: "(?=x)" } }', '"(?=" cannot be used here'],
@@ -198,18 +198,18 @@ B: { kind: machine, adapters: 3, ports: [mgmt, "xe-0/0/0:1"], custom_adapters: [
       'A: { kind: machine, console_type: vnc, ready: { console: x } }',
       'console needs a text console; console_type is vnc',
     ],
-    ['A: { kind: pc, console: 5001 }\nB: { kind: pc, console: 5001 }', '"A" has the console port 5001 already'],
+    ['A: { kind: pc, console: 5001 }\nB: { kind: pc, console: 5001 }', '"A" already has the console port 5001'],
     ['A: { kind: pc, after: [B] }', 'there is no node "B"'],
     ['A: { kind: pc, after: [a] }', '"A" cannot start after itself'],
-    ['A: { kind: pc, after: [B] }\nB: { kind: pc, start: false }', '"B" is not started'],
+    ['A: { kind: pc, after: [B] }\nB: { kind: pc, start: false }', '"B" will not be started'],
     [
       'A: { kind: pc, after: [B] }\nB: { kind: pc, after: [C] }\nC: { kind: pc, after: [A] }',
       'A after B after C after A',
     ],
-    ['A: { kind: pc, was: B }\nB: { kind: pc }', '"B" is in the file, too'],
-    ['A: { kind: pc }\na: { kind: pc }', 'the name "a" is taken by "A": case does not count'],
-    ['A/B: { kind: pc }', '"A/B" is no name of a node'],
-    ['4d5e5b1a-0000-4000-8000-000000000000: { kind: pc }', 'has the form of an id'],
+    ['A: { kind: pc, was: B }\nB: { kind: pc }', '"B" is also a name in the file'],
+    ['A: { kind: pc }\na: { kind: pc }', 'the name "a" is taken by "A": names are not case-sensitive'],
+    ['A/B: { kind: pc }', '"A/B" is not a valid node name'],
+    ['4d5e5b1a-0000-4000-8000-000000000000: { kind: pc }', 'looks like an id (UUID)'],
     ['A: pc', 'a node is a map, such as { kind: pc }'],
   ])('%s is refused: %s', async (node, message) => {
     expect((await faultsIn(node)).join('\n')).toContain(message)
@@ -292,8 +292,8 @@ segments:
   test.each([
     ['links: [[A, D]]', 'links[0][1]: there is no node "D"'],
     ['links: [[A:eth1, B]]', 'A has no port "eth1"; it has e0'],
-    ['links: [[A, B], [A, C]]', 'A:Ethernet0 is linked already; in line 6'],
-    ['links: [[A, A]]', 'cannot be linked with its own port'],
+    ['links: [[A, B], [A, C]]', 'A:Ethernet0 is already linked; in line 6'],
+    ['links: [[A, A]]', 'cannot be linked to its own port'],
     ['links: [[A, B, C]]', 'expected two ends'],
     ['links: [{ ends: [A, B], delay: 20 }]', 'expected a time such as 20ms, 5s or 2m, or 0, got 20; write 20ms'],
     ['links: [{ ends: [A, B], rate: 10Mbps }]', 'write 10mbit'],
@@ -306,17 +306,20 @@ segments:
     ['segments: { a: { kind: switch } }', 'the name "a" is taken by "A"'],
     ['segments: { s: { kind: pc } }', 'a pc is a node; write it under `nodes`'],
     ['segments: { s: { kind: swich } }', 'did you mean "switch"?'],
-    ['segments: { s: { kind: switch, members: [A, A] } }', 'A:Ethernet0 is linked already'],
-    ['segments: { s: { kind: switch, members: [s] } }', '"s" cannot be linked with itself'],
+    ['segments: { s: { kind: switch, members: [A, A] } }', 'A:Ethernet0 is already linked'],
+    ['segments: { s: { kind: switch, members: [s] } }', '"s" cannot be linked to itself'],
     ['segments: { s: { kind: hub, members: [{ end: A, vlan: 2 }] } }', 'only a switch has VLANs'],
-    ['segments: { s: { kind: switch, members: [{ end: A, vlan: 2, qinq: 3 }] } }', 'qinq cannot be with vlan'],
+    ['segments: { s: { kind: switch, members: [{ end: A, vlan: 2, qinq: 3 }] } }', 'qinq cannot be combined with vlan'],
     ['segments: { s: { kind: switch, members: [{ end: A, ethertype: 0x8100 }] } }', 'ethertype needs qinq'],
-    ['segments: { s: { kind: switch, members: [{ end: A, port: 1 }, { end: B, port: 1 }] } }', 's:1 is linked already'],
+    ['segments: { s: { kind: switch, members: [{ end: A, port: 1 }, { end: B, port: 1 }] } }', 's:1 is already linked'],
     [
       'segments: { s: { kind: switch, ports: { 1: { vlan: 2 } }, members: [{ end: A, port: 1, vlan: 3 }] } }',
-      'has its VLAN under ports, too',
+      'also has its VLAN under ports',
     ],
-    ['segments: { s: { kind: switch, ports: { x: {} } } }', '"x" is no key here; expected the number of a port'],
+    [
+      'segments: { s: { kind: switch, ports: { x: {} } } }',
+      '"x" is not a valid key here; expected the number of a port',
+    ],
     ['segments: { s: { kind: cloud } }', 'a cloud needs device, or ports'],
     ['segments: { s: { kind: nat, members: [{ end: A, port: 64 }] } }', 'a nat has no port 64; ports are 0 to 63'],
   ])('%s is refused: %s', async (rest, message) => {
@@ -352,15 +355,15 @@ checks:
   })
 
   test.each([
-    ['{ from: I, ping: P }', '"I" is no pc'],
-    ['{ from: P, ping: Q }', '"Q" is no pc with an address in its config; write the address'],
+    ['{ from: I, ping: P }', '"I" is not a pc'],
+    ['{ from: P, ping: Q }', '"Q" is not a pc with an address in its config; write the address'],
     ['{ from: P, ping: host }', '"host" is neither a node nor an address'],
     ['{ from: P }', '"ping" is missing; this check has from, ping'],
     ['{ from: P, ping: P, expect: x }', 'expect belongs to another type of check'],
     ['{ on: I, type: x, expect: "[" }', 'not a regular expression'],
     ['{ link: core, verdict: ok }', 'there is no link "core"; give a link a name'],
     ['{ name: x }', 'this is not a check'],
-    ['{ not: { from: P, ping: P }, within: 5s }', 'not cannot be with within'],
+    ['{ not: { from: P, ping: P }, within: 5s }', 'not cannot be combined with within'],
     ['{ from: P, ping: P, within: 2h }', 'expected a time from 1s to 1h, got 2h'],
   ])('%s is refused: %s', async (check, message) => {
     expect((await faultsIn(nodes, `checks: [${check}]`)).join('\n')).toContain(message)
@@ -398,8 +401,8 @@ nodes:
 
   test.each([
     [`A: { kind: machine, image: "\${imgg}" }`, {}, 'there is no variable "imgg"; did you mean "img"?'],
-    [`A: { kind: machine, image: "\${img" }`, {}, 'begins a variable, and "}" is missing'],
-    [`A: { kind: machine, image: \${img} }`, {}, `write a value with \${...} in quotes inside of { } and [ ]`],
+    [`A: { kind: machine, image: "\${img" }`, {}, 'begins a variable, but "}" is missing'],
+    [`A: { kind: machine, image: \${img} }`, {}, `write a value with \${...} in quotes inside { } and [ ]`],
     ['A: { kind: pc }', { imgg: 'x' }, 'the file has no variable "imgg"; did you mean "img"?'],
   ])('%s with %o is refused: %s', async (node, vars, message) => {
     expect((await faultsOf(`lab: x\nvars: { img: a }\nnodes:\n  ${node}`, { vars })).join('\n')).toContain(message)
@@ -410,8 +413,8 @@ describe('YAML', () => {
   const pc = 'nodes: { A: { kind: pc } }'
   test.each([
     [`lab: x\n${pc}\n---\nlab: y`, '3:1: a second document begins here'],
-    [`lab: x\nlab: y\n${pc}`, '2:1: the key "lab" is there twice'],
-    ['lab: x\nnodes: { A: { kind: pc }, "A": { kind: pc } }', 'the key "A" is there twice'],
+    [`lab: x\nlab: y\n${pc}`, '2:1: the key "lab" occurs twice'],
+    ['lab: x\nnodes: { A: { kind: pc }, "A": { kind: pc } }', 'the key "A" occurs twice'],
     [`%YAML 1.1\n---\nlab: x\n${pc}`, 'directives (lines that begin with %) are not allowed'],
     [`lab: !!str x\n${pc}`, 'tags (here "tag:yaml.org,2002:str") are not allowed'],
     ['lab: x\nnodes: { A: { <<: { kind: pc } } }', 'the merge key << is not allowed; use `templates` and `is`'],
@@ -484,7 +487,7 @@ describe('ids', () => {
     const { lab, project_id } = await readLabFile('lab: x\nnodes: { R1: { kind: pc } }', { name: 'student-7' })
     expect([lab, project_id]).toEqual(['student-7', projectIdOf('student-7')])
     expect(await faultsOf('lab: x\nnodes: {}', { name: 'Student' })).toEqual([
-      expect.stringContaining('"Student" is no name of a lab'),
+      expect.stringContaining('"Student" is not a valid lab name'),
     ])
   })
 })
@@ -493,7 +496,7 @@ describe('files', () => {
   test('outside of the directory are refused, unless they are allowed', () => {
     const text = 'lab: x\nnodes:\n  A: { kind: pc, config: ../a.cfg }\n  B: { kind: pc, config: a/../b.cfg }'
     expect(() => filesOf(text)).toThrow(
-      '3:26: nodes.A.config: the file "../a.cfg" is not in the directory of the lab file; --allow-outside permits it',
+      '3:26: nodes.A.config: the file "../a.cfg" is not in the directory of the lab file; --allow-outside allows it',
     )
     expect(filesOf(text, { allowOutside: true })).toHaveLength(2)
     expect(() => filesOf('lab: x\nnodes: { A: { kind: pc, config: /etc/passwd } }')).toThrow('/etc/passwd')
