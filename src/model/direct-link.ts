@@ -104,7 +104,7 @@ export function linkVerdictOf(
 ): readonly [DirectLinkVerdict, string | null] {
   if (suspend) return ['suspended', 'The link is suspended: resume it']
   for (const { name, status } of ends) {
-    if (status === 'stopped') return ['stopped', `${name} does not run: start it`]
+    if (status === 'stopped') return ['stopped', `${name} is not running: start it`]
     if (status === 'suspended') return ['stopped', `${name} is suspended: resume it`]
   }
   const found = worst.find((it) => ends.some(({ link }) => link === it)) ?? 'ok'

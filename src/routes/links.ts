@@ -123,7 +123,7 @@ async function unchangedLink(nodes: NodeAgent, node: NodeRef, port: PortRef, bod
   throw conflict(
     nio.type === 'nio_link'
       ? `The port is joined by the link ${nio.link_id}: change that, or POST a NIO, which takes the port over`
-      : 'type: nio_link is only shown; two ports are joined by PUT .../links/ and a new id',
+      : 'type: nio_link is read-only; join two ports with PUT .../links/ and a new id',
   )
 }
 
@@ -151,7 +151,7 @@ const articleOf = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a')
 async function nioOf(body: Record<string, unknown>, kind: NodeKindName): Promise<Nio> {
   const { type } = body
   if (type === 'nio_link')
-    throw badRequest('type: nio_link is only shown; two ports are joined by PUT .../links/ and a new id')
+    throw badRequest('type: nio_link is read-only; join two ports with PUT .../links/ and a new id')
   const takes = kindOf(kind).nioTypes
   const wanted = takes.find((it) => it === type)
   if (wanted !== undefined) return inputOf(wanted).read(body) as Promise<Nio>
@@ -162,7 +162,7 @@ async function nioOf(body: Record<string, unknown>, kind: NodeKindName): Promise
     type === undefined
       ? 'missing'
       : isKnown
-        ? `${articleOf(kind)} ${kind} node does not take ${type}`
+        ? `${articleOf(kind)} ${kind} node does not support ${type}`
         : `unknown NIO type ${JSON.stringify(type).slice(0, 40)}`
   const meant = guess === undefined ? '' : `, did you mean ${guess}?`
   throw badRequest(`type: ${fault}, expected one of ${takes.join(', ')}${meant}`)

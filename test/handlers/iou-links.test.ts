@@ -95,7 +95,7 @@ test('a NIO of another type is refused, and so is a device of Ethernet frames on
   const other = await post(`${portOf(v1, 0, 0)}/nio`, { type: 'nio_nat' })
   expect([other.status, await message(other)]).toEqual([
     400,
-    'type: an iou node does not take nio_nat, expected one of nio_udp, nio_generic_ethernet, nio_ethernet, nio_tap',
+    'type: an iou node does not support nio_nat, expected one of nio_udp, nio_generic_ethernet, nio_ethernet, nio_tap',
   ])
   for (const nio of [
     { type: 'nio_generic_ethernet', ethernet_device: 'lo' },
@@ -129,7 +129,7 @@ describe('when the adapters change', () => {
       const { action, event } = await feed.next()
       expect([action, event.message]).toEqual([
         'log.warning',
-        `R1: its adapters have changed, and the NIOs of ${gone.join(', ')} are removed`,
+        `R1: its adapters have changed, and the NIOs of ${gone.join(', ')} were removed`,
       ])
     }
     feed.close()

@@ -253,7 +253,7 @@ test('a copy is made into an existing node', async () => {
 })
 
 test.for([
-  [{ type: 'nio_vde' }, `type: a pc node does not take nio_vde, expected one of ${types}`],
+  [{ type: 'nio_vde' }, `type: a pc node does not support nio_vde, expected one of ${types}`],
   [{ type: 'nio_tap', tap_device: 'a/b' }, /^tap_device: expected the name of a network device/],
   [{ type: 'nio_tap', tap_device: 'tap%d' }, /^tap_device: expected/],
   [{ type: 'nio_tap', tap_device: 'éééééééééééé' }, /^tap_device: expected/],
@@ -309,7 +309,7 @@ testWith(requireRoot()).each([
   const answer = await post(`${pc.path}/adapters/0/ports/0/nio`, input)
   expect(answer.status).toBe(404)
   const { message } = await body<{ message: string }>(answer)
-  expect(message).toMatch(/^ethernet_device: the host has no network device no-such-dev, there are .*\blo\b/)
+  expect(message).toMatch(/^ethernet_device: the host has no network device no-such-dev; the host has .*\blo\b/)
 })
 
 test('the NIO of a port shows its filters, its link and its counters', async () => {

@@ -43,7 +43,7 @@ test('a node that is created with an unavailable console port gets another one, 
     const { action, event } = await feed.next()
     expect([action, event.message]).toEqual([
       'log.warning',
-      expect.stringMatching(new RegExp(`^PC2: console port ${wanted} is ${reason}.*; it is ${node.console} now$`)),
+      expect.stringMatching(new RegExp(`^PC2: console port ${wanted} is ${reason}.*; it is now ${node.console}$`)),
     ])
   }
 })
@@ -61,7 +61,7 @@ test('a NIO that replaces another one is reported; the same one again, or a chan
   expect(await feed.next()).toMatchObject({
     action: 'log.warning',
     event: {
-      message: `PC: the NIO of adapter 0, port 0 (UDP port ${first} to 127.0.0.1:40001) is replaced by UDP port ${second} to 127.0.0.1:40002`,
+      message: `PC: the NIO of adapter 0, port 0 (UDP port ${first} to 127.0.0.1:40001) was replaced by UDP port ${second} to 127.0.0.1:40002`,
     },
   })
 })
@@ -82,7 +82,7 @@ test('a local port outside of the range is taken only in local mode, and only wh
 test('a reset of a console disconnects its clients and serves new ones, and the guest keeps running', async () => {
   const project = await newProject({ name: 'lab', ...sameHost })
   const pc = await newPc(project)
-  expect(await body(post(`${pc.path}/console/reset`))).toEqual(refused('does not run'))
+  expect(await body(post(`${pc.path}/console/reset`))).toEqual(refused('is not running'))
   const { console } = await body<{ console: number }>(post(`${pc.path}/start`))
   const open = () => new WebSocket(`${inject('baseUrl').replace('http', 'ws')}${pc.path}/console/ws`)
   const socket = open()

@@ -79,7 +79,7 @@ describeWith(devices)('the devices of a host', () => {
     const { service, nio } = await pcLab({ 'pc.engine': 'embedded' })
     const { status, message } = await refusal(service, nio, generic('pbt-nowhere'))
     expect(status).toBe(404)
-    expect(message).toMatch(/^ethernet_device: the host has no network device pbt-nowhere, there are .*\blo\b/)
+    expect(message).toMatch(/^ethernet_device: the host has no network device pbt-nowhere; the host has .*\blo\b/)
   })
 
   test('one that is used by another link, or is no TAP, is refused', async () => {
@@ -112,7 +112,7 @@ describeWith(devices)('the devices of a host', () => {
       expect(shown.map(({ name }) => name)).toEqual([allowed.outside])
     }
     const { message } = await refusal(service, nio, generic('pbt-tap-none'))
-    expect(message).toContain(`there are ${allowed.outside}`)
+    expect(message).toContain(`the host has ${allowed.outside}`)
     expect(message).not.toContain(other.outside)
   })
 

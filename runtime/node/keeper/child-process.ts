@@ -75,7 +75,7 @@ export class ChildProcessRunner implements Runner {
     try {
       // setpriv always starts, so a missing program must be found before.
       const named = spec.command.includes('/') ? resolve(spec.cwd, spec.command) : spec.command
-      if (findProgram(named, spec.env?.PATH) === undefined) throw new Error('there is no such program')
+      if (findProgram(named, spec.env?.PATH) === undefined) throw new Error('no such program')
       const log = openChildLog(spec.log)
       descriptors.push(log)
       const pty = spec.stdio === 'pty' && spec.console_at === undefined ? openPty() : undefined

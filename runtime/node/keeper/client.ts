@@ -24,7 +24,7 @@ const helloMs = 5000
  */
 const quietMs = 3000
 
-export const hangs = 'the process that holds the nodes (the keeper) runs, but does not answer'
+export const hangs = 'the process that holds the nodes (the keeper) is running, but does not answer'
 
 interface Pending {
   readonly op: keyof Operations
@@ -157,7 +157,7 @@ export class KeeperClient {
 
   #isOther(op: string): KeeperError {
     const who = `a keeper of Patchbay ${this.version} (protocol ${this.protocol})`
-    return new KeeperError('other_version', `the node is held by ${who}, which does not have the operation ${op}`)
+    return new KeeperError('other_version', `the node is held by ${who}, which does not support the operation ${op}`)
   }
 
   #send<Op extends keyof Operations>(id: number, op: Op, input: Operations[Op]['in']): void {

@@ -117,7 +117,7 @@ export class ConsoleHub {
     if (this.#isClosed || this.#clients.size >= maxClients) {
       client.on('error', () => client.destroy())
       client.resume()
-      if (!this.#isClosed) client.write(`This console has ${maxClients} clients already.\r\n`)
+      if (!this.#isClosed) client.write(`This console already has ${maxClients} clients.\r\n`)
       dismiss(client)
       return
     }

@@ -130,7 +130,7 @@ export class EmbeddedPcs {
   #suspect(host: Host): void {
     void host.answers(hungMs).then((answers) => {
       if (answers) return
-      this.#log(`the process of the embedded pcs has not answered for ${hungMs} ms and is ended`)
+      this.#log(`the process of the embedded pcs has not answered for ${hungMs} ms and will be ended`)
       host.kill()
     })
   }
@@ -196,7 +196,7 @@ function startHost(gone: () => void): Host {
     pid: child.pid ?? 0,
     guests,
     get whyEnded() {
-      return isReplaced ? 'the files of the program were replaced, restart the service' : 'its process ended'
+      return isReplaced ? 'the files of the program were replaced: restart the service' : 'its process ended'
     },
     answers(ms) {
       answer ??= new Promise<boolean>((resolve) => {

@@ -235,7 +235,7 @@ function fail(id: number, reason: string, stack: string): void {
   process.stderr.write(`embedded pc ${id} was ended: ${reason}\n${stack}\n`)
   const it = hosted.get(id)
   if (it === undefined) return
-  const words = Buffer.from(`\r\nThis pc was ended: ${reason}. Other pcs go on\r\n`)
+  const words = Buffer.from(`\r\nThis pc was ended: ${reason}. Other pcs keep running\r\n`)
   it.shown.push(words)
   end(id, 1)
 }

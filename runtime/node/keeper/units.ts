@@ -75,7 +75,7 @@ export class Units {
 
   start(spec: UnitSpec): Promise<{ pid: number; run: number }> {
     return this.#serial.run(spec.key, async () => {
-      if (this.#units.get(spec.key)?.exit === null) throw new KeeperError('exists', `${spec.key} runs already`)
+      if (this.#units.get(spec.key)?.exit === null) throw new KeeperError('exists', `${spec.key} is already running`)
       this.#units.delete(spec.key)
       const { runner, run } = await this.#start(spec)
       return { pid: runner.pid, run }
@@ -130,7 +130,7 @@ export class Units {
   configure(key: string, run: BridgeSpec): Promise<void> {
     return this.#serial.run(key, async () => {
       const { runner } = this.#running(key)
-      if (runner.configure === undefined) throw new KeeperError('unsupported', `${key} is no bridge`)
+      if (runner.configure === undefined) throw new KeeperError('unsupported', `${key} is not a bridge`)
       await runner.configure(run)
     })
   }
@@ -146,7 +146,7 @@ export class Units {
 
   #running(key: string): Unit {
     const unit = this.#units.get(key)
-    if (unit === undefined || unit.exit !== null) throw new KeeperError('not_running', `${key} does not run`)
+    if (unit === undefined || unit.exit !== null) throw new KeeperError('not_running', `${key} is not running`)
     return unit
   }
 

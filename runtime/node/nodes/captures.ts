@@ -90,13 +90,13 @@ function refused(error: unknown): never {
   const cause = error as Error
   switch (keeperErrorCode(error)) {
     case 'exists':
-      throw conflict('The port is captured already: stop that capture first', { cause })
+      throw conflict('The port is already being captured: stop that capture first', { cause })
     case 'not_running':
-      throw conflict('The port is not captured: start a capture first', { cause })
+      throw conflict('The port is not being captured: start a capture first', { cause })
     case 'port_taken':
       throw conflict(`capture_file_name: ${cause.message}`, { cause })
     case 'disk_full':
-      throw outOfSpace('capture_file_name: the disk is full; delete something first', { cause })
+      throw outOfSpace('capture_file_name: the disk is full; free some space first', { cause })
     case 'not_linked':
       throw conflict('Nothing is attached to the port: attach a NIO first', { word: 'nothing-attached', cause })
     case undefined:

@@ -74,8 +74,8 @@ export class Consoles {
       const why =
         node.kind.screenPort === undefined
           ? `its console_type is ${console_type}`
-          : 'enable_remote_console is off, or has been set since its start'
-      throw conflict(`The node has no screen that speaks VNC: ${why}`)
+          : 'enable_remote_console is off, or was set after its start'
+      throw conflict(`The node has no VNC screen: ${why}`)
     }
     if (node.status === 'stopped') throw stopped()
     const socket = connect({ port, host: reachable(this.#options.consoleHost) })
@@ -114,7 +114,7 @@ export class Consoles {
     const reason = pool === undefined || wanted === undefined ? undefined : ports.refusal(pool, owner, wanted)
     record.console = pool === undefined ? null : await ports.allocate(pool, owner, wanted)
     if (record.console === null || wanted === undefined || record.console === wanted) return undefined
-    return `${record.name}: console ${reason ?? `port ${wanted} is in use by another program`}; it is ${record.console} now`
+    return `${record.name}: console ${reason ?? `port ${wanted} is in use by another program`}; it is now ${record.console}`
   }
 
   /**
@@ -171,4 +171,5 @@ function streams(socket: Socket, signal: AbortSignal): ConsoleStream {
   return { readable: webStream(socket), writable: Writable.toWeb(socket) }
 }
 
-const stopped = (cause?: unknown) => conflict('The node does not run: start it first', { word: 'node-stopped', cause })
+const stopped = (cause?: unknown) =>
+  conflict('The node is not running: start it first', { word: 'node-stopped', cause })

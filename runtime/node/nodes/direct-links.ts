@@ -272,7 +272,7 @@ export class DirectLinks implements LinkAgent {
     if (a.line !== b.line) {
       throw conflict(
         `nodes: ${a.node.record.name} ${a.name} is ${a.line === 'serial' ? 'a serial' : 'an Ethernet'} port, ` +
-          `${b.node.record.name} ${b.name} is ${b.line === 'serial' ? 'a serial' : 'an Ethernet'} one: link ports of the same type`,
+          `${b.node.record.name} ${b.name} is ${b.line === 'serial' ? 'a serial' : 'an Ethernet'} port: both must have the same type`,
       )
     }
     const before = project.links.get(link_id)
@@ -328,7 +328,7 @@ export class DirectLinks implements LinkAgent {
         this.#unshow(project, other)
         if (other.udp_ports !== undefined) this.#releaseUdp(project, other)
         const { udp_ports: _, ...rest } = other
-        detached.push({ ...rest, detached: `${node.record.name} ${name}: another link has the port` })
+        detached.push({ ...rest, detached: `${node.record.name} ${name}: the port is used by another link` })
         await this.#emitState(project, detached.at(-1) as StoredLink)
         continue
       }
@@ -339,7 +339,7 @@ export class DirectLinks implements LinkAgent {
       }
       await this.#options.keeper.call('nio.detach', { key: keyOf(port) }).catch(absent)
       await node.save()
-      const message = `${node.record.name}: what was attached to port ${name} (${nio.type}) is replaced by a link`
+      const message = `${node.record.name}: what was attached to port ${name} (${nio.type}) was replaced by a link`
       this.#options.emit(project, { type: 'log.warning', message })
     }
     return detached
@@ -416,7 +416,7 @@ export class DirectLinks implements LinkAgent {
     // One end has the filters of both directions: a keeper of an earlier version knows only filters for both.
     const full = units.findIndex((key) => keeper.canJoin(key, key))
     if (full < 0 && !isDeepStrictEqual(filters_ab, filters_ba)) {
-      throw conflict('The keepers of the nodes have an earlier version without filters for one direction')
+      throw conflict('The keepers of the nodes are of an earlier version, which has no filters for one direction')
     }
     const owners = found.nodes.map((port) => `${project.id}/${keyOf(port)}`)
     const udp = found.udp_ports ?? [
@@ -558,7 +558,7 @@ function judge(
   const ends: LinkEndState[] = []
   for (const [index, unit] of wordsOf(link).units.entries()) {
     const node = project.nodes.get(unit)
-    if (node === undefined) return ['stopped', `The node ${nodes[index]?.node_id} is not there: remove the link`]
+    if (node === undefined) return ['stopped', `The node ${nodes[index]?.node_id} does not exist: remove the link`]
     const { link, reason } = reports[index] ?? {}
     ends.push({ name: node.record.name, status: node.status, link, reason })
   }
@@ -569,7 +569,7 @@ function judge(
 function required(project: OpenProject, linkId: string): StoredLink {
   const link = project.links.get(linkId)
   if (link !== undefined) return link
-  throw notFound(`link_id: the project has no direct link ${linkId}; GET .../links lists those that it has`)
+  throw notFound(`link_id: the project has no direct link ${linkId}; GET .../links lists its direct links`)
 }
 
 /** The filters as the switch takes them; 400. */
@@ -614,7 +614,7 @@ const nioOf = ({ link_id, suspend }: StoredLink): LinkNio => ({
 
 /** Why a link lost a port to a NIO. */
 export const takenOver = (node: EngineNode, name: string): string =>
-  `A NIO that was attached to ${node.record.name}, port ${name}, has taken the port over: join the link again or remove it`
+  `A NIO that was attached to ${node.record.name}, port ${name}, has taken over the port: join the link again or remove it`
 
 const laterText = 'the keeper does not answer, or has ended: `reconcile` runs when it answers again'
 

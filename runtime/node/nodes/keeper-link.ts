@@ -465,7 +465,7 @@ function failed(error: unknown): never {
     case 'no_answer':
       throw unknownState(cause)
     case 'other_version':
-      throw conflict(`${cause.message}: stop the node and start it again to change it`, { cause })
+      throw conflict(`${cause.message}: to change it, stop the node and start it again`, { cause })
     case 'internal':
       throw conflict(`${cause.message}; try again`, { cause })
     default:
@@ -477,10 +477,14 @@ const retryAfterSeconds = '5'
 
 /** The error of an operation that must know the state of a node, while its keeper does not answer. */
 export const unknownState = (cause: Error): ApiError =>
-  new ApiError(503, `What runs is not known: ${cause.message}; nothing was changed, try again`, {
-    cause,
-    headers: { 'Retry-After': retryAfterSeconds },
-  })
+  new ApiError(
+    503,
+    `Node state is unknown because the keeper is not responding (${cause.message}). Nothing was changed; try again`,
+    {
+      cause,
+      headers: { 'Retry-After': retryAfterSeconds },
+    },
+  )
 
 /** The report on a port in a keeper of another protocol, which has no such operation. */
 const unknownReport = (key: string): PortReport => ({ key, link: 'silent', ...nothingPassed, capture: null })

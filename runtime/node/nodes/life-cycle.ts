@@ -60,7 +60,7 @@ export class LifeCycle {
         if (this.#changesPorts(node, (error as Error).message)) continue
         if (!isAgain && node.kind.control?.startsAgain?.(error) === true) {
           isAgain = true
-          this.#warn(node, `${(error as Error).message}; it is started again`)
+          this.#warn(node, `${(error as Error).message}; it will be started again`)
           continue
         }
         this.#options.emit(node, node.updated())
@@ -81,7 +81,7 @@ export class LifeCycle {
     if (start.tries >= maxStarts || performance.now() - start.at > startAgainMs) return false
     start.tries++
     this.#options.links.changePorts(node)
-    this.#warn(node, 'another program uses a port of this program; it is started again with other ports')
+    this.#warn(node, 'another program uses a port of this program; it will be started again with other ports')
     return true
   }
 
@@ -252,7 +252,7 @@ export class LifeCycle {
     const exit = unit.exit ?? (process.ended.aborted ? await this.#exitOf(node) : null)
     if (exit !== null) {
       this.#processes.end(node.key, unit.run)
-      return this.exited(node, unit.run, exit, 'It ended by itself while no service ran')
+      return this.exited(node, unit.run, exit, 'It ended by itself while no service was running')
     }
     if (unit.is_held === true) node.status = 'suspended'
     node.kind.onStarted?.(node, false)
@@ -290,7 +290,7 @@ export class LifeCycle {
       node.record.status_reason = reason
       if (status === 'stopped') await this.#end(node)
     } catch (error) {
-      const message = `${node.record.name} runs, but cannot be controlled: ${(error as Error).message}`
+      const message = `${node.record.name} is running, but cannot be controlled: ${(error as Error).message}`
       node.record.status_reason = message
       this.#options.emit(node, { type: 'log.warning', message })
     }

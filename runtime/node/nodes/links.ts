@@ -72,7 +72,7 @@ export class Links {
     const attached = await this.#attach(node, port, nio, origin)
     if (before === null || isDeepStrictEqual(before, attached)) return attached
     const where = `${node.record.name}: the NIO of adapter ${port.adapter}, port ${port.port}`
-    const message = `${where} (${described(before)}) is replaced by ${described(attached)}`
+    const message = `${where} (${described(before)}) was replaced by ${described(attached)}`
     this.#emit(node, { type: 'log.warning', message })
     return attached
   }
@@ -80,7 +80,7 @@ export class Links {
   async #attach(node: EngineNode, port: PortRef, nio: Nio, origin: NioOrigin): Promise<Nio> {
     const name = requirePort(node, port)
     if (!node.kind.descriptor.nioTypes.includes(nio.type))
-      throw badRequest(`type: nodes of kind ${node.record.kind} do not take ${nio.type}`)
+      throw badRequest(`type: nodes of kind ${node.record.kind} do not support ${nio.type}`)
     await node.kind.wiring?.requireFree?.(node, port)
     const slot = slotOf(node, name)
     const keepsPeer = slot.nio?.type === 'nio_udp' && nio.type === 'nio_udp' && hasSamePeer(slot.nio, nio)
@@ -114,8 +114,8 @@ export class Links {
   async #requireUsable(lport: number): Promise<void> {
     const reason = this.#ports.refusal('udp', '', lport)
     if (reason === undefined || (this.#interfaces().isLocal && (await isUdpFree(lport)))) return
-    const more = this.#interfaces().isLocal ? ', and another program has it' : ''
-    throw conflict(`lport: ${reason}${more}; POST .../ports/udp gives a free one`, { word: 'port-taken' })
+    const more = this.#interfaces().isLocal ? ', and another program uses it' : ''
+    throw conflict(`lport: ${reason}${more}; POST .../ports/udp reserves a free one`, { word: 'port-taken' })
   }
 
   /** Throws 400 for filters that a NIO of the port cannot have, 404 for a missing port. */
@@ -291,7 +291,7 @@ export class Links {
       const lport = lportOf(slot.nio)
       if (lport !== undefined) await this.#giveUp(node, name, lport)
       if (slot.nio?.type === 'nio_link')
-        await this.#direct.detach(node, slot.nio, `${record.name} does not have port ${name} any more: remove the link`)
+        await this.#direct.detach(node, slot.nio, `${record.name} no longer has port ${name}: remove the link`)
       if (node.status === 'stopped') {
         await this.#keeper.call('port.close', { key: portKey(node, name) }).catch(reconciledLater)
         this.#ports.releaseAll(owner)
@@ -307,7 +307,7 @@ export class Links {
     // A full disk is no error here: the next start prunes again.
     if (gone.length > 0) await node.saveOrTell()
     if (lost.length === 0) return
-    const message = `${record.name}: its adapters have changed, and the NIOs of ${lost.join(', ')} are removed`
+    const message = `${record.name}: its adapters have changed, and the NIOs of ${lost.join(', ')} were removed`
     this.#emit(node, { type: 'log.warning', message })
   }
 
@@ -379,7 +379,7 @@ export class Links {
         return badRequest(message, { cause })
       case 'no_device': {
         const names = allowedInterfaces(this.#interfaces()).map((it) => it.name)
-        return notFound(`${message}, there are ${names.join(', ')}`, { cause })
+        return notFound(`${message}; the host has ${names.join(', ')}`, { cause })
       }
       case 'port_taken':
         return conflict(message, { word: 'port-taken', cause })

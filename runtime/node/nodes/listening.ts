@@ -96,7 +96,7 @@ export class ConsoleListeners {
     node.record.console = await ports.allocate(pool, node.owner)
     ports.release(pool, before, node.owner)
     const { name, console } = node.record
-    const message = `${name}: console port ${before} is in use by another program; it is ${console} now`
+    const message = `${name}: console port ${before} is in use by another program; it is now ${console}`
     this.#options.emit(node, { type: 'log.warning', message })
   }
 }

@@ -6,7 +6,7 @@ import type { EngineNode } from './lab-node.ts'
 export function requireNodeRoom({ nodes }: OpenProject, input: object, limits: LabLimits, changed?: EngineNode): void {
   if (changed === undefined && nodes.size >= limits.lab_objects)
     throw limitReached(
-      `The project may have at most ${limits.lab_objects} nodes on this compute: delete some first`,
+      `The project is limited to ${limits.lab_objects} nodes on this compute: delete some first`,
       'lab_objects',
     )
   const growth = jsonBytes(input) - (changed?.bytes ?? 0)
@@ -14,7 +14,7 @@ export function requireNodeRoom({ nodes }: OpenProject, input: object, limits: L
   const after = [...nodes.values()].reduce((sum, { bytes }) => sum + bytes, growth)
   if (after > limits.lab_mb * mebibyte)
     throw limitReached(
-      `The nodes of the project may have at most ${limits.lab_mb} MiB of records on this compute, and would have ${inMebibytes(after)}`,
+      `The nodes of the project are limited to ${limits.lab_mb} MiB of records on this compute and would have ${inMebibytes(after)}`,
       'lab_mb',
     )
 }

@@ -98,10 +98,10 @@ export class Nodes implements NodeAgent {
         return { node: viewOf<K>(node), created: true }
       }
       if (known.project !== project)
-        throw conflict(`node_id: ${nodeId} is a node of another project`, { word: 'node-exists' })
+        throw conflict(`node_id: ${nodeId} belongs to another project`, { word: 'node-exists' })
       const created = known.isUnclaimed
       if (!created && existing === 'refuse')
-        throw conflict(`The node ${nodeId} exists already`, { word: 'node-exists' })
+        throw conflict(`The node ${nodeId} already exists`, { word: 'node-exists' })
       requireKnown(known.trouble)
       known.requireUnsealed()
       // Both belong to the same kind.
@@ -157,7 +157,7 @@ export class Nodes implements NodeAgent {
     project_id = ref.project_id,
   ): Promise<Node<K>> {
     if (destinationId === ref.node_id && project_id === ref.project_id)
-      throw badRequest('destination_node_id: this is the node itself; expected the id of another one')
+      throw badRequest('destination_node_id: this is the node itself; expected the id of another node')
     const wanted = { ...ref, project_id, node_id: destinationId }
     const source = await this.#find(ref)
     const destination = await this.#find(wanted).catch((error: unknown) => {
@@ -176,7 +176,7 @@ export class Nodes implements NodeAgent {
       }
       const restarts = to.status !== 'stopped' && this.#options.lifeCycle.isAlwaysOn(to)
       if (restarts) await this.#options.lifeCycle.stop(to)
-      if (to.status !== 'stopped') throw conflict('The destination runs: stop it first', { word: 'node-running' })
+      if (to.status !== 'stopped') throw conflict('The destination is running: stop it first', { word: 'node-running' })
       try {
         await this.#copy(from, to)
       } finally {
@@ -427,8 +427,8 @@ export class Nodes implements NodeAgent {
       const isOther = (it: EngineNode) => it.record.node_id === node_id && this.#table.get(it.key) === it
       const other = [...project.nodes.values()].find(isOther)
       const instead = other
-        ? `it is the id of a node of the kind ${other.record.kind}`
-        : `GET .../${kind}/nodes lists those that it has`
+        ? `the id belongs to a node of kind ${other.record.kind}`
+        : `GET .../${kind}/nodes lists its nodes`
       throw notFound(`node_id: the project has no ${kind} node ${node_id}; ${instead}`, { word: 'no-such-node' })
     }
     return node

@@ -283,7 +283,7 @@ export class Reopen {
     const { newer, ...found } = await this.#read(project, name)
     const record = found.value ?? placeholder(name, kinds, newer)
     if (record === undefined || table.has(`${record.kind}:${record.node_id}`)) {
-      this.#warn(project, [`The record ${name} belongs to no node that can be opened; it stays as it is`])
+      this.#warn(project, [`The record ${name} does not belong to a node that can be opened; it was left as it is`])
       this.#left.add(keyOf(name))
       return
     }
@@ -423,7 +423,7 @@ function placeholder(
     console: isPort(newer?.content.console) ? newer.content.console : null,
     console_type: defaultConsole(kind as NodeKindName),
     command_line: '',
-    status_reason: newer ? null : 'The record of the node is damaged: its settings are lost, its files are there',
+    status_reason: newer ? null : 'The record of the node is damaged: its settings are lost, its files still exist',
     running: newer?.content.running === true,
     properties: {},
     ports: {},

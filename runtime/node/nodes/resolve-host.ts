@@ -15,7 +15,7 @@ export async function resolveHost(host: string): Promise<string> {
   try {
     return (await withTimeout(lookup(host, { family: 0, verbatim: false }), resolveMs, late)).address
   } catch (cause) {
-    const why = `cannot be resolved: ${reasonOf(cause)}; expected an IP address, or a name that this host knows`
+    const why = `cannot be resolved: ${reasonOf(cause)}; expected an IP address, or a name that this host can resolve`
     throw badRequest(`rhost: ${JSON.stringify(host)} ${why}`, { cause: cause as Error })
   }
 }

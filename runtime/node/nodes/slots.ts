@@ -44,7 +44,7 @@ export function requirePort(node: EngineNode, wanted: PortRef): string {
 export function requireNio(node: EngineNode, name: string): ShownNio {
   const nio = node.record.ports[name]?.nio
   if (nio == null)
-    throw notFound(`Nothing is attached to adapter ${name.replace('/', ', port ')}; POST of a NIO attaches something`, {
+    throw notFound(`Nothing is attached to adapter ${name.replace('/', ', port ')}; attach a NIO with POST`, {
       word: 'nothing-attached',
     })
   return nio

@@ -46,12 +46,12 @@ export function requirePeer(
     const owner = ports.ownerOfUdp(port)
     if (owner === projectId || owner?.startsWith(`${projectId}/`) === true) return
     throw forbidden(
-      `rhost: ${address} is an address of this host, and UDP port ${port} is not reserved for the project; outside local mode a link to this host needs a port of POST .../ports/udp`,
+      `rhost: ${address} is an address of this host, and UDP port ${port} is not reserved for the project; outside local mode a link to this host needs a port from POST .../ports/udp`,
     )
   }
   if (isIn(networkList(networks), plain)) return
   throw forbidden(
-    `rhost: ${address} is not in a network of the setting udp_peers, which lists the other hosts that UDP links may lead to outside local mode`,
+    `rhost: ${address} is not in a network of the setting udp_peers, which lists the hosts that UDP links may reach outside local mode`,
   )
 }
 

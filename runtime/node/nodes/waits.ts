@@ -45,7 +45,7 @@ export class NodeWaits {
 
   /** Runs one wait; its signal aborts at its end too. */
   async #counted<T>(signal: AbortSignal, wait: (over: AbortSignal) => Promise<T>): Promise<T> {
-    if (this.#waits >= maxWaits) throw tooMany(`There are ${maxWaits} waits for nodes already; try again later`)
+    if (this.#waits >= maxWaits) throw tooMany(`${maxWaits} requests already wait for nodes; try again later`)
     this.#waits += 1
     const over = new AbortController()
     const forget = onAbort(signal, () => over.abort(signal.reason))
@@ -111,7 +111,7 @@ const stopped = { word: 'node-stopped' } as const
 const late = (message: string) => conflict(message, { word: 'not-in-time' })
 
 function requireRunning(node: EngineNode): void {
-  if (node.status === 'stopped') throw conflict('The node does not run: start it first', stopped)
+  if (node.status === 'stopped') throw conflict('The node is not running: start it first', stopped)
 }
 
 /** Resolves when a TCP port of this host accepts; 409. */
@@ -120,7 +120,8 @@ async function accepts(node: EngineNode, port: number, withinS: number, over: Ab
   for (let host = '127.0.0.1'; !(await isAccepted(host, port, over)); host = host === '::1' ? '127.0.0.1' : '::1') {
     over.throwIfAborted()
     requireRunning(node)
-    if (performance.now() >= until) throw late(`Nothing accepted at TCP port ${port} of the host within ${withinS} s`)
+    if (performance.now() >= until)
+      throw late(`Nothing accepted connections at TCP port ${port} of the host within ${withinS} s`)
     await pause(retryMs, over)
   }
 }

@@ -105,7 +105,7 @@ export class PortAllocator {
   claimUdp(port: number, owner: string): void {
     const holder = this.#udp.get(port)
     const isOurReservation = holder !== undefined && owner.startsWith(`${holder}/`)
-    const inUse = `lport: UDP port ${port} is in use by another link or node; POST .../ports/udp gives a free one`
+    const inUse = `lport: UDP port ${port} is in use by another link or node; POST .../ports/udp reserves a free one`
     if (holder !== undefined && holder !== owner && !isOurReservation) throw conflict(inUse, { word: 'port-taken' })
     this.#udp.set(port, owner)
   }

@@ -303,7 +303,7 @@ export class Switch {
         : joined === null
           ? 'peer_unreachable'
           : judgeJoined(joined.row, this.#counters)
-      const why = joined === null ? 'the node at the other end does not run' : refusingGuest
+      const why = joined === null ? 'the node at the other end is not running' : refusingGuest
       const reason = verdict === 'peer_unreachable' ? why : null
       return { key, counters: this.#counters.read(row), link: verdict, reason, capture: recorder.state }
     }

@@ -221,7 +221,7 @@ function withConsole(lab: Lab, word: string, form: KindDescriptor['consoles'][nu
   const { consoles }: KindDescriptor = kindOf(record.node_type as NodeKindName)
   if (consoles.includes(form)) return record
   const what = form === 'text' ? 'console with text' : 'screen'
-  throw conflict(`node_id: ${record.name} is a ${record.node_type} node, and these have no ${what}`)
+  throw conflict(`node_id: ${record.name} is a ${record.node_type} node, which has no ${what}`)
 }
 
 /** The directory of a node among the files of its project. */

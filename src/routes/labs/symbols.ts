@@ -77,10 +77,10 @@ export const labSymbolEndpoints: readonly Endpoint[] = [
     async handle({ params, request }, context) {
       const id = params.symbol_id.replace(/\.svg$/i, '')
       if (!/^[\w. -]{1,100}$/.test(id) || id.startsWith('.'))
-        throw badRequest('symbol_id: expected letters, digits, blanks, ".", "_" and "-"')
+        throw badRequest('symbol_id: expected letters, digits, spaces, ".", "_" and "-"')
       if (Object.hasOwn(builtInSymbols, id)) throw badRequest(`symbol_id: ${id} is built in; choose another name`)
       const text = new TextDecoder().decode(await readBytes(request, maxBytes))
-      if (!/<svg[\s>]/i.test(text)) throw badRequest('body: expected an SVG picture')
+      if (!/<svg[\s>]/i.test(text)) throw badRequest('body: expected an SVG image')
       await labsOf(context).labs.symbols.save(id, text)
       return noContent
     },

@@ -71,7 +71,7 @@ describe('a switch', () => {
     } = await lab(2)
     await service.call('POST', `${box}/stop`)
     expect(await service.call('GET', `${project}/links/${links[0]?.link_id}`)).toMatchObject({
-      ...{ verdict: 'stopped', reason: 'S1 does not run: start it' },
+      ...{ verdict: 'stopped', reason: 'S1 is not running: start it' },
     })
     expect((await service.fetch(`${box}/mac-table`)).status).toBe(409)
     await pings(service, a, '10.0.0.2', 'not reachable')

@@ -70,7 +70,7 @@ testWith(privileged)('on a full disk no capture begins, also where the service k
   mountSmallDisk(directory)
   await writeFile(join(directory, 'all of it'), Buffer.alloc(64 << 10))
   const answer = await service.fetch(`${port}/start_capture`, { method: 'POST', body: JSON.stringify(capture) })
-  const message = 'capture_file_name: the disk is full; delete something first'
+  const message = 'capture_file_name: the disk is full; free some space first'
   expect([answer.status, await answer.json()]).toEqual([507, { message, status: 507 }])
   await rm(join(directory, 'all of it'))
   await service.call('POST', `${port}/start_capture`, capture)

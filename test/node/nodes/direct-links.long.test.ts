@@ -49,7 +49,7 @@ describe('direct links', () => {
     const link_id = randomUUID()
     const link = `${project}/links/${link_id}`
     expect(await service.call<State>('PUT', link, { nodes: [portOf(a), portOf(b)] })).toMatchObject({
-      ...{ link_id, verdict: 'stopped', reason: 'PC1 does not run: start it' },
+      ...{ link_id, verdict: 'stopped', reason: 'PC1 is not running: start it' },
     })
     await start(service, a, b)
     await pings(service, a, '10.0.0.2')

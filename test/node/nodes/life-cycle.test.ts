@@ -170,5 +170,5 @@ test.each([
   if (message === undefined) await start
   else await expect(start).rejects.toThrow(message)
   expect(told).toEqual(expected)
-  expect(warnings()).toEqual(['R1: silent; it is started again'])
+  expect(warnings()).toEqual(['R1: silent; it will be started again'])
 })

@@ -129,7 +129,7 @@ test('the verdict on a link over two computes follows the rule of one within a c
   }
   await save(false)
   expect(await read()).toBe('stopped')
-  expect(lab.linkView(lab.link(record.link_id)).verdict_reason).toBe('PC1 does not run: start it')
+  expect(lab.linkView(lab.link(record.link_id)).verdict_reason).toBe('PC1 is not running: start it')
   await actOn(labs, lab, lab.node('PC1'), 'start', asking)
   expect(await read()).toBe('stopped')
   await actOn(labs, lab, lab.node('PC2'), 'start', asking)

@@ -107,7 +107,7 @@ export class Sockets {
   tap({ device }: DeviceEnd): OpenedSocket {
     const libc = this.#libc
     // The kernel would replace %d by a number.
-    if (device.includes('%')) throw new KeeperError('bad_request', `${device} is no name of a device`)
+    if (device.includes('%')) throw new KeeperError('bad_request', `${device} is not a device name`)
     const { address, view } = this.#scratch
     this.#text('/dev/net/tun')
     const fd = libc.open(address, linux.O_RDWR | linux.SOCK_NONBLOCK | linux.SOCK_CLOEXEC, 0)

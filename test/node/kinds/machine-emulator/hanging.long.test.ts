@@ -114,7 +114,7 @@ describeWith(needsQemu)('the bound of a wait', () => {
     const feed = await lab.payloads()
     expect(await nodes.start(machine)).toMatchObject({ status: 'started', status_reason: null })
     expect(await feed.until(({ type }) => type === 'log.warning')).toMatchObject({
-      message: expect.stringMatching(/^R1: The monitor of the emulator cannot be reached.*; it is started again$/),
+      message: expect.stringMatching(/^R1: The monitor of the emulator cannot be reached.*; it will be started again$/),
     })
   })
 

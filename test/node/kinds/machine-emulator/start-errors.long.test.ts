@@ -223,7 +223,7 @@ describeWith(requireProgram(qemuName))('a machine that cannot start', () => {
     expect(body.console).not.toBe(before)
     expect(body.command_line).toContain(`-vnc 127.0.0.1:${Number(body.console) - 5900}`)
     await feed.becomes('started')
-    const message = `R1: console port ${before} is in use by another program; it is ${body.console} now`
+    const message = `R1: console port ${before} is in use by another program; it is now ${body.console}`
     expect(feed.messages('log.warning')).toEqual([message])
     await machine.remove()
   })
@@ -238,7 +238,7 @@ describeWith(requireProgram(qemuName))('a machine that cannot start', () => {
     const feed = await lab.feed()
     expect((await machine.do('start')).status).toBe(409)
     await feed.until(({ action }) => action === 'log.warning')
-    expect(feed.messages('log.warning')[0]).toContain(`it is ${(await machine.view()).console} now`)
+    expect(feed.messages('log.warning')[0]).toContain(`it is now ${(await machine.view()).console}`)
     await machine.remove()
   })
 })

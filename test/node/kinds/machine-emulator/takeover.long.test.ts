@@ -46,7 +46,7 @@ describeWith(requireProgram(qemuName))('a service after one that was killed', ()
 
     const reason = 'The program ended by itself (signal SIGKILL)'
     expect(await killed.view()).toMatchObject({ status: 'stopped', status_reason: reason })
-    const quiet = 'It ended by itself while no service ran'
+    const quiet = 'It ended by itself while no service was running'
     expect(await left.view()).toMatchObject({ status: 'stopped', status_reason: quiet })
     for (const machine of [running, paused, killed, left]) await machine.must('start', 'stop')
     expect(await left.view()).toMatchObject({ status: 'stopped', status_reason: null })
