@@ -11,7 +11,7 @@ const example = 'give a unicast address, such as 0c:12:34:56:78:00'
 /** Why no adapter can have an address (IEEE 802-2014, 8.2); undefined: it can. */
 export function unicastFault(mac: string): string | undefined {
   const digits = mac.replaceAll(/[^0-9a-fA-F]/g, '')
-  if (/^0+$/.test(digits)) return `${mac} is no address of an adapter: ${example}`
+  if (/^0+$/.test(digits)) return `${mac} is not an adapter address: ${example}`
   if (/^f+$/i.test(digits)) return `${mac} is the broadcast address: ${example}`
   if ((Number.parseInt(digits.slice(0, 2), 16) & 1) === 1) return `${mac} is an address of a group: ${example}`
   return undefined

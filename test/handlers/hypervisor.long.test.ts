@@ -152,7 +152,7 @@ test('wrong input is refused with the name of the member in both API versions, a
   for (const [custom_adapters, field] of [
     [[{ adapter_number: 0, adapter_type: 'Token Ring' }], 'custom_adapters[0].adapter_type'],
     [[{ adapter_number: 36 }], 'custom_adapters[0].adapter_number'],
-    [[{ adapter_number: 1 }, { adapter_number: 1 }], 'adapter_number 1 is there twice'],
+    [[{ adapter_number: 1 }, { adapter_number: 1 }], 'adapter_number 1 occurs twice'],
   ] as const) {
     expect(await said(put(v2, { custom_adapters }))).toEqual([400, expect.stringContaining(field)])
   }

@@ -39,7 +39,7 @@ test('its settings can be changed, and without IPv6 it has none', async () => {
 
 test.for([
   [{ subnet: '10.1.2.0' }, 'subnet: expected an IPv4 network'],
-  [{ subnet: '10.1.2.1/24' }, 'subnet: 10.1.2.1/24 is not the address of a network of /8 to /28'],
+  [{ subnet: '10.1.2.1/24' }, 'subnet: 10.1.2.1/24 is not a network address with a prefix from /8 to /28'],
   [{ subnet: '300.1.2.0/24' }, 'subnet: 300.1.2.0/24 is not'],
   [{ subnet: '10.1.2.0/30' }, 'subnet: 10.1.2.0/30 is not'],
   [{ subnet: '127.0.0.0/8' }, 'subnet: 127.0.0.0/8 is not'],
@@ -47,7 +47,7 @@ test.for([
   [{ ipv6_prefix: 'fd00::1::/64' }, 'ipv6_prefix: fd00::1::/64 is no IPv6 network'],
   [{ port_count: 65 }, 'port_count: '],
   [{ port_forwards: [{ protocol: 'icmp', host_port: 1, guest_port: 1 }] }, 'port_forwards'],
-  [{ port_forwards: [{ host_address: 'localhost' }] }, 'host_address: localhost is no address'],
+  [{ port_forwards: [{ host_address: 'localhost' }] }, 'host_address: localhost is not an address'],
   [{ port_forwards: [{ guest_address: '10.0.0.1' }] }, 'guest_address: 10.0.0.1 is not in the network of the guests'],
   [{ port_forwards: [{ host_address: '::1' }] }, 'guest_address: required with an IPv6 host_address'],
 ] as const)('%j is refused: %s', async ([settings, message]) => {

@@ -195,7 +195,7 @@ test('a closed project is shown as closed in both API versions, and actions on i
     post(`${closed.v2}/ports/udp`),
   ]) {
     expect(await body(answer)).toEqual({
-      message: expect.stringMatching(/is closed; open it first by POST/),
+      message: expect.stringMatching(/is closed; open it first with POST/),
       status: 404,
     })
   }

@@ -142,7 +142,7 @@ testWith(gcc)("services of one user do not get in each other's way, nor do other
   expect(await numberOf(two, theirs)).not.toBe(id)
   expect(await (await two.console(theirs)).expect('>')).toContain('kept>')
   let seen = ''
-  const why = `theirs: another program of this host has the application id ${id}; it is `
+  const why = `theirs: another program of this host uses the application id ${id}; it is now `
   while (!seen.includes(why)) seen += (await reader?.read())?.value ?? ''
   await reader?.cancel()
   await release?.()

@@ -234,10 +234,10 @@ describeWith(libvirtd)('a node that is a VM of libvirt', () => {
 
     // What cannot be started is told of, and goes on being a node.
     await libvirt().virsh('undefine', vm.name)
-    expect(await lab.answer('POST', `${node}/start`)).toEqual([409, expect.stringContaining('has no VM')])
+    expect(await lab.answer('POST', `${node}/start`)).toEqual([409, expect.stringContaining('no longer has')])
     expect(await lab.get(node)).toMatchObject({
       status: 'stopped',
-      status_reason: expect.stringContaining('has no VM'),
+      status_reason: expect.stringContaining('no longer has'),
     })
     await service.call('DELETE', node)
   })

@@ -201,7 +201,7 @@ testWith(browser)(
     expect(await page.getByRole('button', { name: 'Rename', exact: true }).isDisabled()).toBe(true)
     await name.fill('disk.bin')
     await page.keyboard.press('Enter')
-    await page.getByRole('dialog').getByRole('alert').getByText('keep the end of its name').waitFor()
+    await page.getByRole('dialog').getByRole('alert').getByText('keep its extension').waitFor()
     await page.keyboard.press('Escape')
     // Keys go on from where they were.
     const focused = () => page.evaluate('document.activeElement.title')

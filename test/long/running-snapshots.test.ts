@@ -191,7 +191,7 @@ describeWith(requireProgram('qemu-system-x86_64'))('a snapshot of a project that
     await lab.service.call('POST', `${campus}/open`)
     expect(await lab.node('R1')).toMatchObject({
       status: 'stopped',
-      status_reason: expect.stringContaining('stop the node to begin without it'),
+      status_reason: expect.stringContaining('stop the node to start without it'),
     })
     await lab.act('R1', 'stop')
     await lab.act('R1', 'start')
@@ -207,7 +207,7 @@ describeWith(requireProgram('qemu-system-x86_64'))('a snapshot of a project that
     const refused = await lab.service.fetch(`${campus}/nodes/R1/start`, { method: 'POST', body: '{}' })
     expect([refused.status, ((await refused.json()) as { message: string }).message]).toEqual([
       409,
-      expect.stringContaining('The memory: symbolic links go round in circles'),
+      expect.stringContaining('The memory: symbolic links form a loop'),
     ])
     await lab.act('R1', 'stop')
     await lab.act('R1', 'start')

@@ -102,19 +102,19 @@ const mistakes: readonly Mistake[] = [
     `POST ${compute}/projects`,
     { name: 'a', path: '/proc/x' },
     403,
-    'path: /proc, /sys and /dev keep no files; «choose a directory of a disk»',
+    'path: /proc, /sys and /dev cannot hold projects; «choose a directory on a disk»',
   ],
   [
     `POST ${compute}/projects`,
     { name: 'a', path: '/etc/passwd' },
     409,
-    'path: there is a file, not a directory; «choose another path»',
+    'path: this is a file, not a directory; «choose another path»',
   ],
   [
     `GET ${compute}/projects/{none}`,
     undefined,
     404,
-    'project_id: there is no project {none}; «GET /v2/compute/projects lists those that are open»',
+    'project_id: there is no project {none}; «GET /v2/compute/projects lists the open projects»',
   ],
   [`GET ${compute}/projects/lab1`, undefined, 400, 'project_id: «expected a UUID», got "lab1"'],
   [
@@ -472,7 +472,7 @@ const mistakes: readonly Mistake[] = [
     `POST ${project}/iou/nodes`,
     { name: 'r', path: 'nothere.bin' },
     409,
-    'image: "nothere.bin" is not there; «upload it, then try again»',
+    'image: "nothere.bin" does not exist; «upload it, then try again»',
   ],
   [
     `POST ${project}/iou/nodes`,
@@ -515,13 +515,13 @@ const mistakes: readonly Mistake[] = [
     `POST ${compute}/machine-emulator/images/..%2fx`,
     'x',
     403,
-    'path: "../x" is not a name of an image: «expected one without "..", a leading dot or slash»',
+    'path: "../x" is not a valid image name: «expected one without "..", a leading dot or slash»',
   ],
   [
     `POST ${compute}/machine-emulator/images/x.img?md5sum=00000000000000000000000000000000`,
     'x',
     400,
-    'md5: «expected 00000000000000000000000000000000», but what came has 9dd4e461268c8034f5c8564e155c67a6; nothing was stored',
+    'md5: «expected 00000000000000000000000000000000», but the received content has 9dd4e461268c8034f5c8564e155c67a6; nothing was stored',
   ],
   [
     `POST ${compute}/machine-emulator/images/x.img?md5sum=abc`,
@@ -546,7 +546,7 @@ const mistakes: readonly Mistake[] = [
     `GET ${project}/files/nothere.txt`,
     undefined,
     404,
-    'path: there is no file "nothere.txt"; «GET .../files lists those of the project»',
+    'path: there is no file "nothere.txt"; «GET .../files lists the files of the project»',
   ],
   [`GET ${compute}/notifications?since=abc`, undefined, 400, 'since: «expected the seq of an event», got "abc"'],
   [
@@ -717,13 +717,13 @@ const mistakesWithMachines: readonly Mistake[] = [
     `POST ${machines}`,
     { name: 'm', platform: 'x86_64', hda_disk_image: 'nothere.qcow2' },
     409,
-    'hda_disk_image: "nothere.qcow2" is not there; «upload it, then try again»',
+    'hda_disk_image: "nothere.qcow2" does not exist; «upload it, then try again»',
   ],
   [
     `POST ${machines}`,
     { name: 'm', platform: 'x86_64', hda_disk_image: '../x.qcow2' },
     409,
-    'hda_disk_image: "../x.qcow2" is not there; «upload it, then try again»',
+    'hda_disk_image: "../x.qcow2" does not exist; «upload it, then try again»',
   ],
   [
     `POST ${machines}`,

@@ -85,7 +85,7 @@ describe('a token for some projects', () => {
     await post(ask, '/v2/projects', { name: 'own-a' })
     const refused = async (answer: Promise<Response>) => {
       const { status, json } = await answer.then(async (it) => ({ status: it.status, json: await it.json() }))
-      expect([status, json]).toMatchObject([403, { message: expect.stringMatching(/own-\*|name a directory/) }])
+      expect([status, json]).toMatchObject([403, { message: expect.stringMatching(/own-\*|choose a directory/) }])
     }
     const copy = (input: object) => ask('POST', '/v2/projects/own-a/duplicate', { body: JSON.stringify(input) })
     await refused(copy({ name: 'theirs' }))

@@ -74,7 +74,7 @@ export async function isMadeElsewhere(
   expect(first.get(id)).toEqual(['done', 'b', null])
   expect(first.get(idOf(open))).toEqual(['failed', null, expect.any(String)])
   // What was moved already has not failed, though its old files are still there.
-  expect((await drained()).get(id)).toEqual(['done', 'b', expect.stringMatching(/^It was moved before/)])
+  expect((await drained()).get(id)).toEqual(['done', 'b', expect.stringMatching(/^It was already moved/)])
 
   expect(await shown(path)).toMatchObject({ status: 'closed', archived: true })
   await gateway.call('POST', `${path}/open`)

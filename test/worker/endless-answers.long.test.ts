@@ -43,7 +43,7 @@ test('endless answers are cancelled after 4 MiB, and the error names the compute
   for (const answer of answers.slice(0, 4)) {
     expect([502, 503]).toContain(answer.status)
     const { message } = (await answer.json()) as { message: string }
-    expect(message).toMatch(/more than 4194304 bytes|Too many large answers/)
+    expect(message).toMatch(/more than 4194304 bytes|Too many large responses/)
     expect(answer.headers.get('x-patchbay-unreachable')?.split(', ')).toHaveLength(4)
   }
   for (const answer of answers.slice(4)) expect([502, 503]).toContain(answer.status)

@@ -40,12 +40,13 @@ export class DiskTools {
   async choose(wanted: string | null | undefined): Promise<string> {
     const found = (await this.list()).map(({ path }) => path)
     const [first] = found
-    if (first === undefined) throw conflict(`qemu_img: no ${name} was found; sudo apt-get install qemu-utils`)
+    if (first === undefined)
+      throw conflict(`qemu_img: ${name} was not found; install it (sudo apt-get install qemu-utils)`)
     if (wanted === null || wanted === undefined || wanted === name) return first
     const real = isAbsolute(wanted) ? await realpath(wanted).catch(() => undefined) : undefined
     const chosen = found.find((path) => realpathSync(path) === real)
     if (chosen !== undefined) return chosen
-    throw conflict(`qemu_img: ${quotedPath(wanted)} is none of those found: ${found.join(', ')}`)
+    throw conflict(`qemu_img: ${quotedPath(wanted)} is not one of the programs found: ${found.join(', ')}`)
   }
 
   #version(path: string): Promise<string> {

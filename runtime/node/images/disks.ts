@@ -83,7 +83,7 @@ export class Disks {
     // An uploaded image may name any file or address of the host, as its backing file or for its data.
     const refersToOthers = facts.backing !== undefined || facts.references.length > 0
     if (refersToOthers && !this.#options.isLocal())
-      throw conflict('path: the image is based on another one, which only local mode opens')
+      throw conflict('path: the image is based on another image, which only local mode allows')
     await requireChain(new DirectTool(tool, this.#closing.signal), file, facts)
     // The format is named: a raw image that looks like another format must not become one.
     const args = ['resize', '-q', '-f', facts.format, file, `+${input.extend}M`]
@@ -92,16 +92,17 @@ export class Disks {
 
   /** The file an absolute path means, in local mode; 403 elsewhere. */
   async checkedPath(path: string): Promise<string> {
-    if (!this.#options.isLocal()) throw forbidden('path: an absolute path is possible in local mode only')
+    if (!this.#options.isLocal()) throw forbidden('path: absolute paths are allowed in local mode only')
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-    if (/[\u0000-\u001f\u007f"]/.test(path)) throw badRequest('path: it has a character that no image may have')
+    if (/[\u0000-\u001f\u007f"]/.test(path))
+      throw badRequest('path: it contains a character that is not allowed in image names')
     const file = resolve(path)
     const real = await withDiskErrors('path', () => realish(file))
     const data = await realish(this.#options.dataDirectory)
     if (isInside(data, real) && !isInside(join(data, 'images'), real))
       throw forbidden('path: this directory belongs to the service')
     if (['/proc', '/sys', '/dev'].some((directory) => isInside(directory, real)))
-      throw forbidden('path: the system keeps no disks there')
+      throw forbidden('path: this is not a place for disks')
     return file
   }
 
@@ -147,7 +148,7 @@ function allocatedBytes(input: DiskCreate): number {
 
 async function refuseExisting(file: string): Promise<void> {
   if ((await stat(file).catch(() => undefined)) === undefined) return
-  throw conflict(`path: there is a file ${quotedPath(basename(file))} already`)
+  throw conflict(`path: the file ${quotedPath(basename(file))} already exists`)
 }
 
 /** Moves the new files to their place, the named file last, as it stands for the disk. Never replaces a file. */

@@ -73,11 +73,11 @@ export class Executables {
   }
 
   /** 403 when the caller may not delete or rename programs. */
-  requireChange(name: string, verb: 'deletes' | 'renames'): void {
+  requireChange(name: string, verb: 'delete' | 'rename'): void {
     const { isLocal, mayExecute } = this.#options
     if (isLocal() || mayExecute()) return
     throw forbidden(
-      `${name}: it is a program that this host runs, so outside local mode only an administrator ${verb} it`,
+      `${name}: it is a program that this host runs, so outside local mode only an administrator may ${verb} it`,
     )
   }
 
@@ -96,7 +96,7 @@ export class Executables {
     if (this.#options.isLocal()) return file
     const name = basename(file)
     const stats = await stat(file, { bigint: true }).catch(() => undefined)
-    if (stats === undefined) throw conflict(`The image ${name} is not there`)
+    if (stats === undefined) throw conflict(`The image ${name} does not exist`)
     if (!stats.isFile()) throw conflict(`The image ${name} is not a file`)
     const { dev, ino, size, mtimeNs, ctimeNs } = stats
     const stamp = `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`
@@ -146,8 +146,8 @@ export class Executables {
   async #requireAdmitted(name: string, sha256: string): Promise<void> {
     if (this.#isListed(sha256) || (await this.#load()).has(sha256)) return
     throw conflict(
-      `The image ${name} may not be run: outside local mode programs are run that an administrator uploaded, or whose ` +
-        `SHA-256 is in ${setting}; its SHA-256 is ${sha256}`,
+      `The image ${name} may not be run: outside local mode a program must be uploaded by an administrator, or its ` +
+        `SHA-256 (${sha256}) must be in ${setting}`,
     )
   }
 
@@ -159,7 +159,8 @@ export class Executables {
     await this.#saves.run(async () => {
       const brought = await this.#load()
       if (brought.has(sha256)) return
-      if (brought.size >= maxRecorded) throw conflict(`${maxRecorded} programs are recorded; use ${setting}`)
+      if (brought.size >= maxRecorded)
+        throw conflict(`The limit of ${maxRecorded} recorded programs is reached; use ${setting}`)
       const more = new Map(brought).set(sha256, { name, at: new Date().toISOString() })
       await this.#options.records.write(format, Object.fromEntries(more))
       this.#brought = Promise.resolve(more)

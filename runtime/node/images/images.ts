@@ -160,7 +160,9 @@ export class Images implements ImageAgent {
     }
     await handle.close()
     const headers = { 'Content-Range': `bytes */${size}` }
-    throw new ApiError(416, `Range: the image has ${size} bytes, none of those that were asked for`, { headers })
+    throw new ApiError(416, `Range: the image has only ${size} bytes, so the requested range is outside it`, {
+      headers,
+    })
   }
 
   async write(
@@ -181,7 +183,7 @@ export class Images implements ImageAgent {
   }
 
   async remove(kind: ImageKindName, name: string): Promise<void> {
-    if (isExecutable(kind)) this.executables.requireChange(name, 'deletes')
+    if (isExecutable(kind)) this.executables.requireChange(name, 'delete')
     await this.#change(kind, name, 'deleted', async (file) => {
       await this.#requireUnused(kind, name, file)
       await rm(file)
@@ -190,7 +192,7 @@ export class Images implements ImageAgent {
   }
 
   async rename(kind: ImageKindName, name: string, to: string): Promise<void> {
-    if (isExecutable(kind)) this.executables.requireChange(name, 'renames')
+    if (isExecutable(kind)) this.executables.requireChange(name, 'rename')
     const directory = (await this.#ownName(kind, name, 'renamed')).slice(0, -1)
     const wanted = checkedName(to)
     const beside = [...directory, wanted.at(-1)].join('/')
@@ -204,12 +206,12 @@ export class Images implements ImageAgent {
       const { library } = this
       if ((await library.isImage(kind, file)) && !(await library.isImage(kind, file, basename(to))))
         throw badRequest(
-          `path: with the name ${quotedImage(to)} the file is no image of ${kind} nodes; keep the end of its name`,
+          `path: with the name ${quotedImage(to)} the file would not be an image of ${kind} nodes; keep its extension`,
         )
       await this.#requireFree(kind, to, target)
       await moveToFree(file, target).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'EEXIST') throw error
-        throw conflict(`path: there is a file or a directory ${quotedImage(to)} already; choose another name`, {
+        throw conflict(`path: a file or directory ${quotedImage(to)} already exists; choose another name`, {
           word: 'name-taken',
         })
       })
@@ -265,7 +267,7 @@ export class Images implements ImageAgent {
     }
     if (await this.#uploads.isBegun(join(await realpath(dirname(file)), basename(file))))
       throw conflict(
-        `path: an upload of ${quotedImage(name)} has begun, which would replace the image; finish it, or choose another name`,
+        `path: an unfinished upload of ${quotedImage(name)} would replace the image; finish it, or choose another name`,
       )
   }
 
@@ -328,13 +330,13 @@ export class Images implements ImageAgent {
 
 const elsewhere = (name: string, verb: 'deleted' | 'renamed'): ApiError =>
   forbidden(
-    `image: ${quotedImage(name)} is not in the directory of uploads under this name; what is elsewhere is ${verb} there`,
+    `image: ${quotedImage(name)} is not in the directory of uploads under this name; images elsewhere are ${verb} there`,
   )
 
 /** `other`: the image that nodes find by the name. */
 function taken(name: string, other: string): ApiError {
   const where = other === name ? '' : `, ${quotedImage(other)}`
-  return conflict(`path: there is an image ${quotedImage(name)} already${where}; choose another name`, {
+  return conflict(`path: an image ${quotedImage(name)} already exists${where}; choose another name`, {
     word: 'name-taken',
   })
 }

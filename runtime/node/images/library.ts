@@ -78,7 +78,7 @@ export class ImageLibrary {
     const missing = (why: string) => missingImage(`image: ${JSON.stringify(name.slice(0, 200))} ${why}`, name)
     if (name.includes('\0') || /^[A-Za-z]:/.test(name)) throw missing('is not a path on this system')
     const found = isAbsolute(name) ? await this.#absolute(kind, name) : await this.find(kind, name.split('/'), project)
-    if (found === undefined) throw missing('is not there; upload it, then try again')
+    if (found === undefined) throw missing('does not exist; upload it, then try again')
     if (!(await this.#mayRead(kind, found.file, project)))
       throw missing('is outside the directories of images, which only local mode allows')
     await access(found.file, constants.R_OK).catch(() => {

@@ -12,10 +12,11 @@ export function checkedName(name: string, depth = 1): string[] {
   const shown = quotedPath(name)
   // Control characters and quotes would break the descriptor that a disk in several files has.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-  if (/[\u0000-\u001f\u007f"]/.test(name)) throw badRequest(`path: ${shown} has a character that no image may have`)
+  if (/[\u0000-\u001f\u007f"]/.test(name))
+    throw badRequest(`path: ${shown} contains a character that is not allowed in image names`)
   const parts = name.split('/')
   if (name.includes('\\') || /^[A-Za-z]:/.test(name) || parts.some((part) => part === '' || part.startsWith('.')))
-    throw forbidden(`path: ${shown} is not a name of an image: expected one without "..", a leading dot or slash`)
+    throw forbidden(`path: ${shown} is not a valid image name: expected one without "..", a leading dot or slash`)
   if (parts.length > depth + 1)
     throw badRequest(`path: expected at most ${depth} directory before the name, got ${shown}`)
   return parts

@@ -102,7 +102,7 @@ export class Uploads {
       const fate =
         size === undefined
           ? 'nothing was stored'
-          : `what came is kept for a day: Content-Range: bytes */${size} asks how much, and a part continues it`
+          : `the received bytes are kept for a day: ask for their number with Content-Range: bytes */${size}, then send the next part`
       await this.#receive(handle, content, { directory: dirname(file), fate, checkSize })
       return await this.#finish(temporary, file, digests, admission)
     } catch (error) {
@@ -136,7 +136,7 @@ export class Uploads {
   ): Promise<UploadProgress> {
     const gathered = partsBeside(file, part.total, admission.group)
     const own = new AbortController()
-    this.#writing.get(gathered)?.abort(new ApiError(409, 'Another upload of this image took over'))
+    this.#writing.get(gathered)?.abort(new ApiError(409, 'Another upload of this image replaced this one'))
     this.#writing.set(gathered, own)
     return this.#serial.run(gathered, async () => {
       try {
@@ -170,7 +170,12 @@ export class Uploads {
     this.#digests.set(gathered, together(first === 0 ? [] : (this.#digests.get(gathered) ?? []), digests))
     const handle = await open(gathered, 'a', 0o700)
     await handle.truncate(first)
-    await this.#receive(handle, content, { directory: dirname(file), fate: 'what came is kept', checkSize, signal })
+    await this.#receive(handle, content, {
+      directory: dirname(file),
+      fate: 'the received bytes are kept',
+      checkSize,
+      signal,
+    })
     const received = await sizeOf(gathered)
     if (received < total) return { received, done: false }
     try {
@@ -207,9 +212,9 @@ export class Uploads {
     const sums = new Map(wanted.map((algorithm, index) => [algorithm, made?.[index]]))
     for (const { algorithm, hex } of digests) {
       const sum = sums.get(algorithms[algorithm])
-      if (sum === undefined) throw new ApiError(503, 'The digest could not be made, try again')
+      if (sum === undefined) throw new ApiError(503, 'The digest could not be computed, try again')
       if (sum === hex) continue
-      throw badRequest(`${algorithm}: expected ${hex}, but what came has ${sum}; nothing was stored`)
+      throw badRequest(`${algorithm}: expected ${hex}, but the received content has ${sum}; nothing was stored`)
     }
     await admit(temporary)
     const { size } = await stat(temporary)
@@ -222,7 +227,7 @@ export class Uploads {
 
   #checkSize(bytes: number): void {
     const maxGb = this.#options.maxGb()
-    if (bytes > maxGb * 2 ** 30) throw tooLarge(`An image may have ${maxGb} GB (limits.image_gb)`)
+    if (bytes > maxGb * 2 ** 30) throw tooLarge(`Images are limited to ${maxGb} GB (limits.image_gb)`)
   }
 }
 

@@ -136,13 +136,13 @@ export const waitAfter = (failures: number, { first, longest }: JoinWaits, chanc
 /** The meaning of the errors with which `ws` reports that the gateway refused the upgrade. */
 const refusals: ReadonlyMap<string, string> = new Map([
   ['Unexpected server response: 401', 'the token is not one of its join tokens'],
-  ['Unexpected server response: 403', 'this compute may not join'],
+  ['Unexpected server response: 403', 'this compute is not allowed to join'],
   ['Unexpected server response: 404', 'no compute can join there'],
 ])
 
 /** The meaning of the errors after which the compute tries again. */
 const delays: ReadonlyMap<string, string> = new Map([
-  ['Unexpected server response: 429', 'it has connected too often, or too many computes connect'],
+  ['Unexpected server response: 429', 'it has connected too often, or too many computes are connecting'],
 ])
 
 /** Closes with a timeout: an unreachable gateway does not answer the close. */

@@ -37,11 +37,11 @@ export class HostProjectFiles implements HostProjects {
   async #checked(path: string): Promise<string> {
     requireNoNul(path)
     requireAbsolute(path)
-    if (!/\.gns3$/i.test(path)) throw badRequest(`path: expected a project of GNS3 (*.gns3), got ${quotedPath(path)}`)
+    if (!/\.gns3$/i.test(path)) throw badRequest(`path: expected a GNS3 project (*.gns3), got ${quotedPath(path)}`)
     const { directory, isLocal } = this.#options
     const file = await realish(resolve(path))
     if (!isLocal() && !isInside(await realish(directory), file))
-      throw forbidden(`path: outside local mode only a project inside ${directory} is loaded`)
+      throw forbidden(`path: outside local mode only a project inside ${directory} can be loaded`)
     return file
   }
 }
@@ -80,7 +80,7 @@ class ProjectDirectory implements OpenArchive {
   }
 
   async read(name: string): Promise<ReadableStream<Uint8Array>> {
-    const gone = () => conflict(`path: the file ${quotedPath(name)} of the project is no longer there`)
+    const gone = () => conflict(`path: the file ${quotedPath(name)} of the project no longer exists`)
     const file = this.#files.get(name)
     if (file === undefined) throw gone()
     return contentOf(await openRegular(file, gone), this.members.get(name) ?? 0)

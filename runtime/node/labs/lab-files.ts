@@ -119,7 +119,7 @@ export class LabFiles implements LabStorage {
       return found?.entries
     } catch (error) {
       if (!(error instanceof UnreadableLab)) throw error
-      journal.fault = new UnreadableLab(`${error.message}. The file ${journal.path} is left as it is`)
+      journal.fault = new UnreadableLab(`${error.message}. The file ${journal.path} was left as it is`)
       throw journal.fault
     }
   }

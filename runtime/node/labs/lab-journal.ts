@@ -153,5 +153,5 @@ function parsed(line: Buffer, number: number | undefined): Record<string, unknow
 
 const tooLarge = (bytes: number, maxBytes: number): UnreadableLab =>
   new UnreadableLab(
-    `its document takes at least ${inMebibytes(bytes)} of memory, and all open projects together may take ${inMebibytes(maxBytes)} (limits.open_labs_mb)`,
+    `its document needs at least ${inMebibytes(bytes)} of memory, and all open projects together are limited to ${inMebibytes(maxBytes)} (limits.open_labs_mb)`,
   )

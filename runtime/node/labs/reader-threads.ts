@@ -68,7 +68,7 @@ export class ReaderThreads {
   readonly read: ReadFile = (name, input) =>
     new Promise((resolve, reject) => {
       if (this.#waiting.length >= this.#limits.waiting) {
-        reject(retryLater(503, `${this.#waiting.length} files wait for a reader: try again in a while`, retryS))
+        reject(retryLater(503, `${this.#waiting.length} files are waiting to be read: try again later`, retryS))
         return
       }
       this.#waiting.push({ name, input, resolve, reject })
@@ -103,7 +103,7 @@ export class ReaderThreads {
     thread.timer = setTimeout(() => {
       void this.#end(
         thread,
-        tooLarge(`The file takes longer than ${ms / 1000} s to read: divide it, or make it smaller`),
+        tooLarge(`Reading the file takes longer than ${ms / 1000} s: split it, or make it smaller`),
       )
       this.#assign()
     }, ms)
@@ -129,7 +129,7 @@ export class ReaderThreads {
     })
     worker.on('error', (error: NodeJS.ErrnoException) => {
       const isFull = error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-      const why = `The file takes more than ${memoryMb} MB of memory to read: divide it, or make it smaller`
+      const why = `Reading the file needs more than ${memoryMb} MB of memory: split it, or make it smaller`
       void this.#end(thread, isFull ? tooLarge(why) : error)
       this.#assign()
     })

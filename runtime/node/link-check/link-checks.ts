@@ -45,7 +45,7 @@ export class LinkChecks implements LinkCheckAgent {
 
   async run(projectId: string, port: number, check: LinkCheck, signal: AbortSignal): Promise<LinkCheckResult> {
     this.#requireReserved(projectId, port)
-    if (this.#running.has(port)) throw conflict(`udp_port: port ${port} is being checked already`)
+    if (this.#running.has(port)) throw conflict(`udp_port: port ${port} is already being checked`)
     if (this.#running.size >= maxAttempts)
       throw new ApiError(503, `${maxAttempts} UDP ports are being checked; try again later`, {
         headers: { 'Retry-After': '5' },

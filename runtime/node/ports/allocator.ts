@@ -94,7 +94,7 @@ export class PortAllocator {
   /** Why a port of a pool cannot be allocated; does not test whether another program has it. */
   refusal(pool: Pool, owner: string, port: number): string | undefined {
     const [first, last] = this.range(pool)
-    if (port < first || port > last) return `port ${port} is outside of ${pool}_port_range, ${first} to ${last}`
+    if (port < first || port > last) return `port ${port} is outside ${pool}_port_range, ${first} to ${last}`
     const holder = this.#owners(pool).get(port)
     if (holder !== undefined) return `port ${port} is in use by ${holder === owner ? 'this' : 'another'} node or link`
     if (pool !== 'udp' && browserBlocked.has(port)) return `browsers do not connect to port ${port}`

@@ -60,7 +60,7 @@ export class ProjectFiles implements FileAgent {
     const root = await this.#rootOf(projectId, snapshot)
     const file = await withDiskErrors('path', () => resolveInProject(root, path))
     const shown = quotedPath(path)
-    const missing = `path: there is no file ${shown}; GET .../files lists those of the project`
+    const missing = `path: there is no file ${shown}; GET .../files lists the files of the project`
     const handle = await openRegular(file, () => notFound(missing, { word: 'no-such-file' }))
     const { size, mtimeMs } = await handle.stat()
     return { content: contentOf(handle, size), size, modified: mtimeMs }
@@ -86,7 +86,7 @@ export class ProjectFiles implements FileAgent {
     await requireSpace(root, this.#options.minFreeMb())
     await withDiskErrors('path', async () => {
       const found = await stat(file).catch(() => undefined)
-      if (found !== undefined && !found.isFile()) throw conflict('path: there is a directory, not a file')
+      if (found !== undefined && !found.isFile()) throw conflict('path: this is a directory, not a file')
       if (path.endsWith('/')) throw badRequest('path: expected the name of a file')
       const parent = dirname(file)
       if (parents) await mkdir(parent, { recursive: true, mode: 0o700 })

@@ -133,11 +133,7 @@ export class OpenProject {
   /** Reports a record that could not be saved, once until it is saved. The operation itself goes on. */
   unsaved(record: string, name: string, error: unknown): void {
     const why = (error as Error).message
-    this.#unsaved.add(
-      record,
-      `${name} could not be saved, and what has changed is lost when the service ends: ${why}`,
-      error,
-    )
+    this.#unsaved.add(record, `${name} could not be saved; changes will be lost when the service stops: ${why}`, error)
   }
 
   /** Notes that a record was saved. */

@@ -122,7 +122,7 @@ export async function deleteProject(directory: string, projectId: string): Promi
     const [left] = await others()
     if (left !== undefined) {
       throw conflict(
-        `The directory of the project: another program writes ${left} there; end it and delete the project again`,
+        `The directory of the project: another program still writes ${left} there; end that program and delete the project again`,
       )
     }
     const marker = join(directory, markerDirectory)

@@ -76,7 +76,7 @@ export class ProjectSnapshots implements SnapshotAgent {
     const { path } = project
     const directory = snapshotDirectory(path, snapshotId)
     if ((await this.#read(path, snapshotId)) !== undefined)
-      throw conflict(`snapshot_id: there is a snapshot ${snapshotId} already`)
+      throw conflict(`snapshot_id: a snapshot ${snapshotId} already exists`)
     this.#options.requireKnown(project)
     const running = [...project.nodes.values()].filter(({ status }) => status !== 'stopped')
     await requireKeepable(running)
@@ -274,7 +274,7 @@ async function requireKeepable(running: readonly EngineNode[]): Promise<void> {
   )
   const named = refusals.flat()
   if (named.length === 0) return
-  throw conflict(`A snapshot cannot keep these nodes while they run; stop them first: ${named.join(', ')}`, {
+  throw conflict(`A snapshot cannot save these nodes while they are running; stop them first: ${named.join(', ')}`, {
     word: 'node-running',
   })
 }

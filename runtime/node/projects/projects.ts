@@ -112,7 +112,7 @@ export class Projects implements ProjectAgent {
     if (newer !== undefined) throw newer
     if (closed === undefined)
       throw notFound(`project_id: there is no open project ${projectId}; ${listed}`, noSuchProject)
-    const hint = 'open it first by POST /v2/compute/projects with its project_id and name'
+    const hint = 'open it first with POST /v2/compute/projects and its project_id and name'
     throw notFound(`project_id: project ${projectId} is closed; ${hint}`, { word: 'project-closed' })
   }
 
@@ -136,14 +136,14 @@ export class Projects implements ProjectAgent {
   #requireRoom(variables: unknown, changed?: OpenProject): void {
     const { projects } = this.#options.limits()
     if (changed === undefined && this.#open.size >= projects)
-      throw limitReached(`This compute may have at most ${projects} open projects: close one first`, 'projects')
+      throw limitReached(`This compute is limited to ${projects} open projects: close one first`, 'projects')
     const growth = jsonBytes(variables ?? undefined) - jsonBytes(changed?.record.variables ?? undefined)
     if (growth <= 0) return
     const all = [...this.#open.values()].map(({ record }) => jsonBytes(record.variables ?? undefined))
     const after = all.reduce((sum, bytes) => sum + bytes, growth)
     if (after > maxVariablesMb * mebibyte)
       throw limitReached(
-        `The variables of all open projects may have at most ${maxVariablesMb} MiB together, and would have ${inMebibytes(after)}`,
+        `The variables of all open projects are limited to ${maxVariablesMb} MiB in total and would have ${inMebibytes(after)}`,
       )
   }
 
@@ -220,7 +220,7 @@ export class Projects implements ProjectAgent {
       throw conflict(`path: it holds project ${found.record.project_id}`)
     if (found === undefined && !(await isVacant(path))) {
       throw conflict(
-        'path: the directory holds files that are not a project of this service; give an empty or a new one',
+        'path: the directory contains files that are not a project of this service; choose an empty or a new directory',
       )
     }
     if (input.name != null && input.name !== found?.record.name) requireNoSeparator(input.name)
@@ -344,13 +344,15 @@ export class Projects implements ProjectAgent {
   async #newPath(project: OpenProject, wanted: string | undefined): Promise<string | undefined> {
     if (wanted === undefined || wanted === project.path) return undefined
     if (!this.#options.rules.isLocal())
-      throw forbidden('path: the directory of a project may only be changed in local mode')
+      throw forbidden('path: the directory of a project can only be changed in local mode')
     const path = await checkedProjectPath(wanted, this.#options.rules)
     if (path === project.path) return undefined
     this.#nodes.requireKnown(project)
     const running = [...project.nodes.values()].find(({ status }) => status !== 'stopped')
     if (running !== undefined)
-      throw conflict(`path: ${running.record.name} runs in the old directory, stop it first`, { word: 'node-running' })
+      throw conflict(`path: ${running.record.name} is running in the old directory; stop it first`, {
+        word: 'node-running',
+      })
     requireUnsealed(project)
     const found = await readProject(path)
     if (found?.newer !== undefined) throw found.newer
@@ -495,7 +497,7 @@ async function isVacant(path: string): Promise<boolean> {
   return names.length === 0 || names.includes('project-files') || names.every((name) => name === markerDirectory)
 }
 
-const listed = 'GET /v2/compute/projects lists those that are open'
+const listed = 'GET /v2/compute/projects lists the open projects'
 const noSuchProject = { word: 'no-such-project' } as const
 
 async function moveDirectory(from: string, to: string): Promise<void> {

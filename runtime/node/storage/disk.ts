@@ -12,7 +12,7 @@ export async function requireSpace(directory: string, minFreeMb: number, bytes =
   if (freeMb - wantedMb >= minFreeMb) return
   const more = wantedMb === 0 ? '' : ` beside the ${wantedMb} MB of this`
   throw outOfSpace(
-    `Only ${freeMb} MB are free on the disk, ${minFreeMb} are required${more} (min_free_space_mb): delete something first`,
+    `Only ${freeMb} MB are free on the disk, ${minFreeMb} are required${more} (min_free_space_mb): free some space first`,
   )
 }
 
@@ -49,17 +49,17 @@ export function diskError(what: string, cause: unknown): unknown {
   switch ((cause as NodeJS.ErrnoException).code) {
     case 'ENOSPC':
     case 'EDQUOT':
-      return outOfSpace(`${what}: the disk is full; delete something first`, { cause })
+      return outOfSpace(`${what}: the disk is full; free some space first`, { cause })
     case 'EACCES':
     case 'EPERM':
       return forbidden(`${what}: the service has no permission`, { cause })
     case 'EROFS':
       return readOnly(dirname((cause as NodeJS.ErrnoException).path ?? what), cause)
     case 'EIO':
-      return outOfSpace(`${what}: the disk reports errors; see the log of the system`, { cause })
+      return outOfSpace(`${what}: the disk reports errors; see the system log`, { cause })
     case 'EBUSY':
     case 'ENOTEMPTY':
-      return conflict(`${what}: another program uses it; end that and try again`, { cause })
+      return conflict(`${what}: another program uses it; end that program and try again`, { cause })
     case 'ENAMETOOLONG':
       return conflict(`${what}: the name is too long for the file system`, { cause })
     case 'ENOTDIR':
@@ -68,9 +68,9 @@ export function diskError(what: string, cause: unknown): unknown {
     case 'EISDIR':
       return conflict(`${what}: a directory is in the way`, { cause })
     case 'ENOENT':
-      return conflict(`${what}: a directory on the way is missing, or is a link that leads nowhere`, { cause })
+      return conflict(`${what}: a parent directory is missing, or is a dangling link`, { cause })
     case 'ELOOP':
-      return conflict(`${what}: symbolic links go round in circles`, { cause })
+      return conflict(`${what}: symbolic links form a loop`, { cause })
     case 'EMFILE':
     case 'ENFILE':
       return new ApiError(503, `${what}: too many files are open, try again`, { cause })

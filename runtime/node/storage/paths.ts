@@ -42,7 +42,7 @@ export async function resolveInProject(root: string, path: string): Promise<stri
   const real = await realish(wanted)
   if (!isInside(base, real)) throw refuse()
   const [first] = relative(base, real).split(sep)
-  if (first === markerDirectory) throw forbidden('path: the records of the service are not files of the project')
+  if (first === markerDirectory) throw forbidden('path: this directory is reserved for records of the service')
   return real
 }
 
@@ -66,7 +66,7 @@ export interface PathRules {
 /** The project directory that a client names, absolute and without `..`; 400 or 403 when it cannot be a project. Changes nothing. */
 export async function checkedProjectPath(path: string, rules: PathRules): Promise<string> {
   requireNoNul(path)
-  if (path.includes('"')) throw forbidden('path: a double quote is not possible in a project path')
+  if (path.includes('"')) throw forbidden('path: a project path cannot contain a double quote')
   requireAbsolute(path)
   if (Buffer.byteLength(path) > 1024) throw badRequest('path: expected at most 1024 bytes')
   const wanted = resolve(path)
@@ -75,7 +75,7 @@ export async function checkedProjectPath(path: string, rules: PathRules): Promis
   })
   const projects = await realish(rules.projectsDirectory)
   if (!rules.isLocal() && (!isInside(projects, real) || real === projects))
-    throw forbidden(`path: outside local mode a project is inside ${rules.projectsDirectory}`)
+    throw forbidden(`path: outside local mode a project must be inside ${rules.projectsDirectory}`)
   const precious = [rules.dataDirectory, rules.projectsDirectory, join(rules.dataDirectory, 'run'), homedir(), '/']
   for (const directory of await Promise.all(precious.map(realish))) {
     if (isInside(real, directory))
@@ -83,11 +83,11 @@ export async function checkedProjectPath(path: string, rules: PathRules): Promis
   }
   // These file systems store no files; mkdir in /proc may not even fail.
   if (['/proc', '/sys', '/dev'].some((directory) => isInside(directory, real)))
-    throw forbidden('path: /proc, /sys and /dev keep no files; choose a directory of a disk')
+    throw forbidden('path: /proc, /sys and /dev cannot hold projects; choose a directory on a disk')
   if (isInside(await realish(join(rules.dataDirectory, 'run')), real))
     throw forbidden('path: this directory belongs to the service')
   const found = await stat(wanted).catch(() => undefined)
   if (found !== undefined && !found.isDirectory())
-    throw conflict('path: there is a file, not a directory; choose another path')
+    throw conflict('path: this is a file, not a directory; choose another path')
   return wanted
 }

@@ -77,7 +77,7 @@ test('an image gets another name', async () => {
   })
   const refused = [
     [['first.img', 'x.img'], 1, 'there is no image "first.img"'],
-    [['third.img', 'second.img'], 1, 'there is an image "second.img" already'],
+    [['third.img', 'second.img'], 1, 'an image "second.img" already exists'],
     [['third.img', 'vendor/third.img'], 1, 'an image stays in its directory: expected "third.img"'],
     [['third.img', 'x.img', '--kind', 'iou'], 1, 'there is no image "third.img"'],
     [['third.img'], 64, 'NEW'],
@@ -107,7 +107,7 @@ test('a file that is not an image is reported before anything is sent', async ()
     [['push', 'notes'], 64, 'set --kind: iou, machine-emulator'],
     [['push', 'right.img', '--kind', 'pc'], 64, 'expected one of iou, machine-emulator'],
     [['push', 'right.img', 'right.img', '--name', 'x'], 64, '--name can be used with one FILE only'],
-    [['push', 'right.img', '--name', '../x'], 5, 'is not a name of an image'],
+    [['push', 'right.img', '--name', '../x'], 5, 'is not a valid image name'],
     [['rm', 'right.img'], 1, 'there is no image "right.img"'],
   ] as const
   for (const [argv, code, message] of wrong)

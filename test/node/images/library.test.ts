@@ -68,7 +68,7 @@ test('an absolute path is any file in local mode, else one inside the directorie
   expect(await name(join(own, 'disk'))).toBe('disk')
   expect(await name(join(additional, 'deep/disk'))).toBe('deep/disk')
   expect(await name(join(outside, 'disk'))).toBe(join(outside, 'disk'))
-  await expect(name(outside)).rejects.toEqual(missing(outside, 'not there'))
+  await expect(name(outside)).rejects.toEqual(missing(outside, 'does not exist'))
   const { images: remote } = await openImages({
     data,
     additional: () => [additional],

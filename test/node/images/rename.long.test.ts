@@ -72,7 +72,7 @@ test('no image gets a name by which an upload has begun, whole or in parts', asy
   const { images, own } = await openImages()
   await images.write(kind, 'old.img', bodyOf('old'), none)
   const rename = () => images.rename(kind, 'old.img', 'new.img')
-  const begun = refusal(409, 'path: an upload of "new.img" has begun, which would replace the image')
+  const begun = refusal(409, 'path: an unfinished upload of "new.img" would replace the image')
   const { stream, wanted, fail } = slowBody('half')
   const writing = images.write(kind, 'new.img', stream, none)
   await wanted
@@ -103,10 +103,10 @@ test('an image gets no name by which nodes find another one', async () => {
   const user = { kind, name: 'R1', project_id, projectPath: project, images: ['mine.img', 'wanted.img'] }
   nodes.push(user)
   for (const [from, to, message] of [
-    ['a.img', 'shared.img', 'there is an image "shared.img" already'],
-    ['a.img', 'b.img', 'there is an image "b.img" already, "vendor/b.img"'],
-    ['vendor/b.img', 'vendor/c.img', 'there is an image "vendor/c.img" already, "other/c.img"'],
-    ['vendor/b.img', 'vendor/shared.img', 'there is an image "vendor/shared.img" already, "shared.img"'],
+    ['a.img', 'shared.img', 'an image "shared.img" already exists'],
+    ['a.img', 'b.img', 'an image "b.img" already exists, "vendor/b.img"'],
+    ['vendor/b.img', 'vendor/c.img', 'an image "vendor/c.img" already exists, "other/c.img"'],
+    ['vendor/b.img', 'vendor/shared.img', 'an image "vendor/shared.img" already exists, "shared.img"'],
     ['a.img', 'mine.img', 'the node R1 has an image "mine.img" among the files of its project'],
   ] as const)
     await expect(images.rename(kind, from, to), to).rejects.toEqual(refusal(409, message))
@@ -161,7 +161,7 @@ test('a link among the images gets another name, and a directory or a file elsew
     const refused = (verb: string) =>
       refusal(
         403,
-        `${JSON.stringify(name)} is not in the directory of uploads under this name; what is elsewhere is ${verb} there`,
+        `${JSON.stringify(name)} is not in the directory of uploads under this name; images elsewhere are ${verb} there`,
       )
     await expect(images.rename(kind, name, 'new.img')).rejects.toEqual(refused('renamed'))
     await expect(images.remove(kind, name)).rejects.toEqual(refused('deleted'))

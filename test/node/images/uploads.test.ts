@@ -44,7 +44,9 @@ test('a whole upload that breaks off is continued as a part, with its digests', 
     const writing = images.write(kind, 'disk', stream, { digests, size: 8 })
     await wanted
     fail()
-    await expect(writing).rejects.toEqual(status(400, 'what came is kept for a day: Content-Range: bytes */8 asks'))
+    await expect(writing).rejects.toEqual(
+      status(400, 'the received bytes are kept for a day: ask for their number with Content-Range: bytes */8'),
+    )
   }
   await broken([md5('halfhalf')])
   expect(await images.list(kind)).toEqual([])
@@ -93,7 +95,7 @@ test('the received bytes of a part that breaks off are stored, and the upload co
   const writing = images.write(kind, 'disk', stream, part(0, 9, 10))
   await wanted
   fail()
-  await expect(writing).rejects.toEqual(status(400, 'what came is kept'))
+  await expect(writing).rejects.toEqual(status(400, 'the received bytes are kept'))
   expect(await images.progress(kind, 'disk', 10)).toEqual({ received: 4, done: false })
   expect(await images.list(kind)).toEqual([])
   // From further back than what is there, as a client may count otherwise.
@@ -113,7 +115,7 @@ test('a later upload of a part takes over from one that hangs', async () => {
   const hanging = images.write(kind, 'disk', stream, part(0, 3, 4))
   await wanted
   const second = images.write(kind, 'disk', bodyOf('lf'), part(2, 3, 4))
-  await expect(hanging).rejects.toEqual(status(409, 'took over'))
+  await expect(hanging).rejects.toEqual(status(409, 'replaced this one'))
   expect(await second).toEqual({ received: 4, done: true })
   expect(await readFile(join(own, 'disk'), 'utf8')).toBe('half')
 })

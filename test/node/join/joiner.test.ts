@@ -124,7 +124,7 @@ test('a compute that has to wait before it may join tries again, and reports why
   const there = await gateway('another', 429)
   const { said } = join(there.url)
   await there.until(3)
-  const reason = 'it has connected too often, or too many computes connect'
+  const reason = 'it has connected too often, or too many computes are connecting'
   expect(said).toMatchObject([['warn', 'the gateway is not connected; the compute tries again', { reason }]])
 })
 

@@ -64,7 +64,7 @@ describe('the directory of a project', () => {
 
   it.for([
     ['lab.gns3', 400, 'expected an absolute path, got "lab.gns3"'],
-    ['/etc/passwd', 400, 'expected a project of GNS3 (*.gns3), got "/etc/passwd"'],
+    ['/etc/passwd', 400, 'expected a GNS3 project (*.gns3), got "/etc/passwd"'],
     ['/a\0.gns3', 400, 'a NUL character'],
     ['/no/such/lab.gns3', 404, 'there is no file "/no/such/lab.gns3"'],
     ['/etc/passwd/lab.gns3', 404, 'there is no file'],

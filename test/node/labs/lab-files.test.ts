@@ -58,7 +58,7 @@ test('a document of an earlier version, in one long line, shows its head; one th
   const before = await readFile(path)
   const small = await open(4 * 2 ** 20)
   expect(await small.heads()).toEqual(new Map([[id, { head: head(7) }]]))
-  await expect(small.load(id)).rejects.toThrow(/takes at least .* MiB of memory.*limits\.open_labs_mb.*left as it is/)
+  await expect(small.load(id)).rejects.toThrow(/needs at least .* MiB of memory.*limits\.open_labs_mb.*left as it is/)
   await expect(put(small, 8)).rejects.toThrow(UnreadableLab)
   expect((await readFile(path)).equals(before)).toBe(true)
   const files = await open()

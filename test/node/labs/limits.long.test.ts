@@ -30,7 +30,7 @@ test('a service refuses what is above its limits, and starts with documents that
     const { status, status_reason } = await service.call<LabProject>('GET', `/v2/projects/${name}`)
     return [status, status_reason]
   }
-  const reason = expect.stringMatching(/its document is damaged: its line \d+ is not JSON.*is left as it is/)
+  const reason = expect.stringMatching(/its document is damaged: its line \d+ is not JSON.*was left as it is/)
   expect(await shown('damaged')).toEqual(['closed', reason])
   expect([await shown('whole'), await shown('closed')]).toEqual([
     ['opened', undefined],

@@ -177,7 +177,9 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
   /** 409 during a measurement, because other commands would change its result. */
   requireUnmeasured({ key }: DynamipsKindNode): void {
     if (this.#running.get(key)?.isMeasured === true)
-      throw conflict('The router is being measured: wait for the end of the measurement, or stop the router')
+      throw conflict(
+        'The idle-PC of the router is being measured: wait until the measurement is done, or stop the router',
+      )
   }
 
   /** Begins the measurement of a running router; 409. */
@@ -296,7 +298,7 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
 
   #runningOf({ key }: DynamipsKindNode): Running {
     const running = this.#running.get(key)
-    if (running === undefined) throw conflict('The router does not run')
+    if (running === undefined) throw conflict('The router is not running')
     return running
   }
 }

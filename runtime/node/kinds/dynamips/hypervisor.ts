@@ -74,7 +74,7 @@ export class Hypervisor {
     if (this.#failure !== undefined) throw this.#failure
     if (signal?.aborted) throw aborted(command)
     if (this.#queue.length >= maxPending)
-      throw new HypervisorError('timeout', `${command}: ${maxPending} commands have no answer yet, dynamips hangs`)
+      throw new HypervisorError('timeout', `${command}: ${maxPending} commands are unanswered, dynamips hangs`)
     let pending: Pending | undefined
     const abandon = () => pending !== undefined && this.#abandon(pending)
     let stopListening = () => {}

@@ -50,7 +50,8 @@ export async function autoIdlePc(router: MeasuredRouter): Promise<string> {
     if (percent < idlePercent) return value
     loads.push(`${value} (${Math.round(percent)} %)`)
   }
-  const result = loads.length === 0 ? 'dynamips proposed none' : `none of those proposed helps: ${loads.join(', ')}`
+  const result =
+    loads.length === 0 ? 'dynamips proposed none' : `none of the proposed values helps: ${loads.join(', ')}`
   throw conflict(`No idle-PC value was found for this image: ${result}`)
 }
 

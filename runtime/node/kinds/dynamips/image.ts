@@ -21,15 +21,15 @@ export async function requireIosImage(file: string, name: string): Promise<void>
   await using handle = await opening.catch((cause: NodeJS.ErrnoException) => {
     const { code = '' } = cause
     if (['EACCES', 'EPERM'].includes(code)) throw refusal('cannot be read by the service', cause)
-    if (['ENXIO', 'ENODEV'].includes(code)) throw refusal('is no file', cause)
+    if (['ENXIO', 'ENODEV'].includes(code)) throw refusal('is not a file', cause)
     if (!['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG'].includes(code)) throw cause
-    throw missingImage(`${shown} is not there; upload it, then try again`, name)
+    throw missingImage(`${shown} does not exist; upload it, then try again`, name)
   })
-  if (!(await handle.stat()).isFile()) throw refusal('is no file')
+  if (!(await handle.stat()).isFile()) throw refusal('is not a file')
   const { buffer, bytesRead } = await handle.read(Buffer.alloc(headerBytes), 0, headerBytes, 0)
   const header = buffer.subarray(0, bytesRead)
   if (bytesRead === 0) throw refusal('is empty; upload it again')
   if (!hasMagic(header))
-    throw refusal('is no IOS image: it does not begin as an ELF file of 32 bits, big-endian; decompress it first')
+    throw refusal('is not an IOS image (expected a 32-bit big-endian ELF file); decompress it first')
   if (!isIosImage(header)) throw refusal('ends within its header; upload it again')
 }

@@ -50,7 +50,7 @@ async function listeningAddress(log: string, port: number, deadline: number, sig
     const [, host] = listening.exec((await endOfChildLog(log, 0, maxLogBytes)).toString('latin1')) ?? []
     if (host !== undefined) return host
     if (signal.aborted) throw new HypervisorError('aborted', 'Dynamips ended before it took commands')
-    if (Date.now() >= deadline) throw new HypervisorError('unreachable', 'Dynamips does not take commands')
+    if (Date.now() >= deadline) throw new HypervisorError('unreachable', 'Dynamips does not accept commands')
     await pause(retryMs, undefined, { signal }).catch(ignore('the loop checks the signal'))
   }
 }

@@ -82,7 +82,7 @@ export class VmGuests implements GuestControl<HypervisorProperties> {
       this.#log(
         node,
         'error',
-        `its VM may still run, and is stopped when that is possible: ${(error as Error).message}`,
+        `its VM may still be running, and will be stopped as soon as possible: ${(error as Error).message}`,
       )
     }
   }

@@ -135,7 +135,7 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
     const newName = linked_clone ? (name !== before ? name : isOther ? newVm : undefined) : undefined
     if (isOther && node.status !== 'stopped') throw conflict('vmname: stop the node first')
     if (newName !== undefined && node.status !== 'stopped')
-      throw conflict('name: it is also the name of the VM, stop the node first')
+      throw conflict('name: it is also the name of the VM; stop the node first')
     const driver = this.#driverOf(node)
     if (isOther && !linked_clone) {
       const vm = await driver.find(newVm)
@@ -170,7 +170,7 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
       vm = await this.#vmOf(node)
     }
     if (vm.state === 'started' || vm.state === 'suspended')
-      throw conflict(`The VM ${vm.name} runs already, started outside Patchbay: power it off first`)
+      throw conflict(`The VM ${vm.name} is already running, started outside Patchbay: power it off first`)
     const warning = checkMemory(node.record.properties.ram || vm.ram)
     const path = driver.serialPath?.(vm.uuid)
     const serial_port = path === undefined ? await this.#ports.serial(node) : null
@@ -197,7 +197,7 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
   }
 
   duplicate(): Promise<void> {
-    throw conflict('A VM of a hypervisor is not copied with its node: create one with linked_clone instead')
+    throw conflict('A hypervisor VM cannot be copied with its node: create a node with linked_clone instead')
   }
 
   screenPort(node: VmKindNode): number | null {
@@ -282,7 +282,7 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
     const driver = this.#driverOf(node)
     if (linked_clone && node.status === 'stopped') return driver.openClone(vm_uuid, node.directory)
     const vm = await driver.get(vm_uuid)
-    if (vm === undefined) throw conflict(`${driver.name} has no VM ${vmname} any more`)
+    if (vm === undefined) throw conflict(`${driver.name} no longer has the VM ${vmname}`)
     return vm
   }
 

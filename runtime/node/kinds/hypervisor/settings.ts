@@ -28,12 +28,12 @@ export function requireTypes(
 ): void {
   const numbers = custom_adapters.map(({ adapter_number }) => adapter_number)
   const twice = numbers.find((it, index) => numbers.indexOf(it) !== index)
-  if (twice !== undefined) throw badRequest(`custom_adapters: adapter_number ${twice} is there twice`)
+  if (twice !== undefined) throw badRequest(`custom_adapters: adapter_number ${twice} occurs twice`)
   const custom = custom_adapters.map(
     (it, index) => [`custom_adapters[${index}].adapter_type`, it.adapter_type] as const,
   )
   for (const [field, type] of [['adapter_type', adapter_type] as const, ...custom]) {
     if (type == null || driver.adapterType(type) !== undefined) continue
-    throw badRequest(`${field}: ${driver.name} has no ${type}, but ${driver.adapterTypes.join(', ')}`)
+    throw badRequest(`${field}: ${driver.name} has no ${type}; it has ${driver.adapterTypes.join(', ')}`)
   }
 }

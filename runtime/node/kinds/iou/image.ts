@@ -45,13 +45,13 @@ async function ask(path: string, confinement: Confinement | undefined): Promise<
 export async function requireIouImage(path: string): Promise<ElfHeader> {
   const name = basename(path)
   const found = await stat(path).catch(() => undefined)
-  if (found === undefined) throw conflict(`The image ${name} is not there`)
+  if (found === undefined) throw conflict(`The image ${name} does not exist`)
   if (!found.isFile()) throw conflict(`The image ${name} is not a file`)
   const header = elfHeader(await beginOf(path))
   if (header === undefined)
-    throw conflict(`The image ${name} is no IOU image: expected a program for Linux (ELF, little-endian)`)
+    throw conflict(`${name} is not an IOU image (expected a little-endian Linux ELF executable)`)
   await access(path, constants.X_OK).catch(() => {
-    throw conflict(`The image ${name} may not be executed: give it the permission (chmod +x)`)
+    throw conflict(`The image ${name} is not executable: make it executable (chmod +x)`)
   })
   if (header.loader !== undefined && (await stat(header.loader).catch(() => undefined)) === undefined)
     throw noLoader(name, header)
@@ -63,7 +63,7 @@ const install32 =
 
 const noLoader = (name: string, { bits, loader }: ElfHeader) =>
   conflict(
-    `The image ${name} is a program of ${bits} bits, and its loader, ${loader}, is missing on this host` +
+    `The image ${name} is a ${bits}-bit program, and its loader, ${loader}, is missing on this host` +
       (bits === 32 ? `; install it (${install32})` : ''),
   )
 
@@ -117,7 +117,7 @@ async function helpOf(path: string, bits: 32 | 64, confinement: Confinement | un
 function whyNot({ code, signal }: NonNullable<ProgramEnd['error']>, bits: 32 | 64): string {
   // This case includes files that the kernel cannot execute: execvp(3) runs them by a shell.
   if (typeof code === 'number') {
-    const kernel = bits === 32 ? ' (some kernels, such as those of PVM guests, run no programs of 32 bits)' : ''
+    const kernel = bits === 32 ? ' (some kernels, for example in PVM guests, cannot run 32-bit programs)' : ''
     return `it ended with code ${code} and printed no help${kernel}`
   }
   if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return `it printed more than ${maxOutputBytes} bytes`

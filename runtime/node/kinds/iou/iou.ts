@@ -82,8 +82,8 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
       const application_id = this.#ids.change(node.key)
       node.record.properties = { ...before, application_id }
       const message =
-        `${node.record.name}: another program of this host has the application id ${before.application_id}; ` +
-        `it is ${application_id} now, and the MAC addresses of the router follow it`
+        `${node.record.name}: another program of this host uses the application id ${before.application_id}; ` +
+        `it is now ${application_id}, and the MAC addresses of the router change with it`
       return { type: 'log.warning', message }
     },
     adoptPort: (key, { application_id }) => {

@@ -31,10 +31,12 @@ export interface LicencePaths {
 export async function findLicence({ configured, home, directory, own }: LicencePaths): Promise<string> {
   if (configured !== undefined && configured !== '') {
     if (await isFile(configured, 'iou.iourc_path')) return configured
-    throw conflict(`iou.iourc_path: ${basename(configured)} is not there`)
+    throw conflict(`iou.iourc_path: ${basename(configured)} does not exist`)
   }
   for (const path of searched({ home, directory, own })) if (await isFile(path, 'The licence file')) return path
-  throw conflict('There is no licence file for IOU: give the node iourc_content, make ~/.iourc, or set iou.iourc_path')
+  throw conflict(
+    'There is no licence file for IOU: set iourc_content of the node, create ~/.iourc, or set iou.iourc_path',
+  )
 }
 
 /** The licence file that a start would take; null when there is none. */
@@ -75,7 +77,7 @@ export async function removeLicences(runDirectory: string, isUnwanted: (nodeId: 
 /** Writes the licence file of a node, readable for the service only. */
 export async function writeLicence(directory: string, content: string): Promise<void> {
   if (Buffer.byteLength(content) > maxBytes)
-    throw badRequest(`iourc_content: longer than the ${maxBytes} bytes that a licence file may have`)
+    throw badRequest(`iourc_content: longer than ${maxBytes} bytes, the limit for a licence file`)
   await withDiskErrors('Writing the licence file', async () => {
     await makeDirectory(directory)
     await replaceOwn(directory, licenceName, content)
@@ -140,7 +142,7 @@ function checkValue(value: string, what: string): string | undefined {
   if (!/^[\x00-\x7f]*$/.test(value)) return `${what} has characters that are not ASCII`
   if (key.length !== keyLength)
     return `${what} has ${key.length} characters, expected ${keyLength} before the semicolon`
-  if (!/^[0-9a-f]*$/i.test(key)) return `${what} has characters that are no hexadecimal digits`
+  if (!/^[0-9a-f]*$/i.test(key)) return `${what} has characters that are not hexadecimal digits`
   if (value.slice(semicolon + 1).trim() !== '') return `${what} goes on after the semicolon`
   return undefined
 }

@@ -8,7 +8,7 @@ const widest = 16
 /** Decompresses the output of compress(1): LZW behind a header of three bytes. 409 on damage, or on more than `maxBytes`. */
 export function decompressLzc(data: Uint8Array, maxBytes: number): Buffer {
   const [first, second, flags = 0] = data
-  if (data.length < 3 || first !== 0x1f || second !== 0x9d) throw damaged('it has no header of compress')
+  if (data.length < 3 || first !== 0x1f || second !== 0x9d) throw damaged('it has no compress header')
   const maxBits = flags & 0x1f
   if (maxBits < narrowest || maxBits > widest || (flags & 0x60) !== 0) throw damaged('its header is unknown')
   const isBlockMode = (flags & 0x80) !== 0

@@ -21,5 +21,5 @@ export const netmapText = (applicationId: number): string =>
 export function freeApplicationId(taken: Iterable<number>, isInUse: (id: number) => boolean = () => false): number {
   const all = new Set(taken)
   for (let id = 1; id <= maxApplicationId; id++) if (!all.has(id) && !isInUse(id)) return id
-  throw conflict(`All ${maxApplicationId} application ids of this user are taken; delete an IOU router`)
+  throw conflict(`All ${maxApplicationId} application ids of this user are in use; delete an IOU router first`)
 }

@@ -94,9 +94,9 @@ function filledUp(section: Section): Section {
 /** The sections that a new file takes over from a file of another size. */
 function replaced(before: Buffer | undefined, sizeKb: number): { sections: Sections; warnings: string[] } {
   if (before === undefined) return { sections: emptySections, warnings: [] }
-  const change = `The NVRAM has ${sizeKb} KB now, and had ${Math.ceil(before.length / 1024)}: a new one is created`
+  const change = `The NVRAM now has ${sizeKb} KB instead of ${Math.ceil(before.length / 1024)}: a new one is created`
   try {
-    return { sections: sectionsOf(before), warnings: [`${change}, without the files that the router kept in it`] }
+    return { sections: sectionsOf(before), warnings: [`${change}, without the files that the router had stored in it`] }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     return {

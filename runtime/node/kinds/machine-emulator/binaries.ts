@@ -94,10 +94,10 @@ function allowedPath(wanted: string, isLocal: boolean): string | { refusal: stri
   const path = findProgram(wanted)
   if (path === undefined) {
     const program = /^qemu-system-(\w+)$/.exec(name)?.[1] ?? 'x86_64'
-    return { refusal: `qemu_path: ${wanted} is not there or cannot be run; install it (${installHintOf(program)})` }
+    return { refusal: `qemu_path: ${wanted} does not exist or cannot be run; install it (${installHintOf(program)})` }
   }
   if (!isLocal && !directoriesIn(process.env.PATH ?? '').includes(dirname(path))) {
-    return { refusal: `qemu_path: ${wanted} is not in PATH, and only what is there may be used outside local mode` }
+    return { refusal: `qemu_path: ${wanted} is not in PATH; outside local mode only emulators in PATH can be used` }
   }
   return path
 }

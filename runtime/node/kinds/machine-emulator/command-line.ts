@@ -138,7 +138,7 @@ function adapterArguments(
   address: string,
 ): string[] {
   const wire = wires.get(`${number}/0`)
-  if (wire === undefined) throw conflict(`The port of adapter ${number} is not there`)
+  if (wire === undefined) throw conflict(`Adapter ${number} has no port`)
   const id = netdevId(number)
   const netdev = !takesSockets(facts)
     ? olderDatagrams(id, wire)
@@ -165,5 +165,5 @@ export function requireModel({ devices }: Pick<BinaryFacts, 'devices'>, model: s
   const device = devices.get(model)
   if (device?.category === 'Network') return device
   const known = [...devices].filter(([, it]) => it.category === 'Network').map(([name]) => name)
-  throw conflict(`adapter_type: this emulator has no network adapter ${model}, it has ${known.sort().join(', ')}`)
+  throw conflict(`adapter_type: this emulator has no network adapter ${model}; it has ${known.sort().join(', ')}`)
 }

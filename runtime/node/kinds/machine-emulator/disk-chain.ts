@@ -38,7 +38,7 @@ export async function requireChain(
       if (seen.has(id)) continue
       seen.add(id)
       if (above.length > deepest || seen.size > maxFiles)
-        throw conflict(`The image ${basename(path)} is made of too many files: at most ${deepest} below each other`)
+        throw conflict(`The image ${basename(path)} has too many backing files: at most ${deepest} are allowed`)
       requirePart(file, id)
       // QEMU opens an extent and an external data file as they are; a hostile VMDK makes it read another descriptor there.
       if (isBacking || allow !== undefined)
@@ -50,8 +50,8 @@ export async function requireChain(
 
 const cycle = (ids: readonly string[]): Error =>
   ids.length === 2
-    ? conflict(`The image ${ids[0]} is its own backing file: replace it by a good one`)
-    : conflict(`The backing files of the image ${ids[0]} are a cycle (${ids.join(' > ')}): replace them by good ones`)
+    ? conflict(`The image ${ids[0]} is its own backing file: replace the image`)
+    : conflict(`The backing files of the image ${ids[0]} form a cycle (${ids.join(' > ')}): replace the images`)
 
 /** Names the same file always in the same way; other names, such as `nbd:` or `json:`, stand for themselves. */
 const idOf = async (name: string): Promise<string> =>
@@ -61,6 +61,6 @@ const idOf = async (name: string): Promise<string> =>
 function requirePart(file: string, real: string): void {
   if (!isAbsolute(file)) return
   if (['/proc', '/sys'].some((directory) => isInside(directory, real)))
-    throw conflict(`The image is made of ${file}, where the system keeps no disks`)
+    throw conflict(`The image is based on ${file}, which is not a place for disks`)
   requireImage(file)
 }

@@ -140,8 +140,8 @@ async function choose(
   if (!existsSync(path) && existsSync(kept(base))) await rename(kept(base), path)
   if (!isAnother) return { warnings: [], ...(facts !== undefined && { facts }) }
   const [name, now] = [basename(path), basename(base)]
-  const kind = `${name} was made of ${basename(backing)} and is kept as ${basename(kept(backing))}`
-  return { warnings: [`${kind}; it is one of ${now} now`] }
+  const kind = `${name} was based on ${basename(backing)}, and was saved as ${basename(kept(backing))}`
+  return { warnings: [`${kind}; it is now based on ${now}`] }
 }
 
 /** Creates it under a temporary name: a full disk or a crash leaves no partial overlay. */
@@ -164,7 +164,9 @@ async function createOverlay(tool: ImageTool, path: string, base: string, baseFo
 
 async function readOverlay(tool: ImageTool, path: string): Promise<DiskFacts> {
   if (statSync(path).size > 0) return inspectImage(tool, path, 'qcow2')
-  throw conflict(`${basename(path)} is empty: it was not written to its end; delete it to begin again from the image`)
+  throw conflict(
+    `${basename(path)} is empty because it was not completely written; delete it to start again from the image`,
+  )
 }
 
 /** Only changes the path in the header (`rebase -u`): the content stays as it is. */
@@ -210,9 +212,7 @@ async function inspectBase(tool: ImageTool, path: string, allow: Overlay['allow'
 
 /** Leaked clusters do no harm, and the service does not repair images of users. */
 const complaints = (path: string, end: ToolEnd): readonly string[] =>
-  end.code === ends.corrupt
-    ? [`The image ${basename(path)} has errors: ${lastLine(end)}. Replace it by a good one`]
-    : []
+  end.code === ends.corrupt ? [`The image ${basename(path)} has errors: ${lastLine(end)}. Replace the image`] : []
 
 async function checkAndRepair(tool: ImageTool, path: string, format: string): Promise<readonly string[]> {
   const { code } = await check(tool, path, format)

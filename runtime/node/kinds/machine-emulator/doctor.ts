@@ -33,7 +33,7 @@ async function deviceTrouble(): Promise<DoctorCheck | undefined> {
     return undefined
   } catch (reason) {
     if ((reason as NodeJS.ErrnoException).code === 'EACCES')
-      return warning('KVM', `${device} is there, but not for this user`, await rightFix())
+      return warning('KVM', `${device} exists, but this user may not use it`, await rightFix())
     return warning(
       'KVM',
       `no ${device}: virtual machines would be emulated, slowly`,
@@ -63,7 +63,7 @@ export function kvmRightFix(mode: number, gid: number, groups: string): string {
 /** The result of a test boot under KVM. */
 export function kvmCheck(state: KvmState): DoctorCheck {
   const use = 'machines run emulated, slowly, unless machine_emulator.acceleration is kvm'
-  const fix = 'on a virtual host switch nested virtualisation on, or take a newer kernel there'
+  const fix = 'on a virtual host, enable nested virtualisation or use a newer kernel there'
   switch (state) {
     case 'runs':
       return ok('KVM', '/dev/kvm can be used, a guest boots under it')

@@ -49,7 +49,7 @@ interface Cdrom {
 export function cdromArguments({ path, isPc, disks, isTaken }: Cdrom): readonly string[] {
   const hdc = disks.find(({ slot }) => slot === 'hdc')
   if (path !== null && hdc !== undefined)
-    throw conflict('cdrom_image: the CD-ROM drive takes the place of hdc, which has hdc_disk_image; remove one of them')
+    throw conflict('cdrom_image: the CD-ROM drive is hdc, which is used by hdc_disk_image; remove one of them')
   if (path === null && (!isPc || isTaken || hdc?.interface === 'ide')) return []
   // The format is always raw: with a detected format an image could name files of the host.
   const file = path === null ? '' : `file=${escaped(path)},format=raw,`

@@ -188,7 +188,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
           continue
         const slot = diskSlots.find((it) => diskId(it) === device)
         throw conflict(
-          slot === undefined ? `${device} is no disk of the project` : `linked_clone is off: ${slot} is an image`,
+          slot === undefined ? `${device} is not a disk of the project` : `linked_clone is off: ${slot} is an image`,
         )
       }
       const found = await this.#execute<{ 'blocked-reasons'?: string[] }>(qmp, 'query-migrate')

@@ -43,7 +43,7 @@ export interface LaunchOptions {
 /** The log: the command line, then the output of the emulator other than the console. */
 export const logName = 'qemu.log'
 /** QEMU splits `-initrd` at commas for a multiboot kernel, so a directory such as `x,/etc` would refer to a file of the host. */
-const commaInInitrd = 'the emulator reads a comma in a path as the beginning of another file; use a path without commas'
+const commaInInitrd = 'the emulator reads a comma in a path as the start of another file; use a path without commas'
 
 /** Checks and creates the files of a machine, and returns its command; 409 with what is missing. */
 export async function launchOf(
@@ -226,7 +226,7 @@ async function acceleratorFor(
   const [best] = usable.filter((it) => wanted === 'auto' || it === wanted)
   if (best === undefined) throw conflict('The emulator has no accelerator that can be used on this host')
   const isSlow = best === 'tcg' && wanted === 'auto' && nativePlatforms().includes(facts.platform)
-  if (isSlow) report('it runs without KVM, much slower: /dev/kvm is not there or this user may not open it')
+  if (isSlow) report('it runs without KVM, much slower: /dev/kvm does not exist or this user may not open it')
   return best
 }
 

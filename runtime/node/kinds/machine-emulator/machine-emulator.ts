@@ -152,7 +152,8 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
   /** Makes a disk of a stopped machine larger; 409. */
   async #resize(node: MachineKindNode, { drive_name, extend }: ResizeDisk): Promise<void> {
     if (node.status !== 'stopped') throw conflict('The disk is in use: stop the node first')
-    if (memoryIn(node.directory) !== undefined) throw conflict('The machine goes on from kept memory: start it first')
+    if (memoryIn(node.directory) !== undefined)
+      throw conflict('The machine has saved memory to resume from: start it first')
     const { path } = await resolveEmulator(node.record.properties, this.#host.isLocal(), this.#host.sandbox)
     const tool = await this.#images.tool(node.directory, path)
     using _cell = tool instanceof ConfinedTool ? tool : null
@@ -248,5 +249,5 @@ const diskFields = diskSlots.map((slot) => `${slot}_disk_image` as const)
 
 function requireOnce(numbers: readonly number[]): void {
   const twice = numbers.find((number, index) => numbers.indexOf(number) !== index)
-  if (twice !== undefined) throw badRequest(`custom_adapters: adapter_number ${twice} is there twice`)
+  if (twice !== undefined) throw badRequest(`custom_adapters: adapter_number ${twice} occurs twice`)
 }

@@ -202,7 +202,7 @@ export class MachineImages {
 }
 
 const notAmongImages = (file: string): Error =>
-  conflict(`The image is made of another file, ${file}, that is not among the images; only local mode allows that`)
+  conflict(`The image is based on another file, ${file}, which is not among the images; only local mode allows that`)
 
 /** 409 when the state of the machine was saved without a disk: it does not fit a machine with one. */
 async function requireNoState(tool: ImageTool, stateDisk: string): Promise<void> {

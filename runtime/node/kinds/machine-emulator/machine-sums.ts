@@ -64,7 +64,7 @@ export class MachineSums {
   }
 
   #warn({ key }: MachineKindNode, field: ImageField): void {
-    const advice = 'its disk may not fit any more; put the image back as it was, or use a new node'
+    const advice = 'its disk may no longer fit; restore the original image, or use a new node'
     this.#options.listener.warned(key, `${field} has changed since its disk was created: ${advice}`)
   }
 

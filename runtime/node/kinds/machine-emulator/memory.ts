@@ -19,7 +19,7 @@ type MemoryState = 'started' | 'suspended'
 const states = ['started', 'suspended'] as const
 
 export const staleMemoryHint =
-  'its memory of a snapshot may not fit its settings or the emulator any more: undo the changes, or stop the node to begin without it'
+  'its memory from a snapshot may no longer fit its settings or the emulator: undo the changes, or stop the node to start without it'
 
 const askMs = 10_000
 /** The free space of the disk is checked each time this number of bytes was written. */

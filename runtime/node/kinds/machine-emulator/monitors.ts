@@ -40,7 +40,7 @@ export class Monitors {
   /** The monitor of a machine; a lost connection is made again. */
   async of(node: MachineKindNode): Promise<Qmp> {
     const running = this.#running.get(node.key)
-    if (running === undefined) throw new QmpError('closed', 'The machine does not run')
+    if (running === undefined) throw new QmpError('closed', 'The machine is not running')
     return running.qmp?.isOpen === true ? running.qmp : this.#connect(node, running, this.#options.adoptMs)
   }
 

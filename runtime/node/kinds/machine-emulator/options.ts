@@ -133,7 +133,7 @@ function refuseReserved(option: EmulatorOption, { consoleType }: OptionRules): v
   if (reason !== undefined) throw badRequest(`options: -${name} cannot be used, ${reason}: leave it out`)
   const isOurConsole =
     (name === 'vnc' && consoleType === 'vnc') || (name === 'spice' && consoleType.startsWith('spice'))
-  if (isOurConsole) throw badRequest(`options: -${name} cannot be used, console_type is ${consoleType} already`)
+  if (isOurConsole) throw badRequest(`options: -${name} cannot be used: console_type is already ${consoleType}`)
   const problem = conflictIn(option)
   if (problem !== undefined)
     throw badRequest(`options: -${words(option).join(' ').slice(1)} cannot be used, ${problem}`)

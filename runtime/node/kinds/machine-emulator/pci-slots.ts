@@ -23,7 +23,7 @@ export function pciPlan(facts: Pick<BinaryFacts, 'version' | 'devices'>, adapter
   // A bridge takes a slot itself, so the number of bridges depends on itself.
   while (adapters > 0 && Math.floor((first(bridges) + adapters - 1) / slotsOfBus) > bridges) bridges++
   if (bridges > 1 && !isAtLeast(facts.version, 2, 4))
-    throw conflict(`${adapters} adapters need more than one PCI bridge, which takes QEMU 2.4 or later`)
+    throw conflict(`${adapters} adapters need more than one PCI bridge, which requires QEMU 2.4 or later`)
   if (bridges > 0 && !['i82801b11-bridge', 'pci-bridge'].every((model) => facts.devices.has(model)))
     throw conflict(`${adapters} adapters need PCI bridges, which this emulator does not have`)
   const hex = (number: number) => `0x${number.toString(16)}`

@@ -55,7 +55,7 @@ export async function runQemuImg(tool: ImageTool, args: readonly string[], ms = 
   if (typeof code === 'number') return { code, stdout, stderr }
   if (code === 'ABORT_ERR') throw conflict(toolStopped, { cause: error })
   const reason = error?.killed ? `it took longer than ${ms} ms` : (error?.message ?? 'it was killed')
-  throw conflict(`qemu-img ${args[0]} did not end well: ${reason}`, { cause: error })
+  throw conflict(`qemu-img ${args[0]} failed: ${reason}`, { cause: error })
 }
 
 /** The message of a command that the stop of its node ended. */
@@ -67,7 +67,7 @@ export const isToolStopped = (error: unknown): boolean => error instanceof Error
 /** The error for a failed command; `what` names the operation and the image. */
 export function qemuImgError(what: string, { stderr, code }: ToolEnd): Error {
   if (/No space left on device|Disk quota exceeded/.test(stderr)) {
-    return outOfSpace(`${what}: the disk is full; delete something first`)
+    return outOfSpace(`${what}: the disk is full; free some space first`)
   }
   if (/Failed to get .*lock|Is another process using the image/.test(stderr)) {
     return conflict(`${what}: the image is in use by a running machine or tool; stop that first`)
@@ -95,7 +95,7 @@ export function requireImage(path: string): void {
   if (stats?.isFile() || stats?.isBlockDevice()) return
   if (stats !== undefined) throw conflict(`The image ${name} is not a file`)
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true
-  throw conflict(isLink ? `The image ${name} is a link that leads nowhere` : `The image ${name} is not there`)
+  throw conflict(isLink ? `The image ${name} is a dangling link` : `The image ${name} does not exist`)
 }
 
 /** An image in the output of `qemu-img info` and in QMP (`ImageInfo` of QEMU's block-core.json). */
@@ -136,7 +136,7 @@ export async function inspectImage(tool: ImageTool, path: string, format?: strin
   const args = ['info', '-U', '--output=json', ...(format === undefined ? [] : ['-f', format]), path]
   const what = `Reading ${basename(path)}`
   const facts = factsIn(await mustRun(what, tool, args, headerMs), path)
-  if (facts === undefined) throw conflict(`${what} failed: the tool printed something else than facts of an image`)
+  if (facts === undefined) throw conflict(`${what} failed: the output of the tool does not describe an image`)
   return facts
 }
 

@@ -111,7 +111,7 @@ export class Qmp {
   async execute<T = unknown>(command: string, args: Readonly<Record<string, unknown>>, ms: number): Promise<T> {
     if (this.#failure !== undefined) throw this.#failure
     if (this.#pending.size >= maxPending)
-      throw new QmpError('timeout', `${command}: ${maxPending} commands have no answer yet, the emulator hangs`)
+      throw new QmpError('timeout', `${command}: ${maxPending} commands are unanswered, the emulator hangs`)
     const id = ++this.#lastId
     const answer = new Promise<unknown>((resolve, reject) => {
       this.#pending.set(id, { resolve, reject })
@@ -203,7 +203,7 @@ export class Qmp {
 
 async function open(path: string, deadline: number, signal: AbortSignal | undefined): Promise<Socket> {
   for (;;) {
-    if (signal?.aborted) throw new QmpError('closed', 'The emulator ended before its monitor was there')
+    if (signal?.aborted) throw new QmpError('closed', 'The emulator ended before its monitor was available')
     try {
       return await connectSocket({ path }, Math.max(1, deadline - Date.now()))
     } catch (cause) {

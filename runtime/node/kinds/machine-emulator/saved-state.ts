@@ -8,7 +8,7 @@ import type { Qmp } from './qmp.ts'
 /** Tag of the snapshot with the saved state. */
 export const savedStateTag = 'patchbay'
 export const staleStateHint =
-  'its saved state may not fit its settings any more: undo their changes, or set on_close to power_off to begin without it'
+  'its saved state may no longer fit its settings: undo their changes, or set on_close to power_off to start without it'
 
 /** Timeouts of a save and of other commands, ms. */
 const saveMs = 300_000
@@ -42,7 +42,7 @@ async function writable(qmp: Qmp): Promise<string[]> {
     const slot = diskSlots.find((it) => diskId(it) === odd.device) ?? odd.device
     throw conflict(`The state cannot be saved: ${slot} is a ${odd.drv} image, only qcow2 can hold a state`)
   }
-  if (disks.length === 0) throw conflict('The state cannot be saved: the machine has no disk that could hold it')
+  if (disks.length === 0) throw conflict('The state cannot be saved: the machine has no disk to save it on')
   return disks.map((disk) => disk['node-name'])
 }
 

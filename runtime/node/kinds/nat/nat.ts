@@ -114,7 +114,7 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
     const before = node.record.properties
     const next = withChanges(before, changes, settingNames)
     if (node.status !== 'stopped' && JSON.stringify(next) !== JSON.stringify(before)) {
-      throw conflict('The nat runs: stop it before changing these settings')
+      throw conflict('The nat is running: stop it before changing these settings')
     }
     this.#check(node, next)
     for (let port = next.port_count; port < before.port_count; port++) {
@@ -127,7 +127,8 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
   /** 400 and 409 for settings that do not fit together, or with those of other nats. */
   #check(node: NatKindNode, { subnet, ipv6_prefix, port_forwards }: NatProperties): void {
     const guests = subnetOf(subnet)
-    if (guests === undefined) throw badRequest(`subnet: ${subnet} is not the address of a network of /8 to /28`)
+    if (guests === undefined)
+      throw badRequest(`subnet: ${subnet} is not a network address with a prefix from /8 to /28`)
     const prefix = ipv6_prefix.split('/')[0] ?? ''
     if (prefix !== '' && !isIPv6(prefix)) throw badRequest(`ipv6_prefix: ${ipv6_prefix} is no IPv6 network`)
     const others = [...this.#host.nodes()].filter(({ key }) => key !== node.key)
@@ -137,7 +138,7 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
     for (const [index, forward] of port_forwards.entries()) {
       const where = `port_forwards/${index}`
       const { host_address = loopback, guest_address } = forward
-      if (isIP(host_address) === 0) throw badRequest(`${where}/host_address: ${host_address} is no address`)
+      if (isIP(host_address) === 0) throw badRequest(`${where}/host_address: ${host_address} is not an address`)
       if (!this.#host.isLocal() && !isLoopback(host_address)) {
         throw conflict(`${where}/host_address: outside local mode ports are forwarded from loopback addresses only`)
       }

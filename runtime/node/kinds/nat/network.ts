@@ -70,7 +70,7 @@ export class NatNetwork {
   /** Throws with the reason when a port or libslirp is not available. */
   constructor(libc: Libc, { wires, subnet, ipv6_prefix, port_forwards, reach, isLocal }: NatConfig) {
     const found = subnetOf(subnet)
-    if (found === undefined) throw new Error(`${subnet} is no network`)
+    if (found === undefined) throw new Error(`${subnet} is not a network`)
     this.#libc = libc
     this.#subnet = found
     this.#out = new Memory(libc, outBytes)

@@ -97,7 +97,7 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
       record.properties = { pc_id }
       return
     }
-    throw conflict(`The project has ${pcIds - 1} pcs already, and there are no more MAC addresses for another one`)
+    throw conflict(`The project already has ${pcIds - 1} pcs, and no MAC address is left for another one`)
   }
 
   async prepare(node: PcKindNode, input: PcCreate): Promise<void> {
@@ -124,7 +124,7 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
 
   async launch(node: PcKindNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
     const wire = wires.get('0/0')
-    if (wire === undefined) throw conflict('The port of the pc is not there')
+    if (wire === undefined) throw conflict('The pc has no such port')
     const { engine, vpcs_path } = this.#host.settings()
     const vpcs = await this.#findVpcs()
     if (engine === 'vpcs' && !this.#host.isLocal()) {
@@ -139,7 +139,7 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
     }
     if (vpcs === undefined && engine === 'vpcs') {
       throw conflict(
-        `VPCS (${vpcs_path}) is not there or older than 0.5b1; install it (apt-get install vpcs), or set pc.engine = "embedded"`,
+        `VPCS (${vpcs_path}) does not exist or is older than 0.5b1; install it (apt-get install vpcs), or set pc.engine = "embedded"`,
       )
     }
     const isExternal = vpcs !== undefined && node.record.properties.pc_id <= lastVpcsId

@@ -31,14 +31,14 @@ const changed = (at: number, value: number) => {
 }
 
 test.each([
-  ['of 64 bits', changed(4, 2), 'does not begin as an ELF'],
-  ['little-endian', changed(5, 1), 'does not begin as an ELF'],
-  ['of another version', changed(6, 2), 'does not begin as an ELF'],
-  ['a text', Buffer.from('hostname R1\n'), 'does not begin as an ELF'],
-  ['an archive', Buffer.from('PK\x03\x04'), 'does not begin as an ELF'],
+  ['of 64 bits', changed(4, 2), 'expected a 32-bit big-endian ELF file'],
+  ['little-endian', changed(5, 1), 'expected a 32-bit big-endian ELF file'],
+  ['of another version', changed(6, 2), 'expected a 32-bit big-endian ELF file'],
+  ['a text', Buffer.from('hostname R1\n'), 'expected a 32-bit big-endian ELF file'],
+  ['an archive', Buffer.from('PK\x03\x04'), 'expected a 32-bit big-endian ELF file'],
   ['empty', Buffer.alloc(0), 'is empty'],
   ['cut', idling.subarray(0, 51), 'ends within its header'],
-  ['nearly nothing', idling.subarray(0, 3), 'does not begin as an ELF'],
+  ['nearly nothing', idling.subarray(0, 3), 'expected a 32-bit big-endian ELF file'],
 ])('a file that is %s is not an image', async (_, content, message) => {
   await expect(check(content)).rejects.toMatchObject({ status: 409, message: expect.stringContaining(message) })
 })
@@ -47,7 +47,7 @@ test('a missing image is reported with its name, so that a client can upload it'
   await expect(requireIosImage(join(directory, 'none'), 'c7200.bin')).rejects.toMatchObject({
     status: 409,
     extra: { image: 'c7200.bin' },
-    message: 'image: "c7200.bin" is not there; upload it, then try again',
+    message: 'image: "c7200.bin" does not exist; upload it, then try again',
   })
 })
 
@@ -55,7 +55,10 @@ test('a directory and a FIFO are not images', async () => {
   await mkdir(join(directory, 'd'))
   execFileSync('mkfifo', [join(directory, 'fifo')])
   for (const file of [join(directory, 'd'), join(directory, 'fifo'), '/dev/null']) {
-    await expect(requireIosImage(file, 'it')).rejects.toMatchObject({ status: 409, message: 'image: "it" is no file' })
+    await expect(requireIosImage(file, 'it')).rejects.toMatchObject({
+      status: 409,
+      message: 'image: "it" is not a file',
+    })
   }
 })
 

@@ -141,7 +141,7 @@ describe('without dynamips, a router', () => {
   test('does not start with a program that is silent and does not end, which is killed', async () => {
     const program = await pretender("trap '' TERM; while :; do sleep 0.1; done")
     const lab = await RouterLab.open({ program, bounds: { begin: 300, end: 200 } })
-    await requireRefused(lab, await lab.router(idling), 'Dynamips does not take commands')
+    await requireRefused(lab, await lab.router(idling), 'Dynamips does not accept commands')
   })
 
   test('that does not resume after a copy is shown suspended, and can be resumed', async () => {

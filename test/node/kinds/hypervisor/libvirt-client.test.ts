@@ -81,12 +81,12 @@ test.for([
 })
 
 test.for([
-  ['qemu+ssh://host/system', 'leads to another machine'],
-  ['qemu://host/system', 'leads to another machine'],
-  ['qemu+tls:///system', 'leads to another machine'],
-  ['xen:///system', 'is not of QEMU'],
-  ['lxc:///', 'is not of QEMU'],
-  ['system', 'is not of QEMU'],
+  ['qemu+ssh://host/system', 'points to another machine'],
+  ['qemu://host/system', 'points to another machine'],
+  ['qemu+tls:///system', 'points to another machine'],
+  ['xen:///system', 'is not a QEMU URI'],
+  ['lxc:///', 'is not a QEMU URI'],
+  ['system', 'is not a QEMU URI'],
   ['qemu:///other', 'must be qemu:///system or qemu:///session'],
 ] as const)('%s is refused: it %s', ([text, message]) => {
   expect(() => addressOf(text)).toThrow(message)
@@ -142,6 +142,6 @@ test('the doctor says what is missing, and how to fix it', async () => {
     name: 'libvirt',
     status: 'warning',
     found: 'libvirt requires a user and a password (SASL), which Patchbay does not support; for hypervisor nodes',
-    fix: 'let the group of its socket in (auth_unix_rw = "none")',
+    fix: 'allow the group of its socket (auth_unix_rw = "none")',
   })
 })

@@ -111,7 +111,7 @@ describeWith(requireLibvirt(), requireRoot())('a clone of a VM', () => {
     const { driver, name } = source.lab
     const one = await driver.clone(source.wish('one'))
     const taken = { ...source.wish('two'), name: one.name }
-    const there = { status: 409, message: `A VM with the name "${one.name}" is already there` }
+    const there = { status: 409, message: `A VM with the name "${one.name}" already exists` }
     await expect(driver.clone(taken)).rejects.toMatchObject(there)
     await expect(stat(taken.directory)).rejects.toMatchObject({ code: 'ENOENT' })
     const two = await driver.clone(source.wish('two'))
@@ -129,14 +129,14 @@ describeWith(requireLibvirt(), requireRoot())('a clone of a VM', () => {
     const source = await CloneLab.create(counting)
     const { driver, uuid, name } = source.lab
     await driver.start(uuid, planOf())
-    const message = expect.stringContaining(`"${name}" runs: shut it down before it is cloned`)
+    const message = expect.stringContaining(`"${name}" is running: shut it down before it is cloned`)
     await expect(driver.clone(source.wish('one'))).rejects.toMatchObject({ status: 409, message })
     await driver.stop(uuid, 'save_vm_state')
     await expect(driver.clone(source.wish('one'))).rejects.toThrow('is saved with its memory')
     await libvirt().virsh('managedsave-remove', name)
     const block = "<disk type='block' device='disk'><source dev='/dev/zero'/><target dev='vdb'/></disk>"
     await libvirt().define(pcDefinition({ ...source.lab, devices: ideDisk(source.disk) + block }))
-    await expect(driver.clone(source.wish('one'))).rejects.toThrow('its disk vdb is no file (block)')
+    await expect(driver.clone(source.wish('one'))).rejects.toThrow('its disk vdb is not a file (block)')
     const lost = join(source.data, 'lost.img')
     await libvirt().define(pcDefinition({ ...source.lab, devices: ideDisk(lost) }))
     await expect(driver.clone(source.wish('one'))).rejects.toMatchObject({ status: 409 })
@@ -163,10 +163,10 @@ describeWith(requireLibvirt(), requireRoot())('a clone of a VM', () => {
     const [overlay, variables, record] = ['hda.qcow2', 'nvram.fd', 'clone.json'].map((name) => join(directory, name))
     if (overlay === undefined || variables === undefined || record === undefined) throw new Error('no names')
     await symlink('/etc/hostname', variables)
-    await expect(start()).rejects.toThrow('nvram.fd of the clone is no regular file, or has hard links')
+    await expect(start()).rejects.toThrow('nvram.fd of the clone is not a regular file, or has hard links')
     await rm(variables)
     await rm(overlay)
-    await expect(start()).rejects.toThrow('The disk hda.qcow2 of the clone is gone')
+    await expect(start()).rejects.toThrow('The disk hda.qcow2 of the clone is missing')
     const create = ['create', '-q', '-f', 'qcow2', '-u']
     await mustRun('a disk', 'qemu-img', [...create, '-F', 'raw', '-b', '/etc/hostname', overlay, '1M'])
     await expect(start()).rejects.toThrow('is not the overlay on')

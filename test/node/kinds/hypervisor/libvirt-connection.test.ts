@@ -82,7 +82,7 @@ test('the number of calls that wait for a hanging daemon is limited', async () =
   const calls = Array.from({ length: 257 }, () => connection.call(domainGetState, undefined, 200))
   const settled = await Promise.allSettled(calls)
   expect(settled.every(({ status }) => status === 'rejected')).toBe(true)
-  await expect(calls[256]).rejects.toThrow('256 calls have no answer')
+  await expect(calls[256]).rejects.toThrow('has not answered 256 calls')
 })
 
 test('the end of a connection rejects pending calls', async () => {

@@ -159,6 +159,6 @@ test('the carrier is set at the adapter that leads to the switch', () => {
 })
 
 test('VMs of other emulators than QEMU are refused', () => {
-  expect(() => liveXml(pc().replace("'qemu'", "'lxc'"), uuid, planned())).toThrow('"pc" is of lxc, not of QEMU')
+  expect(() => liveXml(pc().replace("'qemu'", "'lxc'"), uuid, planned())).toThrow('"pc" is a lxc VM, not a QEMU VM')
   expect(() => liveXml('<domain', uuid, planned())).toThrow('is not XML')
 })

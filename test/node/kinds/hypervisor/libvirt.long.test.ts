@@ -36,7 +36,7 @@ describeWith(requireLibvirt())('a VM of libvirt', () => {
     expect(live).toContain("<memory unit='KiB'>49152</memory>")
     await expect(driver.start(uuid, plan)).rejects.toMatchObject({
       status: 409,
-      message: `The VM "${name}" runs already`,
+      message: `The VM "${name}" is already running`,
     })
 
     await driver.suspend(uuid)

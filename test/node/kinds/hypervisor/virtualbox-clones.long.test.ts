@@ -71,12 +71,12 @@ test('a name is used once, and a running machine gets no first clone', async () 
   const node = join(directory, 'node')
   await expect(driver.clone({ uuid, name: 'base', directory: node })).rejects.toMatchObject({
     status: 409,
-    message: 'There is a VM "base" already',
+    message: 'A VM "base" already exists',
   })
   await driver.start(uuid, planOf([]))
   await expect(driver.clone({ uuid, name: 'R1', directory: node })).rejects.toMatchObject({
     status: 409,
-    message: 'The VM "base" runs: stop it first',
+    message: 'The VM "base" is running: stop it first',
   })
 })
 
@@ -171,7 +171,7 @@ test('a VM that is not our clone is not renamed, closed or removed', async () =>
   const { world, driver } = await driverWorld()
   const { uuid } = world.add('mine')
   const before = world.state
-  const message = 'The VM "mine" is not a clone of ours'
+  const message = 'The VM "mine" is not a clone made by Patchbay'
   await expect(driver.renameClone(uuid, 'yours')).rejects.toMatchObject({ status: 409, message })
   await expect(driver.closeClone(uuid)).rejects.toMatchObject({ status: 409, message })
   await expect(driver.removeClone(uuid)).rejects.toMatchObject({ status: 409, message })
@@ -188,7 +188,7 @@ test('a clone is renamed while it does not run, to a free name', async () => {
   await driver.start(clone.uuid, planOf([]))
   await expect(driver.renameClone(clone.uuid, 'edge')).rejects.toMatchObject({
     status: 409,
-    message: 'The VM "core -1" runs: stop it first',
+    message: 'The VM "core -1" is running: stop it first',
   })
 })
 
@@ -200,7 +200,7 @@ test('a clone without its files is a conflict, and its disks can be unregistered
   await rm(dirname(elsewhere.file), { recursive: true })
   await expect(driver.openClone(clone.uuid, node)).rejects.toMatchObject({
     status: 409,
-    message: `The VM ${clone.uuid} is not in the directory of its node any more`,
+    message: `The VM ${clone.uuid} is no longer in the directory of its node`,
   })
   expect(world.state.media.filter(({ file }) => file.startsWith(node))).not.toEqual([])
   await driver.forgetMissingDisks(directory.concat('/node'))

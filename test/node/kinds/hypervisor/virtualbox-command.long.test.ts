@@ -148,8 +148,8 @@ test('only a program named VBoxManage is run', async () => {
     () =>
       findManager(setting, searchPath)
   expect(found('', '/nowhere')).toThrow('VirtualBox is not installed: VBoxManage was not found in PATH')
-  expect(found('/bin/sh', directory)).toThrow('expected the path of a program that is called VBoxManage')
-  expect(found('/nowhere/VBoxManage')).toThrow('is no program that can be run')
+  expect(found('/bin/sh', directory)).toThrow('expected the path of a program named VBoxManage')
+  expect(found('/nowhere/VBoxManage')).toThrow('is not an executable program')
   const fresh = await freshDirectory()
   const old = join(fresh, 'vboxmanage')
   await writeFile(old, 'not a program')

@@ -96,7 +96,7 @@ test('a machine that does not fit the plan is a conflict with the message of Vir
   await driver.start(uuid, planOf([]))
   await expect(driver.start(uuid, planOf([]))).rejects.toMatchObject({
     status: 409,
-    message: 'The VM "mine" runs already',
+    message: 'The VM "mine" is already running',
   })
   await expect(driver.resume(uuid)).rejects.toMatchObject({
     status: 409,

@@ -111,28 +111,30 @@ test('libraries that ldd does not find are listed once', () => {
 test('a file that is not an image is refused', async () => {
   const directory = await freshDirectory()
   const gone = join(directory, 'gone.bin')
-  await expect(requireIouImage(gone)).rejects.toMatchObject(refused('The image gone.bin is not there'))
-  await expect(imageFactsOf(gone)).rejects.toMatchObject(refused('The image gone.bin is not there'))
+  await expect(requireIouImage(gone)).rejects.toMatchObject(refused('The image gone.bin does not exist'))
+  await expect(imageFactsOf(gone)).rejects.toMatchObject(refused('The image gone.bin does not exist'))
   await mkdir(gone)
   await expect(imageFactsOf(gone)).rejects.toMatchObject(refused('The image gone.bin is not a file'))
   for (const bytes of ['', '#!/bin/sh\necho hello\n', elf(32).subarray(0, 20)]) {
-    await expect(imageFactsOf(await image(bytes))).rejects.toMatchObject(refused('is no IOU image: expected a program'))
+    await expect(imageFactsOf(await image(bytes))).rejects.toMatchObject(
+      refused('is not an IOU image (expected a little-endian Linux ELF executable)'),
+    )
   }
   await expect(requireIouImage(await image(elf(32, '/nowhere/ld.so')))).rejects.toMatchObject(
     refused(
-      'is a program of 32 bits, and its loader, /nowhere/ld.so, is missing on this host; install it (apt-get install libc6-i386',
+      'is a 32-bit program, and its loader, /nowhere/ld.so, is missing on this host; install it (apt-get install libc6-i386',
     ),
   )
   await expect(requireIouImage(await image(elf(64)))).resolves.toMatchObject({ bits: 64 })
   // Nothing in it that could be run.
   await expect(imageFactsOf(await image(elf(64)))).rejects.toMatchObject(refused('printed no help'))
   await expect(imageFactsOf(await image(elf(32)))).rejects.toMatchObject(
-    refused('printed no help (some kernels, such as those of PVM guests, run no programs of 32 bits)'),
+    refused('printed no help (some kernels, for example in PVM guests, cannot run 32-bit programs)'),
   )
 })
 
-test('an image that may not be executed is refused, by root too', async () => {
-  await expect(requireIouImage(await image(elf(64), 0o644))).rejects.toMatchObject(refused('may not be executed'))
+test('an image that is not executable is refused, by root too', async () => {
+  await expect(requireIouImage(await image(elf(64), 0o644))).rejects.toMatchObject(refused('is not executable'))
 })
 
 compiled.for([[[]], [['-static']]] as const)('an image says what it can do, linked with %j', async ([flags]) => {
@@ -162,7 +164,7 @@ compiled.for([[[]], [['-static']]] as const)('an image says what it can do, link
 compiled('an image that was refused is asked again', async () => {
   const path = await program(`int main(void) { fputs(${JSON.stringify(help)}, stdout); }`)
   await chmod(path, 0o644)
-  await expect(imageFactsOf(path)).rejects.toMatchObject(refused('may not be executed'))
+  await expect(imageFactsOf(path)).rejects.toMatchObject(refused('is not executable'))
   await chmod(path, 0o755)
   expect(await imageFactsOf(path)).toMatchObject({ defaultRam: 128 })
 })

@@ -39,7 +39,7 @@ test.for([
   [`[license]\nlab = ${key}0;`, 'the licence of lab has 17 characters, expected 16 before the semicolon'],
   [`[license]\nlab = ;`, 'the licence of lab has 0 characters, expected 16 before the semicolon'],
   [`[license]\nlab = 0123456789abcdeé;`, 'the licence of lab has characters that are not ASCII'],
-  [`[license]\nlab = 0123456789abcdeg;`, 'the licence of lab has characters that are no hexadecimal digits'],
+  [`[license]\nlab = 0123456789abcdeg;`, 'the licence of lab has characters that are not hexadecimal digits'],
   [`[license]\nlab = ${key};x`, 'the licence of lab goes on after the semicolon'],
 ] as const)('%j is refused', ([text, defect]) => {
   expect(checkLicence(text, 'lab')).toBe(defect)
@@ -74,7 +74,7 @@ test('the licence files are searched in order', async () => {
   }
   const configured = join(own, 'list')
   await expect(findLicence({ ...places, configured })).rejects.toMatchObject({
-    ...{ status: 409, message: 'iou.iourc_path: list is not there' },
+    ...{ status: 409, message: 'iou.iourc_path: list does not exist' },
   })
   expect(licencePath({ ...places, configured })).toBe(null)
   await writeFile(configured, good)

@@ -54,9 +54,9 @@ test('a full table does not change', () => {
 })
 
 test.for([
-  ['', 'it has no header of compress'],
-  ['1f9d', 'it has no header of compress'],
-  ['1f8b9000', 'it has no header of compress'],
+  ['', 'it has no compress header'],
+  ['1f9d', 'it has no compress header'],
+  ['1f8b9000', 'it has no compress header'],
   ['1f9d8861', 'its header is unknown'],
   ['1f9d9161', 'its header is unknown'],
   ['1f9df061', 'its header is unknown'],

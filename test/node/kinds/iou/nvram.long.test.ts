@@ -186,12 +186,12 @@ test('another size makes a new file, with the configuration that is not given, a
   const { nvram, warnings } = writeConfigs(before, { startup: null, private: 'new' }, 128)
   expect(nvram.equals(nvramFile({ kb: 128, version: 0x0c00, startup: 'abcde', own: 'new', padding: 7 }))).toBe(true)
   expect(warnings).toEqual([
-    'The NVRAM has 128 KB now, and had 64: a new one is created, without the files that the router kept in it',
+    'The NVRAM now has 128 KB instead of 64: a new one is created, without the files that the router had stored in it',
   ])
   const cut = writeConfigs(before.subarray(0, 4000), { startup: 'a', private: null }, 64)
   expect(readConfigs(cut.nvram)).toEqual({ startup: 'a\n\n\n', private: null })
   expect(cut.warnings).toEqual([
-    'The NVRAM has 64 KB now, and had 4: a new one is created, without the content of the old one, which cannot be read',
+    'The NVRAM now has 64 KB instead of 4: a new one is created, without the content of the old one, which cannot be read',
   ])
 })
 

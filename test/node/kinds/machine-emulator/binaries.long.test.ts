@@ -154,7 +154,7 @@ qemuTest('a path that cannot be used falls back to the platform, when one is giv
 })
 
 test.for([
-  [{ qemu_path: 'qemu-system-pdp11' }, true, 'qemu-system-pdp11 is not there or cannot be run; install it (apt-get'],
+  [{ qemu_path: 'qemu-system-pdp11' }, true, 'qemu-system-pdp11 does not exist or cannot be run; install it (apt-get'],
   [{ qemu_path: '/bin/sh' }, true, 'sh is not the name of an emulator'],
   [{ platform: 'xtensa' }, true, 'qemu-system-xtensa is not installed; install it (apt-get install qemu-system-misc)'],
   [{}, true, 'qemu_path: missing, expected the emulator to use'],

@@ -100,7 +100,9 @@ test('a CD-ROM drive and hdc use the same slot', () => {
   expect(line({ disks: [disk('hdc', 'virtio')] })).toContain('pb-cdrom')
   expect(line({ options: '-cdrom /x.iso' })).not.toContain('pb-cdrom')
   expect(line({ options: '-drive file=/x.iso,index=2,media=cdrom' })).not.toContain('pb-cdrom')
-  expect(() => line({ cdrom: '/x.iso', disks: [disk('hdc', 'virtio')] })).toThrow('cdrom_image: the CD-ROM drive takes')
+  expect(() => line({ cdrom: '/x.iso', disks: [disk('hdc', 'virtio')] })).toThrow(
+    'cdrom_image: the CD-ROM drive is hdc',
+  )
 })
 
 test('a UEFI is flash, and only its variables are written', () => {
@@ -140,13 +142,13 @@ test('an emulator before 7.2 gets its network options in the older form', () => 
 
 test('a device that the emulator lacks is reported', () => {
   expect(() => line({ adapters: 1, model: 'e1001' })).toThrow(
-    'adapter_type: this emulator has no network adapter e1001, it has e1000, ne2k_isa, virtio-net-pci',
+    'adapter_type: this emulator has no network adapter e1001; it has e1000, ne2k_isa, virtio-net-pci',
   )
   expect(() => line({ adapters: 1, model: 'nvme' })).toThrow('has no network adapter nvme')
   expect(() => line({ settings: { kernel_command_line: 'x' } })).toThrow('needs kernel_image')
-  expect(() => line({ adapters: 2, wires: new Map() })).toThrow('The port of adapter 0 is not there')
+  expect(() => line({ adapters: 2, wires: new Map() })).toThrow('Adapter 0 has no port')
   expect(() => line({ monitor: `/${'x'.repeat(107)}` })).toThrow('longer than 107 bytes')
-  expect(() => line({ adapters: 275, facts: older(2, 3) })).toThrow('more than one PCI bridge, which takes QEMU 2.4')
+  expect(() => line({ adapters: 275, facts: older(2, 3) })).toThrow('more than one PCI bridge, which requires QEMU 2.4')
   expect(line({ adapters: 29, facts: older(2, 3) })).toContain('pb-bridge1')
 })
 

@@ -67,9 +67,9 @@ const hostile: Readonly<Record<string, readonly [make: Make, message: string]>> 
       basedOn(at('b.qcow2'), at('a.qcow2'))
       return basedOn(at('a.qcow2'), at('b.qcow2'))
     },
-    'are a cycle',
+    'form a cycle',
   ],
-  'has too many images below it': [(at) => chainOf(40, at), 'is made of too many files'],
+  'has too many images below it': [(at) => chainOf(40, at), 'has too many backing files'],
   'is based on a FIFO': [
     (at) => {
       execFileSync('mkfifo', [at('fifo')])
@@ -83,7 +83,7 @@ const hostile: Readonly<Record<string, readonly [make: Make, message: string]>> 
   ],
   'is based on a file of the kernel': [
     (at) => basedOn(at('a.qcow2'), '/proc/kcore', 'raw'),
-    'made of /proc/kcore, where the system keeps no disks',
+    'based on /proc/kcore, which is not a place for disks',
   ],
   'is based on a server that is not there': [(at) => basedOn(at('a.qcow2'), 'nbd:unix:/nowhere', 'raw'), 'Reading '],
   'has its data in a FIFO': [

@@ -152,8 +152,8 @@ imageTest('a missing image, a link to nowhere and a directory are told apart', a
   const { directory, path } = await lab()
   await symlink('nowhere', join(directory, 'link'))
   const base = (name: string) => prepareOverlay(tool, { path, base: join(directory, name) })
-  await expect(base('none.img')).rejects.toMatchObject({ status: 409, message: 'The image none.img is not there' })
-  await expect(base('link')).rejects.toThrow('The image link is a link that leads nowhere')
+  await expect(base('none.img')).rejects.toMatchObject({ status: 409, message: 'The image none.img does not exist' })
+  await expect(base('link')).rejects.toThrow('The image link is a dangling link')
   await expect(base('.')).rejects.toThrow('is not a file')
 })
 
@@ -223,7 +223,7 @@ testWith(imageTool, requireThing('mount', mountObstacle()))(
     onTestFinished(() => void execFileSync('umount', [small]))
     await expect(prepareOverlay(tool, { path: join(small, overlayName('hda')), base })).rejects.toMatchObject({
       status: 507,
-      message: 'Creating hda_disk.qcow2: the disk is full; delete something first',
+      message: 'Creating hda_disk.qcow2: the disk is full; free some space first',
     })
     expect(await readdir(small)).toEqual([])
   },
@@ -239,7 +239,7 @@ imageTest('what a crash left of an overlay does not hinder the next one', async 
 imageTest('a refusal names the image without its directory', async () => {
   const { base, path } = await lab()
   await rm(base)
-  await expect(prepareOverlay(tool, { path, base })).rejects.toThrow(/^The image base image,1\.img is not there$/)
+  await expect(prepareOverlay(tool, { path, base })).rejects.toThrow(/^The image base image,1\.img does not exist$/)
 })
 
 /** Marks a cluster beyond the end as used. */

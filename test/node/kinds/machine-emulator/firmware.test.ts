@@ -49,6 +49,6 @@ test.for([
 test('a missing firmware is reported', async () => {
   await expect(firmwareOf('/nowhere/bios.bin', '/nowhere')).rejects.toMatchObject({
     status: 409,
-    message: 'The image bios.bin is not there',
+    message: 'The image bios.bin does not exist',
   })
 })

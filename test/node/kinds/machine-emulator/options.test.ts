@@ -192,9 +192,9 @@ test('options that are allowed outside local mode without an argument have none'
 })
 
 test('a second console of the same type is refused, another display is not', () => {
-  expect(() => parseOptions('-vnc :1', { ...local, consoleType: 'vnc' })).toThrow('console_type is vnc already')
+  expect(() => parseOptions('-vnc :1', { ...local, consoleType: 'vnc' })).toThrow('console_type is already vnc')
   expect(() => parseOptions('-spice port=1', { ...local, consoleType: 'spice+agent' })).toThrow(
-    'is spice+agent already',
+    'is already spice+agent',
   )
   expect(parseOptions('-vnc :1', local)).toMatchObject({ hasDisplay: true })
 })

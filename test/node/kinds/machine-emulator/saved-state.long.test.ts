@@ -174,7 +174,7 @@ describeWith(requireProgram(qemuName))('a machine that saves its state', () => {
       await machine.update(changes)
       const { status, body } = await machine.do('start')
       expect(status).toBe(409)
-      expect(body.message).toMatch(/its saved state may not fit .* set on_close to power_off/)
+      expect(body.message).toMatch(/its saved state may no longer fit .* set on_close to power_off/)
       expect(await snapshotsIn(machine, 'hda_disk.qcow2')).toContain('patchbay')
     }
     await machine.update({ hdb_disk_image: '' })

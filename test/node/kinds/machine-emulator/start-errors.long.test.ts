@@ -30,7 +30,7 @@ const cases: readonly Case[] = [
     settings: { hda_disk_image: 'gone.img' },
     spoil: (lab) => rm(lab.imagePath('gone.img')),
     answer: {
-      message: 'hda_disk_image: "gone.img" is not there; upload it, then try again',
+      message: 'hda_disk_image: "gone.img" does not exist; upload it, then try again',
       image: 'gone.img',
       exception: 'ImageMissingError',
     },
@@ -66,7 +66,7 @@ const cases: readonly Case[] = [
   {
     when: 'hdc and the CD-ROM want the same place',
     settings: { hdc_disk_image: 'base.img', cdrom_image: 'base.img' },
-    answer: { message: expect.stringMatching(/^cdrom_image: the CD-ROM drive takes the place of hdc/) },
+    answer: { message: expect.stringMatching(/^cdrom_image: the CD-ROM drive is hdc/) },
     mend: { cdrom_image: '' },
   },
   {

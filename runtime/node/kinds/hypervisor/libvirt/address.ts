@@ -22,9 +22,9 @@ export function addressOf(text: string): LibvirtUri {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const [driver, transport = 'unix'] = url?.protocol.slice(0, -1).split('+') ?? []
   if (url === undefined || driver !== 'qemu')
-    throw conflict(`The libvirt URI "${text}" is not of QEMU: it must be qemu:///system or qemu:///session`)
+    throw conflict(`The libvirt URI "${text}" is not a QEMU URI: it must be qemu:///system or qemu:///session`)
   if (transport !== 'unix' || url.host !== '')
-    throw conflict(`The libvirt URI "${text}" leads to another machine; only the libvirt of this one can be used`)
+    throw conflict(`The libvirt URI "${text}" points to another machine; only the libvirt of this machine can be used`)
   if (url.pathname !== '/system' && url.pathname !== '/session')
     throw conflict(`The libvirt URI "${text}" must be qemu:///system or qemu:///session`)
   const isSession = url.pathname === '/session'

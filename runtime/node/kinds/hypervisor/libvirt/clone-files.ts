@@ -94,12 +94,10 @@ export async function requireSound({ directory, bases }: CloneMark, name: string
 
 async function requireOverlay(directory: string, device: string, base: string): Promise<void> {
   const overlay = domainOverlayName(device)
-  if (!(await requireOwn(directory, overlay))) throw conflict(`The disk ${overlay} of the clone is gone`)
+  if (!(await requireOwn(directory, overlay))) throw conflict(`The disk ${overlay} of the clone is missing`)
   const { backing, references } = await inspectImage(findImageTool(), join(directory, overlay), 'qcow2')
   if (backing === base && references.every((it) => it === base)) return
-  throw conflict(
-    `The disk ${overlay} of the clone is not the overlay on ${base} that was created: create the node again`,
-  )
+  throw conflict(`The disk ${overlay} of the clone is not the overlay on ${base} that was created: recreate the node`)
 }
 
 /** Whether the file exists; 409 for a link, because libvirt would give its target to the guest. */
@@ -107,5 +105,5 @@ async function requireOwn(directory: string, name: string): Promise<boolean> {
   const stats = await lstat(join(directory, name)).catch(() => undefined)
   if (stats === undefined) return false
   if (stats.isFile() && stats.nlink === 1) return true
-  throw conflict(`${name} of the clone is no regular file, or has hard links`)
+  throw conflict(`${name} of the clone is not a regular file, or has hard links`)
 }

@@ -84,7 +84,7 @@ function diskToOverlay(domain: Element, element: Element): CloneDisk {
   const refuse = (why: string) =>
     conflict(`"${domainNameOf(domain)}" cannot be cloned: its disk ${device} ${why}; set linked_clone to false`)
   const type = element.getAttribute('type') ?? 'file'
-  if (type !== 'file') throw refuse(`is no file (${type})`)
+  if (type !== 'file') throw refuse(`is not a file (${type})`)
   const source = child(element, 'source')
   const file = source?.getAttribute('file') ?? ''
   if (!/^[\w-]+$/.test(device) || !file.startsWith('/')) throw refuse('has no file')
@@ -133,7 +133,7 @@ export function nvramOf(domain: Element): { readonly element: Element; readonly 
   if (element === undefined) return undefined
   const type = element.getAttribute('type') ?? 'file'
   if (type !== 'file')
-    throw conflict(`"${domainNameOf(domain)}" cannot be cloned: its UEFI variables are no file (${type})`)
+    throw conflict(`"${domainNameOf(domain)}" cannot be cloned: its UEFI variables are not a file (${type})`)
   return { element, file: child(element, 'source')?.getAttribute('file') ?? textOf(element) }
 }
 

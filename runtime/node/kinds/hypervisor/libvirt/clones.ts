@@ -45,7 +45,7 @@ export class LibvirtClones {
   async create({ uuid: source, name, directory, clone_uuid: uuid = randomUUID() }: CloneRequest): Promise<Vm> {
     const { disks, original, domain } = await this.#source(source)
     await this.#requireFree(name)
-    if (hasRecord(directory)) throw conflict(`There is a clone in ${directory} already`)
+    if (hasRecord(directory)) throw conflict(`${directory} already contains a clone`)
     const created: string[] = []
     try {
       const parent = await mkdir(directory, { recursive: true, mode: 0o700 })
@@ -97,9 +97,9 @@ export class LibvirtClones {
   async rename(clone: Domain, name: string): Promise<void> {
     const { directory, source, bases } = await this.#marked(clone)
     if ((await this.#domains.state(clone)) !== domainStates.shutoff)
-      throw conflict(`"${clone.name}" runs: stop the node before it is renamed`)
+      throw conflict(`"${clone.name}" is running: stop the node before it is renamed`)
     if (await this.#domains.hasManagedSave(clone))
-      throw conflict(`"${clone.name}" is saved under its name: start the node and stop it before it is renamed`)
+      throw conflict(`"${clone.name}" has a saved state under its name: start and stop the node before it is renamed`)
     if (name === clone.name) return
     await this.#requireFree(name)
     await this.#domains.rename(clone, name)
@@ -131,7 +131,7 @@ export class LibvirtClones {
   async #redefine(record: CloneRecord, directory: string): Promise<Domain> {
     await this.#requireFree(record.name)
     const source = await this.#domains.byUuid(record.source)
-    if (source === undefined) throw conflict(`The VM that "${record.name}" is a clone of is gone`)
+    if (source === undefined) throw conflict(`"${record.name}" is a clone of a VM that no longer exists`)
     const original = parseXml(await this.#domains.definition(source))
     const disks = disksToOverlay(original)
     const written = new Map(record.bases.map((it) => [it.device, it.written]))
@@ -156,10 +156,12 @@ export class LibvirtClones {
   /** The source of a clone; 409 unless it is shut off. */
   async #source(uuid: string): Promise<{ domain: Domain; original: Element; disks: CloneDisk[] }> {
     const domain = await this.#domains.byUuid(uuid)
-    if (domain === undefined) throw conflict('The VM to be cloned is gone')
+    if (domain === undefined) throw conflict('The VM to clone no longer exists')
     const { name } = domain
     if ((await this.#domains.state(domain)) !== domainStates.shutoff)
-      throw conflict(`"${name}" runs: shut it down before it is cloned, or its disks would change below the clone`)
+      throw conflict(
+        `"${name}" is running: shut it down before it is cloned, or its disks would change below the clone`,
+      )
     if (await this.#domains.hasManagedSave(domain))
       throw conflict(`"${name}" is saved with its memory: start it and shut it down before it is cloned`)
     const original = parseXml(await this.#domains.definition(domain))
@@ -168,7 +170,7 @@ export class LibvirtClones {
 
   async #requireFree(name: string): Promise<void> {
     if ((await this.#domains.byName(name)) === undefined) return
-    throw conflict(`A VM with the name "${name}" is already there`)
+    throw conflict(`A VM with the name "${name}" already exists`)
   }
 
   async #letGuestsIn(directory: string): Promise<void> {

@@ -78,7 +78,7 @@ export class LibvirtConnection {
   async call(procedure: number, args: XdrWriter | undefined, ms: number): Promise<XdrReader> {
     if (this.#failure !== undefined) throw this.#failure
     if (this.#pending.size >= maxPending)
-      throw new LibvirtError('timeout', `${maxPending} calls have no answer from libvirt yet: it hangs`)
+      throw new LibvirtError('timeout', `libvirt has not answered ${maxPending} calls: it hangs`)
     const serial = this.#nextSerial()
     const payload = args?.bytes ?? nothing
     const message = { program: remoteProgram, procedure, type: messageTypes.call, serial, isError: false, payload }
@@ -114,12 +114,12 @@ export class LibvirtConnection {
     if (types.length === 0 || types.includes(authTypes.none)) return
     if (!types.includes(authTypes.polkit)) {
       const problem = 'libvirt requires a user and a password (SASL), which Patchbay does not support'
-      throw new LibvirtError('unreachable', `${problem}: let the group of its socket in (auth_unix_rw = "none")`)
+      throw new LibvirtError('unreachable', `${problem}: allow the group of its socket (auth_unix_rw = "none")`)
     }
     try {
       await this.call(procedures.authPolkit, undefined, ms)
     } catch (cause) {
-      throw new LibvirtError('unreachable', `libvirt does not let this user in: ${joinGroup}`, { cause })
+      throw new LibvirtError('unreachable', `libvirt refuses this user: ${joinGroup}`, { cause })
     }
   }
 

@@ -22,7 +22,8 @@ export function ramOf(domain: Element): number {
 /** 409 for a VM that QEMU does not run. */
 export function requireMachine(domain: Element): void {
   const type = domain.getAttribute('type') ?? ''
-  if (!qemuTypes.has(type)) throw conflict(`"${domainNameOf(domain)}" is of ${type}, not of QEMU: it cannot be a node`)
+  if (!qemuTypes.has(type))
+    throw conflict(`"${domainNameOf(domain)}" is a ${type} VM, not a QEMU VM: it cannot be a node`)
 }
 
 export function devicesOf(domain: Element): Element {

@@ -56,8 +56,8 @@ function aclAt(path: string, mode: number): AclEntry[] {
 
 function refusal(paths: readonly string[], { uid }: GuestUser, cause?: unknown): Error {
   const command = `sudo setfacl -m u:${uid}:x ${paths.map(quoted).join(' ')}`
-  const user = `libvirt runs its guests as the user with the number ${uid}`
-  return conflict(`${user}, which may not pass ${paths.join(', ')} to the disks of the clone: ${command}`, { cause })
+  const user = `libvirt runs its guests as the user with the id ${uid}`
+  return conflict(`${user}, which cannot traverse ${paths.join(', ')} to the disks of the clone: ${command}`, { cause })
 }
 
 /** The directory and its parents, from the root on. */

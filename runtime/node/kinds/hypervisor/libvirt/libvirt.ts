@@ -187,7 +187,7 @@ export class LibvirtDriver implements ApplianceDriver {
 
   async #must(uuid: string): Promise<{ domain: Domain; facts: DomainFacts }> {
     const found = await this.#find(uuid)
-    if (found === undefined) throw conflict(`libvirt has no VM with the id ${uuid} any more`)
+    if (found === undefined) throw conflict(`libvirt no longer has a VM with the id ${uuid}`)
     return found
   }
 
@@ -195,7 +195,7 @@ export class LibvirtDriver implements ApplianceDriver {
   async #startable(uuid: string): Promise<{ domain: Domain; facts: DomainFacts }> {
     const found = await this.#must(uuid)
     const { vm, state } = found.facts
-    if (isRunning(vm)) throw conflict(`The VM "${vm.name}" runs already`)
+    if (isRunning(vm)) throw conflict(`The VM "${vm.name}" is already running`)
     // libvirt may preserve a crashed VM.
     if (state === domainStates.crashed) await this.#domains.destroy(found.domain)
     return found

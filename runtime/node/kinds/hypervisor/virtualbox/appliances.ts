@@ -25,7 +25,7 @@ export class Appliances {
     { uuid, name, state, memory, processors }: VirtualBoxVm,
     { size, headless }: ApplianceRun,
   ): Promise<void> {
-    if (state !== 'stopped' && state !== 'saved') throw conflict(`The VM ${JSON.stringify(name)} runs already`)
+    if (state !== 'stopped' && state !== 'saved') throw conflict(`The VM ${JSON.stringify(name)} is already running`)
     const options: string[] = []
     if (size !== undefined && size.ram !== memory) options.push('--memory', String(size.ram))
     if (size !== undefined && size.vcpus !== processors) options.push('--cpus', String(size.vcpus))

@@ -71,7 +71,7 @@ export class VirtualBoxClones {
     let clone = await this.#machines.find(uuid)
     if (clone === undefined) {
       const file = await findSettings(directory, uuid)
-      if (file === undefined) throw conflict(`The VM ${uuid} is not in the directory of its node any more`)
+      if (file === undefined) throw conflict(`The VM ${uuid} is no longer in the directory of its node`)
       await this.#machines.run('registervm', file)
       clone = await this.#machines.get(uuid)
     }
@@ -156,13 +156,14 @@ export class VirtualBoxClones {
   }
 
   async #requireClone({ uuid, name }: VirtualBoxVm): Promise<void> {
-    if (!(await this.#machines.isClone(uuid))) throw conflict(`The VM ${JSON.stringify(name)} is not a clone of ours`)
+    if (!(await this.#machines.isClone(uuid)))
+      throw conflict(`The VM ${JSON.stringify(name)} is not a clone made by Patchbay`)
   }
 
   async #requireFreeName(name: string): Promise<void> {
-    if (/\p{Cc}/u.test(name)) throw conflict('The name of a VM cannot hold control characters')
+    if (/\p{Cc}/u.test(name)) throw conflict('The name of a VM cannot contain control characters')
     const listed = await this.#machines.list()
-    if (listed.some((each) => each.name === name)) throw conflict(`There is a VM ${JSON.stringify(name)} already`)
+    if (listed.some((each) => each.name === name)) throw conflict(`A VM ${JSON.stringify(name)} already exists`)
   }
 }
 
@@ -170,5 +171,5 @@ const slotOf = ({ controller, port, device }: AttachedDisk) => `${controller}-${
 
 function requireStopped({ name, state }: VirtualBoxVm): void {
   if (state === 'stopped' || state === 'saved') return
-  throw conflict(`The VM ${JSON.stringify(name)} runs: stop it first`)
+  throw conflict(`The VM ${JSON.stringify(name)} is running: stop it first`)
 }

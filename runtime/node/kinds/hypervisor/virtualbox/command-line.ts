@@ -56,7 +56,7 @@ export class CommandLine {
     if (this.#isClosed) return Promise.reject(closed())
     const { maxWaiting, turnMs } = this.#options
     if (this.#waiting.length >= maxWaiting)
-      return Promise.reject(tooMany(`VirtualBox is busy: ${maxWaiting} commands wait for their turn`))
+      return Promise.reject(tooMany(`VirtualBox is busy: ${maxWaiting} commands are waiting`))
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#waiting.splice(this.#waiting.indexOf(entry), 1)

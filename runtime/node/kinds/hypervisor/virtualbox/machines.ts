@@ -60,7 +60,7 @@ export class Machines {
   /** 409 when the VM is gone. */
   async get(uuid: string): Promise<VirtualBoxVm> {
     const machine = await this.find(uuid)
-    if (machine === undefined) throw conflict(`VirtualBox has no VM ${uuid} any more`)
+    if (machine === undefined) throw conflict(`VirtualBox no longer has the VM ${uuid}`)
     return machine
   }
 

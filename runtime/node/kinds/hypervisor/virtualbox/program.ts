@@ -8,11 +8,11 @@ const names = ['VBoxManage', 'vboxmanage']
 /** The path of VBoxManage; `setting` is a path, a name in PATH, or empty. 409 when it is missing. */
 export function findManager(setting: string, searchPath: string): string {
   if (setting !== '' && !names.includes(basename(setting).replace(/\.exe$/i, '')))
-    throw conflict(`vboxmanage_path: expected the path of a program that is called VBoxManage, got ${quoted(setting)}`)
+    throw conflict(`vboxmanage_path: expected the path of a program named VBoxManage, got ${quoted(setting)}`)
   const candidates = setting === '' ? names : [setting]
   const path = candidates.map((it) => findProgram(it, searchPath)).find((it) => it !== undefined)
   if (path !== undefined) return path
-  if (setting !== '') throw conflict(`vboxmanage_path: ${quoted(setting)} is no program that can be run`)
+  if (setting !== '') throw conflict(`vboxmanage_path: ${quoted(setting)} is not an executable program`)
   throw conflict('VirtualBox is not installed: VBoxManage was not found in PATH')
 }
 

@@ -36,7 +36,7 @@ export class Runs {
     return this.#serial.run(uuid, async () => {
       const machine = await this.#restored(await this.#options.machines.get(uuid))
       if (machine.state !== 'stopped' && machine.state !== 'saved')
-        throw conflict(`The VM ${JSON.stringify(machine.name)} runs already`)
+        throw conflict(`The VM ${JSON.stringify(machine.name)} is already running`)
       await this.#requireAdapters(machine, plan)
       await this.#requireScreen(plan)
       try {
