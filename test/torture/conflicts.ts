@@ -38,6 +38,8 @@ export class Conflicts {
 
   async clear(): Promise<void> {
     for (let tries = 0; tries < 20; tries++) {
+      // The last of the requests may have closed it, and only an open one can be deleted.
+      await this.#victim.ask('POST', '/v2/compute/projects', { name: 'conflicts', project_id: this.#project })
       const { status } = await this.#victim.ask('DELETE', this.#path)
       if (status === 204 || status === 404) return
       await delay(200)
