@@ -13,7 +13,7 @@ import { type FeedSource, feedsOf, type ServiceEvents } from './events/fleet-fee
 import type { ApplianceVmService } from './fleet/appliance-vm.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import type { RequestingCaller, RequestNotes } from './gateway/asker.ts'
-import { presented } from './gateway/fan-out.ts'
+import { withComputeContext } from './gateway/fan-out.ts'
 import type { GatewayAgent } from './gateway/gateway-agent.ts'
 import type { ProjectRequest } from './gateway/hand-on.ts'
 import type { Member } from './gateway/members.ts'
@@ -117,16 +117,16 @@ export interface AppOptions {
    * Asked for every request that was let in and that has an endpoint: another process may answer it, and counts it. Undefined: it
    * is answered here.
    */
-  readonly elsewhere?: (asked: AdmittedRequest) => Response | undefined | Promise<Response | undefined>
+  readonly routeRequest?: (asked: AdmittedRequest) => Response | undefined | Promise<Response | undefined>
   /**
    * The compute to which a GET about a project is handed on, where that is certain at once: such a GET leaves out what others need. Undefined: it
    * goes their way. It looks at which projects credentials are for.
    */
-  readonly near?: (projectId: string, identity: Identity) => NearCompute | undefined
+  readonly directRoute?: (projectId: string, identity: Identity) => DirectCompute | undefined
 }
 
 /** A compute to which requests are handed on at once. */
-export type NearCompute = Pick<Member, 'id' | 'name' | 'forward'>
+export type DirectCompute = Pick<Member, 'id' | 'name' | 'forward'>
 
 /** A request that was let in. */
 export interface AdmittedRequest {
@@ -162,7 +162,7 @@ export interface Trace {
 
 export interface App {
   /**
-   * `admitted`: the identity of the client, when another process of this service has authenticated the request. `notes`: where `elsewhere` and the
+   * `admitted`: the identity of the client, when another process of this service has authenticated the request. `notes`: where `routeRequest` and the
    * agent note what they know of it. Never rejects.
    */
   fetch(request: Request, admitted?: Identity, notes?: RequestNotes): Promise<Response>
@@ -195,7 +195,7 @@ export const ownCompute = (): ApiError =>
   conflict('This service is registered as one of its own computes; remove that entry')
 
 /** How an endpoint that was found is answered. */
-interface Found {
+interface DispatchOptions {
   /** Called with the endpoint before it begins; returns the identity of the client, or throws. */
   readonly found: (endpoint: Endpoint, path: string) => Identity
   /** Absent: that of the request which this one is a part of. */
@@ -210,11 +210,11 @@ interface Found {
 /** A GET that is handed on at once, for whom, and to which compute. */
 interface Direct extends DirectRead {
   readonly identity: Identity
-  readonly member: NearCompute
+  readonly member: DirectCompute
 }
 
 /** A request that is answered. */
-interface Began {
+interface RequestStart {
   readonly request: Request
   /** That of the request, which a runtime may make anew each time that it is read. */
   readonly method: string
@@ -225,7 +225,7 @@ interface Began {
 }
 
 /** An answer, as it is counted and traced. */
-interface Told {
+interface RequestOutcome {
   readonly response: Response
   readonly endpoint: Endpoint | undefined
   readonly asks: Identity | undefined
@@ -238,10 +238,10 @@ interface Told {
 const documents = new Map<string, string>()
 
 /** The caller of what the service asks of other computes by itself. */
-const ourOwn: Caller = { isDirect: false, mayExecute: false }
+const serviceCaller: Caller = { isDirect: false, mayExecute: false }
 
 /** Who asks where the service asks itself. */
-const ourselves: Identity = { name: 'the service', role: 'operate', key: '' }
+const serviceIdentity: Identity = { name: 'the service', role: 'operate', key: '' }
 
 /** Who opens the websocket that only a join token opens; that is looked at there. */
 const joining: Identity = { name: 'a compute that joins', role: 'read', key: '' }
@@ -270,10 +270,10 @@ export function createApp(options: AppOptions): App {
     | 'projects'
     | 'caller'
     | 'answered'
-    | 'at'
-    | 'itself'
+    | 'dispatchInternally'
+    | 'dispatchToSelf'
     | 'peer'
-    | 'hears'
+    | 'acceptsEvent'
     | 'conventions'
     | 'upgrade'
   > = {
@@ -339,18 +339,18 @@ export function createApp(options: AppOptions): App {
     return endpoint?.websocket === true ? endpoint : undefined
   }
 
-  const { near } = options
+  const { directRoute } = options
   // Clients in another dialect go the way of all.
   const reads =
-    near && options.dialect === undefined && options.isOwn === undefined
+    directRoute && options.dialect === undefined && options.isOwn === undefined
       ? new DirectReads(routes, (path) => unalias(path, aliases), hasValidParams)
       : undefined
   /** What a GET is that is handed on at once, for whom, and to which compute; undefined for every other request. */
-  const directOf = ({ request, method, path }: Began, admitted: Identity | undefined): Direct | undefined => {
-    if (reads === undefined || near === undefined || method !== 'GET') return undefined
+  const directOf = ({ request, method, path }: RequestStart, admitted: Identity | undefined): Direct | undefined => {
+    if (reads === undefined || directRoute === undefined || method !== 'GET') return undefined
     const identity = admitted ?? admission.atHand(request)
     const read = identity === undefined || identity.ambient === true ? undefined : reads.of(path)
-    const member = identity && read && near(read.projectId, identity)
+    const member = identity && read && directRoute(read.projectId, identity)
     return member && { ...read, identity, member }
   }
 
@@ -359,8 +359,8 @@ export function createApp(options: AppOptions): App {
     sent: Request,
     path: string,
     headers: Record<string, string>,
-    { found, caller, peer, dialect, upgrade: upgraded = options.upgrade, notes = {} }: Found,
-  ): Promise<Unfinished | Elsewhere> => {
+    { found, caller, peer, dialect, upgrade: upgraded = options.upgrade, notes = {} }: DispatchOptions,
+  ): Promise<Unfinished | ForwardedResponse> => {
     const ours = ourPath(path, dialect)
     const match = routes.find(sent.method, ours)
     if ('methods' in match) {
@@ -369,13 +369,13 @@ export function createApp(options: AppOptions): App {
     }
     headers['X-ROUTE'] = match.endpoint.path
     const identity = found(match.endpoint, ours)
-    if (options.elsewhere !== undefined) {
+    if (options.routeRequest !== undefined) {
       const { endpoint, params } = match
       const id = params.project_id?.toLowerCase()
       const projectId = endpoint.owner === 'project' && id !== undefined && isUuid(id) ? id : undefined
-      const asking = options.elsewhere({ request: sent, endpoint, params, projectId, identity, notes })
+      const asking = options.routeRequest({ request: sent, endpoint, params, projectId, identity, notes })
       const there = asking instanceof Promise ? await asking : asking
-      if (there !== undefined) return new Elsewhere(there)
+      if (there !== undefined) return new ForwardedResponse(there)
     }
     const isScopedHere = options.scopes !== 'elsewhere'
     // The other process knows the names of labs, and filters the events of feeds by them.
@@ -386,10 +386,10 @@ export function createApp(options: AppOptions): App {
     const shown = (there === undefined ? undefined : routes.match(sent.method, there)?.endpoint) ?? match.endpoint
     const request = dialect === undefined ? sent : await dialect.asked(sent, shown, options.jsonBytes)
     const upgrade = dialect?.upgrade((_, on) => upgraded(sent, on), shown, sent) ?? upgraded
-    const inTheirWords = async (answer: Unfinished) => dialect?.answered(answer, shown, sent) ?? answer
+    const translateResponse = async (answer: Unfinished) => dialect?.answered(answer, shown, sent) ?? answer
     const absent = new Set<string>()
     // Said also with an error, which may be one because of them.
-    const tellAbsent = (name: string) => {
+    const reportAbsent = (name: string) => {
       absent.add(name)
       headers['X-Patchbay-Unreachable'] = headerWords(absent)
     }
@@ -398,30 +398,30 @@ export function createApp(options: AppOptions): App {
     }
     const who = typeof caller === 'function' ? caller(identity) : caller
     /** Says of the inner answer what it says of itself. */
-    const at = async (inner: Request, to: string, over = upgrade): Promise<Response> => {
-      const how: Found = { found: () => identity, peer, upgrade: (_, on) => over(request, on) }
+    const dispatchInternally = async (inner: Request, to: string, over = upgrade): Promise<Response> => {
+      const how: DispatchOptions = { found: () => identity, peer, upgrade: (_, on) => over(request, on) }
       const response = await respond(inner, to, headers, { ...how, ...(who !== undefined && { caller: who }) })
-      return response instanceof Elsewhere ? response.response : finish(response, headers, options)
+      return response instanceof ForwardedResponse ? response.response : finish(response, headers, options)
     }
-    const itself = isGateway && options.fleet?.hasLocal === false ? at : undefined
-    const asker: RequestingCaller = { caller: who ?? ourOwn, absent: tellAbsent, answered, notes }
+    const dispatchToSelf = isGateway && options.fleet?.hasLocal === false ? dispatchInternally : undefined
+    const asker: RequestingCaller = { caller: who ?? serviceCaller, absent: reportAbsent, answered, notes }
     const ourAgent = typeof agent === 'function' ? agent(asker) : agent
-    if ('handOn' in ourAgent && match.endpoint.owner === 'project') {
+    if ('forwardRequest' in ourAgent && match.endpoint.owner === 'project') {
       const handing = projectRequestOf(match, ours, request, upgrade)
       const { body, bodyKind } = match.endpoint
       const takesJson = body !== undefined || bodyKind === 'ignored'
       const whole = takesJson ? await readBytes(request, options.jsonBytes) : undefined
-      const handed = ourAgent.handOn({ ...handing, body: whole })
-      if (handed !== undefined) return dialect === undefined ? await handed : await inTheirWords(await handed)
+      const handed = ourAgent.forwardRequest({ ...handing, body: whole })
+      if (handed !== undefined) return dialect === undefined ? await handed : await translateResponse(await handed)
     }
     const feeds = options.feeds ?? feedsOf(ourAgent.events, serviceEvents)
     // Of a gateway only what it has is asked: endpoints of one project were handed on, or get by with a feed.
     const own = { agent: ourAgent as HostAgent, feeds }
-    const hears = (action: string) => dialect?.hears(action) ?? true
+    const acceptsEvent = (action: string) => dialect?.hears(action) ?? true
     const conventions = dialect?.conventions
-    const asked = { identity, projects, caller: asker.caller, answered, peer, hears, conventions }
-    const context = { ...rest, ...asked, at, itself, upgrade, ...own }
-    const work = async () => inTheirWords(await answer(match, ours, request, context, options.jsonBytes))
+    const asked = { identity, projects, caller: asker.caller, answered, peer, acceptsEvent, conventions }
+    const context = { ...rest, ...asked, dispatchInternally, dispatchToSelf, upgrade, ...own }
+    const work = async () => translateResponse(await answer(match, ours, request, context, options.jsonBytes))
     return who === undefined || options.within === undefined ? work() : options.within(who, work)
   }
   const failed = (error: unknown, request: Request, id: string, headers: Record<string, string>): JsonAnswer => {
@@ -434,15 +434,15 @@ export function createApp(options: AppOptions): App {
   }
 
   /** Answers a request whose sender was let in elsewhere. */
-  const letIn = async (
+  const dispatchTrusted = async (
     request: Request,
     id: string,
-    how: Found,
+    how: DispatchOptions,
   ): Promise<{ answer: Unfinished; headers: Record<string, string> }> => {
     const headers: Record<string, string> = {}
     try {
       const answered = await respond(request, pathOf(request.url), headers, how)
-      return { answer: answered instanceof Elsewhere ? answered.response : answered, headers }
+      return { answer: answered instanceof ForwardedResponse ? answered.response : answered, headers }
     } catch (error) {
       return { answer: failed(error, request, id, headers), headers }
     }
@@ -455,9 +455,9 @@ export function createApp(options: AppOptions): App {
   }
 
   /** Counts and traces an answer. */
-  const told = (
-    { request, method, id, path, began }: Began,
-    { response, endpoint, asks, calls, status = response.status }: Told,
+  const recordResponse = (
+    { request, method, id, path, began }: RequestStart,
+    { response, endpoint, asks, calls, status = response.status }: RequestOutcome,
   ): Response => {
     const route = endpoint?.path ?? ''
     const ms = clock() - began
@@ -478,8 +478,8 @@ export function createApp(options: AppOptions): App {
   }
 
   /** The answer to a GET that is handed on at once. An error of the compute takes the way of all, which may ask another one. */
-  const answerDirectly = async (
-    asked: Began,
+  const handleFastPath = async (
+    asked: RequestStart,
     { endpoint, path: target, identity, member, isJson }: Direct,
     notes: RequestNotes,
   ): Promise<Response> => {
@@ -499,19 +499,19 @@ export function createApp(options: AppOptions): App {
       const answer = await member.forward({ request, path: target, caller: calls, isJson })
       if (answer.status >= 400) {
         notes.answered = { compute: member.id, answer }
-        return answerAny(asked, { identity, notes })
+        return handle(asked, { identity, notes })
       }
       response = finish(answer, headers, options)
     } catch (error) {
-      response = finish(failed(presented(error, member), request, id, headers), headers, options)
+      response = finish(failed(withComputeContext(error, member), request, id, headers), headers, options)
     }
     // Above a limit no request has an endpoint.
-    return told(asked, { response, endpoint: isCounted ? endpoint : undefined, asks: identity, calls })
+    return recordResponse(asked, { response, endpoint: isCounted ? endpoint : undefined, asks: identity, calls })
   }
 
   /** The answer to any request. `identity`: its client, who was counted. */
-  const answerAny = async (
-    asked: Began,
+  const handle = async (
+    asked: RequestStart,
     { identity: known, admitted, notes }: { identity?: Identity; admitted?: Identity | undefined; notes: RequestNotes },
   ): Promise<Response> => {
     const { request, id, path } = asked
@@ -556,7 +556,7 @@ export function createApp(options: AppOptions): App {
         respond(request, path, headers, { found, caller, peer, notes, dialect: dialectOf(request) })
       const answered =
         webSocket?.joins === true ? await joined(admission, request, peer, respondToIt) : await respondToIt()
-      if (answered instanceof Elsewhere) {
+      if (answered instanceof ForwardedResponse) {
         requests.cancel()
         return answered.response
       }
@@ -570,7 +570,7 @@ export function createApp(options: AppOptions): App {
       response = finish(theirs ?? fault, headers, options)
     }
     if (request.method === 'HEAD') response = withoutBody(response)
-    return told(asked, { response, endpoint, asks, calls, status })
+    return recordResponse(asked, { response, endpoint, asks, calls, status })
   }
 
   return {
@@ -580,7 +580,7 @@ export function createApp(options: AppOptions): App {
       const id = requestIdOf(request) ?? nextId()
       const asked = { request, method, id, path: pathOf(url), began: clock() }
       const direct = directOf(asked, admitted)
-      return direct === undefined ? answerAny(asked, { admitted, notes }) : answerDirectly(asked, direct, notes)
+      return direct === undefined ? handle(asked, { admitted, notes }) : handleFastPath(asked, direct, notes)
     },
 
     early({ method, authorization, peer }) {
@@ -599,7 +599,10 @@ export function createApp(options: AppOptions): App {
     },
 
     async inside(request) {
-      const { answer, headers } = await letIn(request, nextId(), { found: () => ourselves, peer: insidePeer })
+      const { answer, headers } = await dispatchTrusted(request, nextId(), {
+        found: () => serviceIdentity,
+        peer: insidePeer,
+      })
       return finish(answer, headers, options)
     },
 
@@ -610,10 +613,10 @@ export function createApp(options: AppOptions): App {
       let route = ''
       const found = (it: Endpoint) => {
         route = it.path
-        return ourselves
+        return serviceIdentity
       }
       const caller = callerThroughTunnel(request, id)
-      const { answer, headers } = await letIn(request, id, { found, caller, peer: insidePeer, upgrade })
+      const { answer, headers } = await dispatchTrusted(request, id, { found, caller, peer: insidePeer, upgrade })
       const { method, url } = request
       const { status } = answer
       const error = status < 400 ? undefined : headers[errorHeader]
@@ -630,8 +633,8 @@ async function joined(
   admission: Admission,
   request: Request,
   peer: Peer,
-  respond: () => Promise<Unfinished | Elsewhere>,
-): Promise<Unfinished | Elsewhere> {
+  respond: () => Promise<Unfinished | ForwardedResponse>,
+): Promise<Unfinished | ForwardedResponse> {
   let refusal: unknown
   const response = await admission.join(request, peer, async () => {
     try {
@@ -647,7 +650,7 @@ async function joined(
 }
 
 /** An answer that another process gave, as it goes to the client. */
-class Elsewhere {
+class ForwardedResponse {
   readonly response: Response
 
   constructor(response: Response) {

@@ -12,7 +12,7 @@ import type { ApplianceVmService } from '../../src/fleet/appliance-vm.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
-import type { BringImage } from '../../src/gateway/image-copies.ts'
+import type { ReplicateImage } from '../../src/gateway/image-copies.ts'
 import { peersOfNodes } from '../../src/gateway/peer-address.ts'
 import type { Load } from '../../src/model/host.ts'
 import type { OrganizationLimits } from '../../src/model/organization.ts'
@@ -147,7 +147,7 @@ export async function openGateway(options: LabGatewayOptions): Promise<GatewayLa
   const keeps = config.current.fleet.keep_archives
   const { labs, close: closeLabs } = await openLabs(fleet, {
     ...{ config, log, records, store, quota, keeps },
-    bring: gateway.bring,
+    replicateImage: gateway.replicateImage,
   })
   open = labs
   gateway.locator.follow(labs)
@@ -176,7 +176,7 @@ interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> 
   readonly load?: () => Promise<Load>
   readonly hostProjects?: HostProjects
   readonly trust?: FileTrust
-  readonly bring?: BringImage
+  readonly replicateImage?: ReplicateImage
   readonly quota?: ProjectQuota
   /** Whether archives of closed labs are kept. */
   readonly keeps?: boolean
@@ -184,7 +184,7 @@ interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> 
 
 /** The labs over the computes of a fleet, with their documents in the data directory. */
 async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs; close(): Promise<void> }> {
-  const { config, log, records, store, load, hostProjects, trust, bring, quota, keeps = false } = options
+  const { config, log, records, store, load, hostProjects, trust, replicateImage, quota, keeps = false } = options
   const { limits } = config.current
   let now: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   const loadNow = () => {
@@ -207,7 +207,7 @@ async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs
   const labs = await Labs.start({
     store,
     events,
-    computes: fleetComputes(fleet, bring),
+    computes: fleetComputes(fleet, replicateImage),
     limits: labLimitsOf(config),
     ...(quota !== undefined && { quota }),
     archives: new FileZipArchives(archiving),

@@ -120,7 +120,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     ...(organizations !== undefined && {
       organizations: organizations.all,
       organizationLimit: (identity) => organizations.count(identity),
-      elsewhere: (asked) => organizations.answer(asked),
+      routeRequest: (asked) => organizations.answer(asked),
     }),
   })
   void organizations?.start()

@@ -77,7 +77,7 @@ export class ComputeAsking implements TunnelHolder {
 
   addressOf(): undefined {}
 
-  dismiss(_: string): void {}
+  unregister(_: string): void {}
 
   close(): void {}
 
@@ -91,10 +91,10 @@ export class ComputeAsking implements TunnelHolder {
     return this.#objects.compute(computeId, near).fetch(origin + path, { headers })
   }
 
-  async #answer(computeId: string, { path, rests, ...request }: Outgoing): Promise<ComputeAnswer> {
+  async #answer(computeId: string, { path, longLived, ...request }: Outgoing): Promise<ComputeAnswer> {
     const { headers, body } = request
     const isWatched = this.#isWatched && request.method === 'POST'
-    const marks = { ...(rests === true && { [restsHeader]: '1' }), ...(isWatched && { [watchHeader]: '1' }) }
+    const marks = { ...(longLived === true && { [restsHeader]: '1' }), ...(isWatched && { [watchHeader]: '1' }) }
     // workerd has to know the length of a body, and the object looks at the headers of an upload itself.
     const isJoint = body === null && !isWatched && this.#joint.has(computeId)
     const sent = isJoint

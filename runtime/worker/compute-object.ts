@@ -96,7 +96,7 @@ export class ComputeObject extends DurableObject<Env> {
     this.#tunnels = new Tunnels({
       ...tunnelOptions,
       version: PATCHBAY_VERSION,
-      enlist: async (hello, grant) => {
+      registerJoined: async (hello, grant) => {
         const record = await resultOf<ComputeRecord>(directory().enlist(this.#id, JSON.stringify(hello), grant.key))
         await this.#take(record)
       },
@@ -138,7 +138,7 @@ export class ComputeObject extends DurableObject<Env> {
     const fleet = await Fleet.open({
       ...reaching,
       registry: noRegistry,
-      upkeep: 'rounds',
+      healthChecks: 'on-demand',
       timeouts: checkTimeouts,
       holder: this.#tunnels,
     })
@@ -156,8 +156,8 @@ export class ComputeObject extends DurableObject<Env> {
     this.#tunnelSockets.resume(this.#tunnels)
     this.#isResuming = false
     const record = await this.#kept.record()
-    if (record !== undefined) fleet.enrol(record, this.#waitingOf(record))
-    if (told !== undefined) fleet.recall([told.shown], Date.now() - told.at)
+    if (record !== undefined) fleet.registerEphemeral(record, this.#waitingOf(record))
+    if (told !== undefined) fleet.restoreStates([told.shown], Date.now() - told.at)
     fleet.listen((event) => {
       if ('message' in event) warn(event.message)
       else this.ctx.waitUntil(checks.report().catch(ignore('the next check reports it')))
@@ -237,8 +237,8 @@ export class ComputeObject extends DurableObject<Env> {
 
   /** The compute was removed. */
   async dismiss(): Promise<void> {
-    this.#open.fleet.dismiss(this.#id)
-    this.#tunnels.dismiss(this.#id)
+    this.#open.fleet.unregister(this.#id)
+    this.#tunnels.unregister(this.#id)
     await this.#kept.clear()
   }
 
@@ -303,11 +303,12 @@ export class ComputeObject extends DurableObject<Env> {
           abandon: () => opened.close(1001, 'The client disconnected'),
         }) as Response
       }
-      const rests = given.has(restsHeader)
+      const longLived = given.has(restsHeader)
       const ask = isFetched
         ? reaching.transport(record)
         : this.#tunnels.transport({ ...anyAddress, compute_id: this.#id })
-      const send = (sent = body) => ask({ method, path, headers, signal, rests, body: method === 'GET' ? null : sent })
+      const send = (sent = body) =>
+        ask({ method, path, headers, signal, longLived, body: method === 'GET' ? null : sent })
       const isWatched = !isJoint && given.has(watchHeader)
       const answer = await (isWatched ? this.#watched(request, path, send) : send())
       return isJoint || given.has(jointHeader) ? jointAnswerOf(answer) : answerOf(answer)
@@ -368,7 +369,7 @@ export class ComputeObject extends DurableObject<Env> {
       // The directory has dropped the state that it had of the former record.
       return this.ctx.waitUntil(checks.report().catch(ignore('the next check reports it')))
     }
-    fleet.enrol(record, this.#waitingOf(record))
+    fleet.registerEphemeral(record, this.#waitingOf(record))
     checks.begin()
   }
 

@@ -153,7 +153,7 @@ export class DirectoryObject extends DurableObject<Env> {
       const said = JSON.parse(hello) as ComputeHello
       if (computeKey(said.compute_id) !== computeKey(computeId))
         throw conflict(`compute_id: the address says ${computeId}, the compute ${said.compute_id}`)
-      await this.#open.fleet.enlist(said, { key: tokenKey })
+      await this.#open.fleet.registerJoined(said, { key: tokenKey })
       return this.#open.fleet.find(computeId)?.record
     })
   }
@@ -198,7 +198,7 @@ export class DirectoryObject extends DurableObject<Env> {
 
   /** Copies an image to a compute, for an isolate or the object of a lab. */
   bringImage(computeId: string, image: string): Promise<ReplicationOutcome> {
-    return this.#open.bring(computeId, image)
+    return this.#open.replicateImage(computeId, image)
   }
 
   /** Takes the digest of an image that was uploaded through the object of a compute; see `RecordDigest`. */

@@ -1,7 +1,7 @@
 import { waitUntil } from 'cloudflare:workers'
 import { Check } from '@sinclair/typebox/value'
 import { type AdmittedRequest, type App, createApp, ownCompute, type Trace } from '../../src/app.ts'
-import { after } from '../../src/async/after.ts'
+import { thenSync } from '../../src/async/after.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import { mapLimit } from '../../src/async/map-limit.ts'
 import type { Identity } from '../../src/auth/identity.ts'
@@ -19,7 +19,7 @@ import { JoinLimit } from '../../src/fleet/join-limit.ts'
 import type { RequestNotes } from '../../src/gateway/asker.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { ProjectRequest } from '../../src/gateway/hand-on.ts'
-import type { BringImage } from '../../src/gateway/image-copies.ts'
+import type { ReplicateImage } from '../../src/gateway/image-copies.ts'
 import type { FleetMembers, Member } from '../../src/gateway/members.ts'
 import { bearerOf } from '../../src/http/access/credentials.ts'
 import { readBytes } from '../../src/http/body.ts'
@@ -123,7 +123,7 @@ export class EdgeRouter {
     this.#placementCache.avoid(near.projectId)
     if (!isRead(request)) return response
     response.body?.cancel().catch(ignore('another answer replaces this one'))
-    return this.#hand(request, near.identity).then(flowing, (error: unknown) => unsearched(error, response.headers))
+    return this.#forward(request, near.identity).then(flowing, (error: unknown) => unsearched(error, response.headers))
   }
 
   /** Counts a read for which there was no such project, unless the object answers it after all and counts it there. */
@@ -149,11 +149,11 @@ export class EdgeRouter {
   /** The answer of an object to the request; undefined when this isolate answers it, at once for a request whose compute it knows. */
   #elsewhere(asked: AdmittedRequest): Response | undefined | Promise<Response | undefined> {
     const { request, endpoint, projectId, identity, notes } = asked
-    return after(this.#otherFor(asked), (other): Response | undefined | Promise<Response | undefined> => {
+    return thenSync(this.#otherFor(asked), (other): Response | undefined | Promise<Response | undefined> => {
       if (other !== undefined) return other.answer(request, identity)
       if (projectId === undefined || endpoint.public === true || !this.#sees(projectId, asked))
         return this.#asked(asked)
-      return after(this.#isNear(projectId), (isNear) => {
+      return thenSync(this.#isNear(projectId), (isNear) => {
         if (!isNear) return this.#asked(asked)
         notes.near = { projectId, identity }
         this.#countInTime()
@@ -176,7 +176,7 @@ export class EdgeRouter {
     const isHere = isFeed(endpoint) || (await this.#isHandedOnHere(asked))
     this.#countInTime()
     if (isHere) return undefined
-    const answer = await this.#hand(request, identity)
+    const answer = await this.#forward(request, identity)
     if (endpoint.ofDeployment === true && !isRead(request)) this.#all?.forgetAbsent()
     return answer
   }
@@ -245,7 +245,7 @@ export class EdgeRouter {
       .catch(() => this.#answered.add(answered))
   }
 
-  async #hand(request: Request, identity: Identity | undefined): Promise<Response> {
+  async #forward(request: Request, identity: Identity | undefined): Promise<Response> {
     return sendWhole(this.#objects.directory(), await this.#admissions.mark(request, identity))
   }
 
@@ -293,19 +293,19 @@ export class EdgeRouter {
     )
     const { named } = this.#objects
     const placements = this.#placementCache
-    const bring: BringImage = (compute, image) => this.#objects.directory().bringImage(compute, image)
+    const replicateImage: ReplicateImage = (compute, image) => this.#objects.directory().bringImage(compute, image)
     // New for every request: a request must not wait for a promise of another one.
-    const gateway = () => createGateway({ members, placements, host: gatewayHost(), bring })
+    const gateway = () => createGateway({ members, placements, host: gatewayHost(), replicateImage })
     return createApp({
       ...commonOptions,
       aliases: aliasesOf(env),
       dialect: dialectOf(env),
       agent: (asker) => {
         const agent = gateway().agent(asker)
-        const { handOn } = agent
+        const { forwardRequest } = agent
         // Other feeds come from the object.
         return Object.assign(agent, {
-          handOn: (it: ProjectRequest) => (asker.notes.near === undefined ? undefined : handOn(it)),
+          forwardRequest: (it: ProjectRequest) => (asker.notes.near === undefined ? undefined : forwardRequest(it)),
         })
       },
       fleet: this.#computes.fleet,
@@ -317,8 +317,8 @@ export class EdgeRouter {
       ...(named !== undefined && { organization: named }),
       ...(all !== undefined && { hasOrganization: (id) => all.has(id) }),
       sessions: this.#sessions(env),
-      elsewhere: (asked) => this.#elsewhere(asked),
-      near: (projectId, identity) => this.#near(projectId, identity),
+      routeRequest: (asked) => this.#elsewhere(asked),
+      directRoute: (projectId, identity) => this.#near(projectId, identity),
       scopes: 'elsewhere',
       access,
       rateLimit,
@@ -381,9 +381,9 @@ export class EdgeRouter {
   }
 
   #isNear(project: string): boolean | Promise<boolean> {
-    return after(this.#placementCache.lookUp(project), (compute) => {
+    return thenSync(this.#placementCache.lookUp(project), (compute) => {
       if (compute === undefined) return false
-      return after(this.#computes.with(compute), () => this.#computes.find(compute)?.isConnected === true)
+      return thenSync(this.#computes.with(compute), () => this.#computes.find(compute)?.isConnected === true)
     })
   }
 }

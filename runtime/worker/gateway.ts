@@ -11,7 +11,7 @@ import type { GatewayEvents } from '../../src/gateway/events.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import { loadOf } from '../../src/gateway/host.ts'
-import type { BringImage } from '../../src/gateway/image-copies.ts'
+import type { ReplicateImage } from '../../src/gateway/image-copies.ts'
 import type { UploadDigests } from '../../src/gateway/image-digests.ts'
 import type { FleetMembers, LabPlacements } from '../../src/gateway/members.ts'
 import { peersOfNodes } from '../../src/gateway/peer-address.ts'
@@ -59,7 +59,7 @@ export interface WorkerGateway {
   /** Counts of requests, of the object and of isolates. */
   readonly requests: RequestMetrics
   readonly events: GatewayEvents
-  readonly bring: BringImage
+  readonly replicateImage: ReplicateImage
   /** See `Gateway.uploads`. */
   readonly uploads: UploadDigests | undefined
   /** Tries again to copy images to the bucket whose copy broke off and whose next attempt is due. */
@@ -104,7 +104,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
   const fleet = await Fleet.open({
     ...reaching,
     registry: sharedRegistry(new RegistryTable(sql, new Sealer(env.FLEET_KEY ?? ''), warn), stateTable, objects),
-    upkeep: 'told',
+    healthChecks: 'external',
     // A state that a request finds by itself holds until the object of the compute reports one.
     timeouts: { connectMs: 10_000, failures: 1, retryMs: [30_000, 30_000] },
     joinTokens: tokens.joinTokens,
@@ -194,7 +194,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     aliases: aliasesOf(env),
     dialect: dialectOf(env),
     agent: gateway.agent,
-    async elsewhere({ endpoint }) {
+    async routeRequest({ endpoint }) {
       // An isolate may not know yet that the organization was deleted. A later organization of this id would get what is made now.
       if (named !== undefined && limits() === undefined) throw noSuchOrganization(named)
       if (endpoint.owner === 'all' || endpoint.scope === 'own') await states.known()
@@ -234,7 +234,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     tokens: store,
     requests,
     events: gateway.events,
-    bring: gateway.bring,
+    replicateImage: gateway.replicateImage,
     uploads: gateway.uploads,
     keepDue,
     images,

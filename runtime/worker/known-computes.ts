@@ -50,7 +50,7 @@ export class KnownComputes {
     this.#lost = lost ?? (() => {})
     const holder = new ComputeAsking(env, objects, isIsolate)
     this.fleet = Fleet.empty({
-      ...{ ...reaching, registry: noRegistry, upkeep: false, holder },
+      ...{ ...reaching, registry: noRegistry, healthChecks: false, holder },
       ...(isIsolate && { waitUntil, transport: withImagesBy(holder.transport) }),
     })
     this.#members = fleetMembers(this.fleet)
@@ -116,16 +116,16 @@ export class KnownComputes {
   #keep(id: string, known: KnownCompute | undefined): void {
     const { fleet } = this
     if (known === undefined) {
-      fleet.dismiss(id)
+      fleet.unregister(id)
       this.#forget(id)
       return
     }
     const { record, shown } = known
     this.#isReading = true
-    if (JSON.stringify(fleet.find(id)?.record) !== JSON.stringify(record)) fleet.enrol(record)
+    if (JSON.stringify(fleet.find(id)?.record) !== JSON.stringify(record)) fleet.registerEphemeral(record)
     this.#isReading = false
     // The state of the object replaces failures of requests here: it was informed of these (`lost`).
-    fleet.recall([shown], 0)
+    fleet.restoreStates([shown], 0)
     this.#readAt.set(id, Date.now())
   }
 

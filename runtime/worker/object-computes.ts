@@ -3,7 +3,7 @@ import { Connection } from '../../src/client/connection.ts'
 import { ComputeClient } from '../../src/controller/compute-client.ts'
 import type { LabComputes } from '../../src/controller/computes.ts'
 import { forward } from '../../src/fleet/forward.ts'
-import { presented } from '../../src/gateway/fan-out.ts'
+import { withComputeContext } from '../../src/gateway/fan-out.ts'
 import type { Env } from './env.ts'
 import { KnownComputes } from './known-computes.ts'
 import { inLargePieces } from './large-pieces.ts'
@@ -15,7 +15,7 @@ import { lengthIn } from './whole-bodies.ts'
 export const labQuestions = ['choose', 'candidates', 'absent', 'all', 'registered', 'peers'] as const
 export type LabQuestion = (typeof labQuestions)[number]
 
-const ourOwn: Caller = { isDirect: false, mayExecute: false }
+const serviceCaller: Caller = { isDirect: false, mayExecute: false }
 
 const pieceBytes = 256 * 1024
 
@@ -32,7 +32,7 @@ export function objectComputes(env: Env, objects: Objects): LabComputes {
     resultOf(directory().labComputes(question, JSON.stringify(args)))
   const known = new KnownComputes(env, objects)
   return {
-    client(computeId, caller = ourOwn) {
+    client(computeId, caller = serviceCaller) {
       const marks = headersFor(caller)
       return new ComputeClient(
         new Connection({
@@ -42,7 +42,7 @@ export function objectComputes(env: Env, objects: Objects): LabComputes {
             const name = computes.find(computeId)?.name ?? computeId
             const asked = { ...request, headers: { ...request.headers, ...marks } }
             const answer = await computes.send(computeId, asked).catch((error: unknown) => {
-              throw presented(error, { name })
+              throw withComputeContext(error, { name })
             })
             return answer instanceof Response ? inPieces(answer) : answer
           },

@@ -45,7 +45,7 @@ export class ToldStates {
     this.#fleet = fleet
     this.#table = table
     this.#objects = objects
-    fleet.recall(table.load(), 0)
+    fleet.restoreStates(table.load(), 0)
     this.#introduced = this.#introduce().finally(() => {
       this.#isIntroduced = true
     })
@@ -59,7 +59,7 @@ export class ToldStates {
     // The report may be of a compute whose registration is still being saved.
     await this.#fleet.settled()
     this.#isTaking = true
-    const compute = this.#fleet.told(shown)
+    const compute = this.#fleet.acceptState(shown)
     this.#isTaking = false
     if (compute === undefined) return undefined
     await this.#table.put(compute.show())

@@ -60,7 +60,7 @@ export class TunnelTable implements TunnelHolder {
     return this.#open.get(computeKey(id))?.address ?? undefined
   }
 
-  dismiss(id: string): void {
+  unregister(id: string): void {
     this.closed(id).catch(ignore('the next request to it finds that there is no tunnel'))
   }
 
@@ -74,7 +74,7 @@ export class TunnelTable implements TunnelHolder {
       } catch (error) {
         // A tunnel that opened meanwhile is another one.
         if (error instanceof NotJoined && before !== undefined && this.#open.get(computeKey(id)) === before) {
-          this.dismiss(id)
+          this.unregister(id)
           this.gone(id)
         }
         throw error

@@ -1,4 +1,4 @@
-import { after } from '../async/after.ts'
+import { thenSync } from '../async/after.ts'
 import { ignore } from '../async/ignore.ts'
 import { retryLater } from '../errors/api-error.ts'
 import type { JoinGrant } from '../fleet/join-tokens.ts'
@@ -96,7 +96,7 @@ export class ListedTokens {
   /** The identity of a token for requests; undefined for other tokens. `signed`: its meaning, where it was verified. 503 while the list cannot be read. */
   identify(text: string, signed?: SignedMeaning): Identified {
     const valid = signed === undefined ? this.#valid(text) : this.#listed(signed, signed)
-    return after(valid, (token) => identityOf(token, this.#options.organization))
+    return thenSync(valid, (token) => identityOf(token, this.#options.organization))
   }
 
   /** What `identify` gives for a token whose meaning was verified, while the list is not too old; undefined: `identify` decides. */
@@ -157,7 +157,7 @@ export class ListedTokens {
   #listed(token: TokenMeaning, signed?: SignedMeaning): TokenMeaning | undefined | Promise<TokenMeaning | undefined> {
     if (signed !== undefined && signed.organization !== this.#options.organization) return undefined
     if (isExpired(token, this.#now())) return undefined
-    return after(this.#current(signed), ({ ids }) => (ids.has(token.token_id) ? token : undefined))
+    return thenSync(this.#current(signed), ({ ids }) => (ids.has(token.token_id) ? token : undefined))
   }
 
   /** The token without a signature from a list of any age: a later list has fewer of them. */

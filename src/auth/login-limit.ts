@@ -1,4 +1,4 @@
-import { after } from '../async/after.ts'
+import { thenSync } from '../async/after.ts'
 import type { BucketRate } from '../async/bucket.ts'
 import { setNewest } from '../async/newest.ts'
 import { retryLater } from '../errors/api-error.ts'
@@ -78,7 +78,7 @@ export class LoginLimit {
   ): T | undefined | Promise<T | undefined> {
     const perMinute = this.#options.perMinute()
     if (perMinute > 0 && login.address !== '') return this.#limited(login, check, perMinute)
-    return after(check(), (found) => this.#counted(login, found))
+    return thenSync(check(), (found) => this.#counted(login, found))
   }
 
   async #limited<T>(

@@ -4,7 +4,7 @@ import { ignore } from '../async/ignore.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { ErrorWord } from '../errors/words.ts'
 import type { Method } from '../http/endpoint.ts'
-import { complaint } from '../http/validate.ts'
+import { formatIssue } from '../http/validate.ts'
 import { causeOf, quoteText, readText } from './answer.ts'
 import { minBytesPerMs, type RequestUpload, received } from './bodies.ts'
 import { Exchange } from './exchange.ts'
@@ -33,7 +33,7 @@ export interface Call {
   /** The timeout: `readMs` or `workMs`. Default: `read` for a GET, else `work`. */
   readonly pace?: 'read' | 'work'
   /** See `Outgoing.rests`. */
-  readonly rests?: boolean
+  readonly longLived?: boolean
   /** Statuses of answers beside 2xx. */
   readonly accepts?: readonly number[]
 }
@@ -103,7 +103,7 @@ export class Connection {
   fitting<T extends TSchema>(schema: T, value: unknown): Static<T> {
     const wanted = tolerant(schema)
     if (Check(wanted, value)) return value
-    throw this.wrong(complaint(wanted, value, 'answer'))
+    throw this.wrong(formatIssue(wanted, value, 'answer'))
   }
 
   /** 502 for an answer about another resource than the one that was asked for: the caller would take it for that one. */
@@ -171,7 +171,7 @@ export class Connection {
   }
 
   #ask(call: Call, exchange: Exchange, stream: ReadableStream<Uint8Array> | undefined): Promise<ComputeAnswer> {
-    const { method, path, headers, input, rests = false } = call
+    const { method, path, headers, input, longLived = false } = call
     const json: Partial<Outgoing> = input === undefined ? {} : jsonBody(input)
     const answer = this.#transport({
       method,
@@ -179,7 +179,7 @@ export class Connection {
       headers: { ...json.headers, ...headers },
       body: stream ?? json.body ?? null,
       signal: exchange.signal,
-      ...(rests && { rests }),
+      ...(longLived && { longLived }),
     })
     // An answer after the end of the exchange is dropped.
     answer.then(

@@ -18,11 +18,11 @@ export const remoteEvents = (connection: Connection): EventAgent => ({
   async open({ projectId, since, pings = true, limit = new FeedLimit(), signal }) {
     const base = projectId === undefined ? '/v2/compute' : path`/v2/compute/projects/${projectId}`
     // Without another watch, pings show that the compute is alive.
-    const rests = !pings && connection.isWatched
-    const query = search({ since, view: 'full', pings: rests ? 'false' : undefined })
+    const longLived = !pings && connection.isWatched
+    const query = search({ since, view: 'full', pings: longLived ? 'false' : undefined })
     const { body } = await connection.stream(
-      { method: 'GET', path: `${base}/notifications${query}`, rests, signal },
-      { idleMs: rests ? undefined : connection.limits.feedMs },
+      { method: 'GET', path: `${base}/notifications${query}`, longLived, signal },
+      { idleMs: longLived ? undefined : connection.limits.feedMs },
     )
     return items(connection, body, { projectId, pings, limit, signal })
   },

@@ -12,7 +12,7 @@ export interface Outgoing {
   readonly body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | null
   readonly signal: AbortSignal
   /** The answer may be idle without a limit: a tunnel needs no heartbeats for it. */
-  readonly rests?: boolean
+  readonly longLived?: boolean
 }
 
 /**

@@ -61,12 +61,12 @@ export class ComputeClient {
   readonly events: EventAgent
   readonly images: ImageAgent
   readonly #connection: Connection
-  readonly #bring: ((image: string) => Promise<ReplicationOutcome>) | undefined
+  readonly #replicateImage: ((image: string) => Promise<ReplicationOutcome>) | undefined
 
-  /** `bring`: copies an image to the compute. */
+  /** `replicateImage`: copies an image to the compute. */
   constructor(connection: Connection, bring?: (image: string) => Promise<ReplicationOutcome>) {
     this.#connection = connection
-    this.#bring = bring
+    this.#replicateImage = bring
     this.events = remoteEvents(connection)
     this.images = remoteImages(connection)
   }
@@ -314,7 +314,9 @@ export class ComputeClient {
         const image = error instanceof ApiError && error.word === 'image-missing' ? error.extra.image : undefined
         if (image === undefined || brought.has(image) || brought.size === maxImages) throw error
         brought.add(image)
-        const outcome = await this.#bring?.(image).catch(ignore('the client gets the error about the missing image'))
+        const outcome = await this.#replicateImage?.(image).catch(
+          ignore('the client gets the error about the missing image'),
+        )
         if (outcome === undefined) throw error
         if (outcome !== 'brought') throw missingImage(outcome.refused, image)
       }

@@ -4,7 +4,7 @@ import type { Fleet } from '../fleet/fleet.ts'
 import { noCompute } from '../gateway/fan-out.ts'
 import { fleetConnection } from '../gateway/fleet-connection.ts'
 import { fleetMembers } from '../gateway/fleet-members.ts'
-import type { BringImage } from '../gateway/image-copies.ts'
+import type { ReplicateImage } from '../gateway/image-copies.ts'
 import { hasLabels, labelsOf, withoutLabels } from '../gateway/labels.ts'
 import type { Member } from '../gateway/members.ts'
 import { peerAddresses } from '../gateway/peer-address.ts'
@@ -14,10 +14,10 @@ import { ComputeClient } from './compute-client.ts'
 import type { AbsentCompute, LabComputes } from './computes.ts'
 
 /**
- * `LabComputes` over a fleet. On a plain service the first compute is the service itself, `local`. `bring`: absent where images are not
+ * `LabComputes` over a fleet. On a plain service the first compute is the service itself, `local`. `replicateImage`: absent where images are not
  * copied between computes.
  */
-export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
+export function fleetComputes(fleet: Fleet, bring?: ReplicateImage): LabComputes {
   const scheduler = new Scheduler()
   const members = fleetMembers(fleet)
   /** The service itself, and the other computes. Its own labels take time, and are read when some are wanted. */

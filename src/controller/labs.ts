@@ -8,7 +8,7 @@ import { relay } from '../async/relay.ts'
 import { Slots } from '../async/slots.ts'
 import { withTimeout } from '../async/timeout.ts'
 import type { ProjectScope } from '../auth/project-scope.ts'
-import { ApiError, badRequest, conflict, notFound, retryLater, unlessGone } from '../errors/api-error.ts'
+import { ApiError, badRequest, conflict, ignoreNotFound, notFound, retryLater } from '../errors/api-error.ts'
 import { counted } from '../errors/counted.ts'
 import { requireNoSeparator } from '../errors/project-name.ts'
 import type { EventLog } from '../events/event-log.ts'
@@ -383,7 +383,7 @@ export class Labs {
         // A compute that crashed may have the directory of the project and not know the project: once opened, both can be removed.
         // One that was removed from the fleet cannot be asked any more.
         const known = mapLimit(computes, async (computeId) => {
-          await ask(computeId).openProject({ project_id: id, name }).catch(unlessGone)
+          await ask(computeId).openProject({ project_id: id, name }).catch(ignoreNotFound)
         })
         await known.then(() => this.#drop(id, computes, ask)).catch(ignore('the next start of the service tries again'))
         return
@@ -570,7 +570,7 @@ export class Labs {
           await this.#directory?.put(id, record, scope)
           const compute = ask(record.computes[0] as string)
           // A project that only the compute knows has nodes that the new one would not show, and would delete.
-          const known = project_id == null ? undefined : await compute.project(id).catch(unlessGone)
+          const known = project_id == null ? undefined : await compute.project(id).catch(ignoreNotFound)
           if (known !== undefined) throw projectExists(id)
           const made = await compute.openProject({ project_id: id, name, path })
           const head = { ...record, path: made.path }
@@ -821,7 +821,7 @@ export class Labs {
 
   /** Removes an unfinished project. */
   async #drop(id: string, computes: readonly string[], ask: AskCompute): Promise<void> {
-    for (const computeId of computes) await ask(computeId).removeProject(id).catch(unlessGone)
+    for (const computeId of computes) await ask(computeId).removeProject(id).catch(ignoreNotFound)
     const unreadable = ignore('snapshots of a document that cannot be read are not known')
     for (const key of (await this.#entriesOf(id).catch(unreadable))?.keys() ?? [])
       if (key.startsWith('snapshot/')) await this.#store.remove(apart(key.slice('snapshot/'.length)))
@@ -1209,7 +1209,7 @@ export class Labs {
     return this.#mutex.run(id, async () => {
       const lab = await this.find(id)
         .catch((error) => this.#withoutDocument(id, error))
-        .catch(unlessGone)
+        .catch(ignoreNotFound)
       if (lab === undefined) return this.#removeUnmanaged(id, word, ask)
       await this.#requirePresent(lab, 'delete')
       this.jobs.endOf(id, 'The project was deleted', { forget: true })
@@ -1227,14 +1227,14 @@ export class Labs {
   /** Deletes a project that only computes have, as lists show it. 404. */
   async #removeUnmanaged(id: string, word: string, ask: AskCompute): Promise<void> {
     const shown = await this.#unmanaged(id, word, ask)
-    for (const computeId of shown.compute_ids) await ask(computeId).removeProject(id).catch(unlessGone)
+    for (const computeId of shown.compute_ids) await ask(computeId).removeProject(id).catch(ignoreNotFound)
     this.#emit({ action: 'project.deleted', event: shown })
   }
 
   /** A lab, or a project that only computes have, as lists show it. `before`: called with a lab. 404. */
   async read(word: string, ask: AskCompute, before: (lab: Lab) => Promise<void> = async () => {}): Promise<LabProject> {
     const id = this.idOf(word)
-    const lab = await this.find(id).catch(unlessGone).catch(unlessUnreadable)
+    const lab = await this.find(id).catch(ignoreNotFound).catch(unlessUnreadable)
     const head = this.#heads.get(id)
     if (lab !== undefined) {
       await before(lab)
@@ -1249,7 +1249,7 @@ export class Labs {
     if (this.#heads.get(id)?.unfinished) throw noSuchProject(word)
     const none = ignore('a compute that does not answer has no projects to show')
     const look = async (computeId: string) => {
-      const project = await ask(computeId).project(id).catch(unlessGone).catch(none)
+      const project = await ask(computeId).project(id).catch(ignoreNotFound).catch(none)
       return project === undefined ? [] : [{ computeId, project }]
     }
     const found = (await mapLimit(await this.computes.all(), look, undefined, silentMs)).flat()
@@ -1260,7 +1260,7 @@ export class Labs {
 
   /** For `catch`: 409 for a project that only computes have. */
   async #notFound(error: unknown, word: string, ask: AskCompute): Promise<never> {
-    unlessGone(error)
+    ignoreNotFound(error)
     const { name, project_id } = await this.#unmanaged(this.idOf(word), word, ask)
     throw conflict(
       `Project ${name} exists only on a compute. Import it first with POST /v2/projects/${project_id}/open`,
@@ -1280,7 +1280,7 @@ export class Labs {
       await ask(computeId)
         .removeProject(id)
         .catch((error: unknown) => {
-          if (!isLeft || !isAway(error)) return unlessGone(error)
+          if (!isLeft || !isAway(error)) return ignoreNotFound(error)
           this.#warn(
             `The project ${name} was deleted, but compute ${computeId}, which is not connected, may still have an old copy of its ` +
               'files. When the compute is back, the copy is listed as a project and can be deleted',
@@ -1309,7 +1309,7 @@ export class Labs {
     await this.#enlistments.run(`${lab.id}/${computeId}`, async () => {
       if (isOn()) return
       await forgetOn(this, lab, computeId, ask)
-      const known = await ask(computeId).project(lab.id).catch(unlessGone)
+      const known = await ask(computeId).project(lab.id).catch(ignoreNotFound)
       await ask(computeId).openProject({ project_id: lab.id, name: lab.document.project.name })
       const save = () =>
         lab.edit(({ project }) => ({
@@ -1506,7 +1506,9 @@ export class Labs {
   }
 
   async #closeComputes(lab: Lab, ask: AskCompute): Promise<void> {
-    await mapLimit(lab.document.project.computes, (computeId) => ask(computeId).closeProject(lab.id).catch(unlessGone))
+    await mapLimit(lab.document.project.computes, (computeId) =>
+      ask(computeId).closeProject(lab.id).catch(ignoreNotFound),
+    )
   }
 
   async #saveOpen(lab: Lab, is_open: boolean): Promise<void> {

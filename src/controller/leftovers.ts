@@ -1,6 +1,6 @@
 import { longWaitsMs } from '../async/long-waits.ts'
 import { pause } from '../async/pause.ts'
-import { isUnclear, unlessGone } from '../errors/api-error.ts'
+import { ignoreNotFound, mayHaveSucceeded } from '../errors/api-error.ts'
 import type { NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute } from './labs.ts'
@@ -20,7 +20,7 @@ export async function orNothing<T>(lab: Lab, make: () => Promise<T>, leftover: L
   try {
     return await make()
   } catch (error) {
-    if (isUnclear(error)) await removeLeftover(lab, leftover)
+    if (mayHaveSucceeded(error)) await removeLeftover(lab, leftover)
     throw error
   }
 }
@@ -40,7 +40,7 @@ async function removeLater(lab: Lab, leftover: Leftover): Promise<void> {
 async function isRemoved({ isWanted, remove }: Leftover): Promise<boolean> {
   if (isWanted()) return true
   return remove()
-    .catch(unlessGone)
+    .catch(ignoreNotFound)
     .then(
       () => true,
       () => false,
@@ -70,6 +70,6 @@ export const linkLeftover = (lab: Lab, computeId: string, linkId: string, ask: A
 export const all = (leftovers: readonly Leftover[]): Leftover => ({
   isWanted: () => leftovers.every((it) => it.isWanted()),
   async remove() {
-    for (const it of leftovers) if (!it.isWanted()) await it.remove().catch(unlessGone)
+    for (const it of leftovers) if (!it.isWanted()) await it.remove().catch(ignoreNotFound)
   },
 })

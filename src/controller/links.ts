@@ -2,7 +2,7 @@ import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { quoteText } from '../client/answer.ts'
-import { ApiError, badRequest, conflict, isUnclear, notFound, unlessGone } from '../errors/api-error.ts'
+import { ApiError, badRequest, conflict, ignoreNotFound, mayHaveSucceeded, notFound } from '../errors/api-error.ts'
 import { type ReservedPort, reserveApart } from '../gateway/link-check.ts'
 import type { DirectLinkJoined } from '../model/direct-link.ts'
 import type { LabLink, LabLinkCreate, LabLinkEnd, LabLinkUpdate } from '../model/lab/link.ts'
@@ -514,7 +514,7 @@ export async function wire(
         await ask(node.compute_id).attach(portPathOf(lab, node, end), nio)
       } catch (error) {
         // After a lost answer it may be attached.
-        if (isUnclear(error)) undo.push(detach)
+        if (mayHaveSucceeded(error)) undo.push(detach)
         throw error
       }
       undo.push(detach)
@@ -543,7 +543,7 @@ export async function detachEnds(lab: Lab, ends: readonly Found[], ask: AskCompu
   for (const { end, node } of ends)
     await ask(node.compute_id)
       .detach(portPathOf(lab, node, end))
-      .catch(unlessGone)
+      .catch(ignoreNotFound)
 }
 
 /** Attaches a link as it was before `unwire`. A capture of it has ended: the next reading of its compute takes note of that. */
@@ -569,12 +569,12 @@ export async function unwireAll(lab: Lab, records: readonly LinkRecord[], ask: A
 export async function unwire(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<void> {
   if (record.wiring.type === 'none') return
   if (record.wiring.type === 'direct')
-    return ask(record.wiring.compute_id).removeLink(lab.id, record.link_id).catch(unlessGone)
+    return ask(record.wiring.compute_id).removeLink(lab.id, record.link_id).catch(ignoreNotFound)
   for (const end of record.nodes) {
     const node = lab.document.nodes.get(end.node_id)
     if (node === undefined) continue
     await ask(node.compute_id)
       .detach(portPathOf(lab, node, end))
-      .catch(unlessGone)
+      .catch(ignoreNotFound)
   }
 }

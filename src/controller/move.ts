@@ -1,5 +1,5 @@
 import { ignore } from '../async/ignore.ts'
-import { ApiError, conflict, unlessGone } from '../errors/api-error.ts'
+import { ApiError, conflict, ignoreNotFound } from '../errors/api-error.ts'
 import { type ReservedPort, reserveApart } from '../gateway/link-check.ts'
 import { isStateless } from '../kinds/node.ts'
 import { isKnownKind } from '../model/lab/node.ts'
@@ -423,8 +423,8 @@ async function undoMove(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
   if (await isThere(ask(to).openProject({ project_id: lab.id, name }))) {
     if (computes.includes(to)) {
       for (const node of recordsOn(lab.document, from))
-        if (isKnownKind(node.node_type)) await ask(to).removeNode(nodePathOf(lab, node)).catch(unlessGone)
-    } else await ask(to).removeProject(lab.id).catch(unlessGone)
+        if (isKnownKind(node.node_type)) await ask(to).removeNode(nodePathOf(lab, node)).catch(ignoreNotFound)
+    } else await ask(to).removeProject(lab.id).catch(ignoreNotFound)
   }
   await setProject(labs, lab, ({ moving: _, ...project }) => project)
 }
@@ -450,7 +450,7 @@ export async function forgetOn(labs: Labs, lab: Lab, computeId: string, ask: Ask
   if (!left.includes(computeId)) return
   if (!computes.includes(computeId)) {
     if (await isThere(ask(computeId).openProject({ project_id: lab.id, name })))
-      await ask(computeId).removeProject(lab.id).catch(unlessGone)
+      await ask(computeId).removeProject(lab.id).catch(ignoreNotFound)
   }
   await setProject(labs, lab, ({ left: _, ...project }) => {
     const others = left.filter((id) => id !== computeId)
@@ -463,7 +463,7 @@ const isThere = (opening: Promise<unknown>): Promise<boolean> =>
   opening.then(
     () => true,
     (error: unknown) => {
-      unlessGone(error)
+      ignoreNotFound(error)
       return false
     },
   )

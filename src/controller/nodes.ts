@@ -1,4 +1,4 @@
-import { ApiError, badRequest, conflict, unlessGone } from '../errors/api-error.ts'
+import { ApiError, badRequest, conflict, ignoreNotFound } from '../errors/api-error.ts'
 import type { ErrorWord } from '../errors/words.ts'
 import { noCompute } from '../gateway/fan-out.ts'
 import { oursFor } from '../http/foreign-words.ts'
@@ -333,7 +333,7 @@ async function remove(
   await lab.requireSavable()
   await unlinkNode(labs, lab, record.node_id, ask, step)
   if (isKnownKind(record.node_type))
-    await ask(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(unlessGone)
+    await ask(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(ignoreNotFound)
   const last = lab.nodeView(record)
   const write = () =>
     lab.edit(

@@ -1,4 +1,4 @@
-import { unlessGone } from '../errors/api-error.ts'
+import { ignoreNotFound } from '../errors/api-error.ts'
 import type { Lab } from './lab.ts'
 
 /**
@@ -11,7 +11,7 @@ export async function saved<T>(lab: Lab, save: () => Promise<T>, undo: () => Pro
   } catch (error) {
     await undo()
       // What is gone meanwhile needs no undo.
-      .catch(unlessGone)
+      .catch(ignoreNotFound)
       .catch(({ message }: Error) => {
         const what = 'A change was not saved, and could not be reverted on its compute'
         lab.emit({ action: 'log.warning', event: { message: `${what}: ${message}` } })

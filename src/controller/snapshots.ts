@@ -1,6 +1,6 @@
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
-import { ApiError, conflict, notFound, unlessGone } from '../errors/api-error.ts'
+import { ApiError, conflict, ignoreNotFound, notFound } from '../errors/api-error.ts'
 import { isStateless } from '../kinds/node.ts'
 import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import type { LabProject } from '../model/lab/project.ts'
@@ -104,7 +104,7 @@ export function removeSnapshot(labs: Labs, { id }: Lab, snapshotId: string, ask:
   return labs.exclusively(id, async (lab) => {
     const record = find(lab, snapshotId)
     for (const computeId of record.computes)
-      await ask(computeId).removeSnapshot(lab.id, record.snapshot_id).catch(unlessGone)
+      await ask(computeId).removeSnapshot(lab.id, record.snapshot_id).catch(ignoreNotFound)
     await lab.edit(() => ({
       changes: new Changes().remove('snapshot', record.snapshot_id),
       news: () => [{ action: 'snapshot.deleted', event: snapshotView(lab, record) }],
@@ -277,7 +277,7 @@ const turnBack = (lab: Lab): Promise<void> =>
 async function settleTaking(lab: Lab, ask: AskCompute): Promise<void> {
   const { taking, computes } = lab.document.project
   if (taking === undefined) return
-  for (const id of computes) await ask(id).removeSnapshot(lab.id, taking).catch(unlessGone)
+  for (const id of computes) await ask(id).removeSnapshot(lab.id, taking).catch(ignoreNotFound)
   await setProject(lab, ({ taking: _, ...project }) => project)
 }
 

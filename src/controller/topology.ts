@@ -2,7 +2,7 @@ import { onAbort } from '../async/abort.ts'
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { sha256, toHex } from '../auth/secret.ts'
-import { ApiError, conflict, unlessGone } from '../errors/api-error.ts'
+import { ApiError, conflict, ignoreNotFound } from '../errors/api-error.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredDay0, DesiredNode } from '../labfile/desired.ts'
@@ -631,7 +631,7 @@ class Run {
     const { document, id } = this.#lab
     if (document.nodes.has(node_id)) return false
     const node = { project_id: id, node_type: kind, node_id }
-    await mapLimit(document.project.computes, (compute) => this.#ask(compute).removeNode(node).catch(unlessGone))
+    await mapLimit(document.project.computes, (compute) => this.#ask(compute).removeNode(node).catch(ignoreNotFound))
     return true
   }
 

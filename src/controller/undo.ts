@@ -1,4 +1,4 @@
-import { ApiError, conflict, unlessGone } from '../errors/api-error.ts'
+import { ApiError, conflict, ignoreNotFound } from '../errors/api-error.ts'
 import { kindOf } from '../kinds/node.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
@@ -224,7 +224,7 @@ function isMoved(now: unknown, then: unknown): boolean {
 /** Removes a node from its compute. Its directory stays until the project is closed. */
 async function removeFromCompute(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<void> {
   if (isKnownKind(record.node_type))
-    await ask(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(unlessGone)
+    await ask(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(ignoreNotFound)
 }
 
 /** Makes a deleted node again, in its old directory. */

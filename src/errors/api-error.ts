@@ -62,10 +62,10 @@ export const retryLater = (status: 429 | 503, message: string, seconds: number, 
 export const outOfSpace = (message: string, options?: ApiErrorOptions) => new ApiError(507, message, options)
 
 /** For `catch` of a removal: ignores 404, as the thing is gone already, and throws every other error. */
-export function unlessGone(error: unknown): void {
+export function ignoreNotFound(error: unknown): void {
   if (!(error instanceof ApiError) || error.status !== 404) throw error
 }
 
 /** Whether a request that has failed may have had an effect nevertheless: its answer was lost. */
-export const isUnclear = (error: unknown): boolean =>
+export const mayHaveSucceeded = (error: unknown): boolean =>
   !(error instanceof ApiError) || error.status === 502 || error.status === 504

@@ -73,6 +73,6 @@ export function progress(fleet: Fleet, settings: ApplianceVmRecord): (what: stri
   return (what) => {
     if (what === last) return
     last = what
-    fleet.enrol(computeRecord(settings), `The appliance VM ${JSON.stringify(settings.vmname)} ${what}`)
+    fleet.registerEphemeral(computeRecord(settings), `The appliance VM ${JSON.stringify(settings.vmname)} ${what}`)
   }
 }

@@ -45,7 +45,7 @@ export class ApplianceVmService {
   /** Aborts the current start. */
   #cancel: AbortController | undefined
   /** Ends the wait for the guest at the end of the VM. */
-  #expedite: AbortController | undefined
+  #skipGracePeriod: AbortController | undefined
   /** The call that starts the VM; it may outlive the request that made it. */
   #launch: Promise<void> = Promise.resolve()
   #unwatch = () => {}
@@ -129,7 +129,7 @@ export class ApplianceVmService {
     this.#cancel?.abort(ending())
     await this.#writing.idle()
     const { exitMs } = this.#timeouts
-    const under = this.#expedite
+    const under = this.#skipGracePeriod
     const soon = setTimeout(() => under?.abort(), exitMs)
     const ended = this.#working.run(() => {
       this.#held ??= this.#unended
@@ -197,7 +197,7 @@ export class ApplianceVmService {
         timeouts: this.#timeouts,
         report,
       })
-      this.#fleet.enrol(computeRecord(settings, this.#address))
+      this.#fleet.registerEphemeral(computeRecord(settings, this.#address))
       await abortable(this.#fleet.connect(applianceId), signal)
       this.#state = 'on'
       this.#failure = undefined
@@ -221,7 +221,7 @@ export class ApplianceVmService {
     this.#address = undefined
     if (held === undefined) return this.#off()
     const expedite = new AbortController()
-    this.#expedite = expedite
+    this.#skipGracePeriod = expedite
     const timer = setTimeout(() => expedite.abort(), ms)
     try {
       await abortable(this.#launch, expedite.signal).catch(
@@ -239,7 +239,7 @@ export class ApplianceVmService {
       throw this.#failed(held, `was not ${how === 'suspend' ? 'suspended' : 'stopped'}`, error)
     } finally {
       clearTimeout(timer)
-      this.#expedite = undefined
+      this.#skipGracePeriod = undefined
     }
   }
 
@@ -262,7 +262,7 @@ export class ApplianceVmService {
       if (first === undefined || addresses.some((address) => JSON.stringify(address) === JSON.stringify(this.#address)))
         return
       this.#address = first
-      this.#fleet.enrol(computeRecord(held, first))
+      this.#fleet.registerEphemeral(computeRecord(held, first))
     }
     await this.#working.run(look).catch(ignore('the next change that the engine reports leads here again'))
   }
@@ -277,14 +277,14 @@ export class ApplianceVmService {
   #off(): void {
     this.#state = 'off'
     this.#address = undefined
-    this.#fleet.dismiss(applianceId)
+    this.#fleet.unregister(applianceId)
   }
 
   #failed(settings: ApplianceVmRecord, what: string, error: unknown): ApiError {
     const reason = `The appliance VM ${JSON.stringify(settings.vmname)} ${what}: ${error instanceof ApiError ? error.message : causeOf(error)}`
     this.#state = 'failed'
     this.#failure = { reason, at: performance.now() }
-    this.#fleet.enrol(computeRecord(settings), reason)
+    this.#fleet.registerEphemeral(computeRecord(settings), reason)
     return conflict(reason, { cause: error })
   }
 

@@ -57,7 +57,7 @@ export class Fleet {
     version,
     local,
     timeouts,
-    upkeep = true,
+    healthChecks = 'continuous',
     waitUntil,
     ...joining
   }: FleetOptions) {
@@ -66,7 +66,7 @@ export class Fleet {
     this.tunnels = new Tunnels({
       ...joining.tunnels,
       version,
-      enlist: (hello, grant) => this.enlist(hello, grant),
+      registerJoined: (hello, grant) => this.registerJoined(hello, grant),
       isGood: (token) => this.isJoinTokenGood(token),
       joined: (id) => this.joined(id),
       left: (id, reason) => this.left(id, reason),
@@ -78,7 +78,7 @@ export class Fleet {
       sockets: (address) => (address.protocol === tunnelled ? this.#held.sockets : sockets)?.(address),
       version,
       timeouts: { ...defaultFleetTimeouts, ...timeouts },
-      upkeep,
+      healthChecks,
       slow: waitUntil && new SharedTimer(quietMs / 2, waitUntil),
       changed: (compute) => this.#emitChange('compute.updated', compute),
       warn: (message) => this.warn(message),
@@ -98,7 +98,7 @@ export class Fleet {
     for (const record of records) {
       const compute = new RemoteCompute(record, fleet.#remote, fleet.#waiting(record))
       fleet.#computes.add(compute)
-      if (options.upkeep !== 'rounds') compute.session.start(Math.random() * spread)
+      if (options.healthChecks !== 'on-demand') compute.session.start(Math.random() * spread)
     }
     return fleet
   }
@@ -183,7 +183,7 @@ export class Fleet {
    * Adds or changes a compute of the service itself, such as `vm`, without saving it. `waiting`: why the service cannot connect
    * yet, such as "is starting".
    */
-  enrol(record: ComputeRecord, waiting?: string): void {
+  registerEphemeral(record: ComputeRecord, waiting?: string): void {
     const known = this.#computes.get(record.compute_id)
     const compute = known ?? new RemoteCompute(record, this.#remote, waiting)
     this.#computes.add(compute)
@@ -193,7 +193,7 @@ export class Fleet {
   }
 
   /**
-   * Checks the health and the load of one compute, or of all within the time limit (see `HealthCheck`). For the upkeep `rounds`;
+   * Checks the health and the load of one compute, or of all within the time limit (see `HealthCheck`). For health checks `on-demand`;
    * never rejects.
    */
   async check(id?: string): Promise<void> {
@@ -206,14 +206,14 @@ export class Fleet {
    * Restores the states that `list` gave to an earlier process, `ageMs` ago. A compute with another address is unknown, and so is a joined
    * one without a tunnel.
    */
-  recall(found: readonly Compute[], ageMs: number): void {
+  restoreStates(found: readonly Compute[], ageMs: number): void {
     for (const one of found) {
       const compute = this.#computes.get(one.compute_id)
       const now = compute?.record
       const isThere = now?.protocol === one.protocol && now.host === one.host && now.port === one.port
       if (!isThere || now.user !== one.user) continue
       const isKnown = now.protocol !== tunnelled || (one.connected && this.#held.has(one.compute_id))
-      if (isKnown) compute?.recall(one, ageMs)
+      if (isKnown) compute?.restoreState(one, ageMs)
     }
   }
 
@@ -222,19 +222,19 @@ export class Fleet {
     return this.#writing.idle()
   }
 
-  /** Takes the state of a compute from the program that connects it (upkeep `told`). The result: the compute; undefined for an unknown one. */
-  told(found: Compute): RemoteCompute | undefined {
+  /** Accepts the state of a compute from the program that connects it (health checks `external`). The result: the compute; undefined for an unknown one. */
+  acceptState(found: Compute): RemoteCompute | undefined {
     const compute = this.#computes.get(found.compute_id)
     if (compute === undefined) return undefined
     const before = JSON.stringify(compute.show())
-    this.recall([found], 0)
+    this.restoreStates([found], 0)
     if (JSON.stringify(compute.show()) !== before) this.#emitChange('compute.updated', compute)
     return compute
   }
 
   /** Registers a joining compute unless it is known, and binds its token to it. 409 when this is not possible. */
-  enlist(hello: ComputeHello, grant: JoinGrant): Promise<void> {
-    return this.#writing.run(() => this.#enlist(hello, grant))
+  registerJoined(hello: ComputeHello, grant: JoinGrant): Promise<void> {
+    return this.#writing.run(() => this.#registerJoined(hello, grant))
   }
 
   /** Whether the join token with this key is still valid. */
@@ -258,10 +258,10 @@ export class Fleet {
   }
 
   /** Whether an attempt to connect may succeed: the last attempt is long ago, or there was none. */
-  isUnclear(id: string): boolean {
+  shouldRetryConnect(id: string): boolean {
     const found = this.#computes.get(id)
-    const { upkeep } = this.#remote
-    return (upkeep === 'rounds' || upkeep === 'told') && found?.session.isUnclear === true
+    const { healthChecks } = this.#remote
+    return (healthChecks === 'on-demand' || healthChecks === 'external') && found?.session.shouldRetryConnect === true
   }
 
   /** Connects a compute now; see `Session.connect`. 404 for an unknown id. */
@@ -281,7 +281,7 @@ export class Fleet {
   }
 
   /** Removes an enrolled compute. */
-  dismiss(id: string): void {
+  unregister(id: string): void {
     const compute = this.#computes.get(id)
     if (compute !== undefined) this.#take(compute)
   }
@@ -318,9 +318,9 @@ export class Fleet {
     return this.#computes.find(id).send(request)
   }
 
-  /** See `FleetOptions.upkeep`. */
+  /** See `FleetOptions.healthChecks`. */
   get hasUpkeep(): boolean {
-    return this.#remote.upkeep === true
+    return this.#remote.healthChecks === 'continuous'
   }
 
   /** Sends a warning to all listeners. */
@@ -329,7 +329,7 @@ export class Fleet {
   }
 
   /** Sends a failure of the service, which is already in the log, to the subscribers of the feed. */
-  tellFailure(message: string): void {
+  reportFailure(message: string): void {
     this.#emit({ type: 'log.error', message })
   }
 
@@ -380,7 +380,7 @@ export class Fleet {
     return compute.show()
   }
 
-  async #enlist(hello: ComputeHello, grant: JoinGrant): Promise<void> {
+  async #registerJoined(hello: ComputeHello, grant: JoinGrant): Promise<void> {
     if (isReserved(hello.compute_id)) throw conflict(`compute_id: ${hello.compute_id} is reserved`)
     const known = this.#computes.get(hello.compute_id)
     if (known !== undefined && known.record.protocol !== tunnelled) {
@@ -422,7 +422,7 @@ export class Fleet {
   #take(compute: RemoteCompute): void {
     this.#computes.remove(compute)
     compute.close()
-    if (compute.record.protocol === tunnelled) this.#held.dismiss(compute.record.compute_id)
+    if (compute.record.protocol === tunnelled) this.#held.unregister(compute.record.compute_id)
     this.#emit({ type: 'compute.deleted', compute: compute.show() })
   }
 

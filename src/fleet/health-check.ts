@@ -21,7 +21,7 @@ export class HealthCheck {
     const others = computes.filter(({ state }) => state !== 'connected')
     const looked = await this.#some(connected, began + lookMs * shareOfConnected)
     looked.push(...(await this.#some(others, began + lookMs)))
-    const unclear = looked.filter(({ session }) => session.isUnclear)
+    const unclear = looked.filter(({ session }) => session.shouldRetryConnect)
     if (unclear.length === 0) return
     await new Promise((resolve) => setTimeout(resolve, lookAgainMs))
     await this.#some(unclear, Date.now() + lookMs)

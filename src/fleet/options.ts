@@ -6,8 +6,8 @@ import type { ComputeRegistry } from './registry.ts'
 import type { FleetTimeouts } from './timeouts.ts'
 import type { TunnelHolder, TunnelsOptions } from './tunnels.ts'
 
-/** How the connections to computes are maintained; see `FleetOptions.upkeep`. */
-export type Upkeep = boolean | 'rounds' | 'told'
+/** How the connections to computes are maintained; see `FleetOptions.healthChecks`. */
+export type HealthChecks = false | 'continuous' | 'on-demand' | 'external'
 
 export interface FleetOptions {
   readonly registry: ComputeRegistry
@@ -20,11 +20,12 @@ export interface FleetOptions {
   readonly local?: LocalHost
   readonly timeouts?: Partial<FleetTimeouts>
   /**
-   * Default: true. False for a runtime without state between requests: it reads no feed, only requests make attempts, and a lost
-   * compute does not end other requests early. `rounds`: for a runtime that may sleep: it calls `Fleet.check` from time to time,
-   * reads no feed, and does not repeat an attempt. `told`: another program connects the computes, and reports their states (`Fleet.told`).
+   * Default: `continuous`. False is for a runtime without state between requests: it reads no feed, only requests make attempts,
+   * and a lost compute does not end other requests early. `on-demand` is for a runtime that may sleep: it calls `Fleet.check` from
+   * time to time, reads no feed, and does not repeat an attempt. `external`: another program connects the computes and reports
+   * their states (`Fleet.acceptState`).
    */
-  readonly upkeep?: Upkeep
+  readonly healthChecks?: HealthChecks
   /**
    * Given by a runtime that ends all work of a request with the request, as an isolate of a Worker: an abort then only ends the wait. It keeps
    * work of the present request after its answer.
@@ -36,7 +37,7 @@ export interface FleetOptions {
   readonly maxComputes?: () => number
   /** Limits and timeouts of the tunnels. */
   readonly tunnels?: Pick<TunnelsOptions, 'limits' | 'timeouts' | 'watch'>
-  /** Where another program holds the tunnels of this fleet. It calls `enlist`, `joined` and `left`. */
+  /** Where another program holds the tunnels of this fleet. It calls `registerJoined`, `joined` and `left`. */
   readonly holder?: TunnelHolder
 }
 

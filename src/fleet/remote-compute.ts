@@ -22,7 +22,7 @@ import { ApiError } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../model/compute.ts'
 import { awaitingLate } from './late-answer.ts'
-import type { Upkeep } from './options.ts'
+import type { HealthChecks } from './options.ts'
 import { ComputeSession } from './session.ts'
 import type { FleetTimeouts } from './timeouts.ts'
 import { Unreachable } from './unreachable.ts'
@@ -32,7 +32,7 @@ export interface RemoteComputeOptions {
   readonly sockets: (address: ComputeAddress) => OpenSocket | undefined
   readonly version: string
   readonly timeouts: FleetTimeouts
-  readonly upkeep: Upkeep
+  readonly healthChecks: HealthChecks
   /** See `FleetOptions.waitUntil`: tells requests that take long. */
   readonly slow: SharedTimer | undefined
   /** Called when a visible value changes. */
@@ -122,15 +122,15 @@ export class RemoteCompute {
 
   /** See `Session.connect`; earlier failures do not count. */
   connect(): Promise<void> {
-    this.#session.forgive()
+    this.#session.resetBackoff()
     return this.#session.connect()
   }
 
   /** See `Session.recall`. */
-  recall(found: Compute, ageMs: number): void {
+  restoreState(found: Compute, ageMs: number): void {
     const { cpu_usage_percent: cpu, memory_usage_percent: memory } = found
     const load = cpu === null || memory === null ? undefined : { cpu_usage_percent: cpu, memory_usage_percent: memory }
-    this.#session.recall({ ...found, load }, ageMs)
+    this.#session.restoreState({ ...found, load }, ageMs)
     const since = Date.parse(found.disconnected_since ?? '')
     if (this.#session.isConnected) this.#lostAt = undefined
     else if (!Number.isNaN(since)) this.#lostAt = since
@@ -205,13 +205,13 @@ export class RemoteCompute {
     this.#flights.add(over)
     const unwatch = this.#watch(request, over)
     try {
-      return await ask(over.signal, this.#options.upkeep ? done : undefined)
+      return await ask(over.signal, this.#options.healthChecks ? done : undefined)
     } catch (cause) {
       done()
       throw this.#failure(over.signal.aborted ? over.signal.reason : cause, request, session)
     } finally {
       unwatch()
-      if (!this.#options.upkeep) this.#flights.delete(over)
+      if (!this.#options.healthChecks) this.#flights.delete(over)
     }
   }
 
@@ -289,8 +289,8 @@ export class RemoteCompute {
   async #requireThere(flight: Flight): Promise<void> {
     const session = this.#session
     try {
-      // Without upkeep the pending attempt of another request may never end.
-      if (!this.#options.upkeep) return await this.#answers()
+      // Without health checks the pending attempt of another request may never end.
+      if (!this.#options.healthChecks) return await this.#answers()
       this.#answering ??= this.#answers().finally(() => {
         this.#answering = undefined
       })
@@ -334,14 +334,14 @@ export class RemoteCompute {
   }
 
   #newSession(waiting: string | undefined): ComputeSession {
-    const { version, timeouts, upkeep, changed, warn } = this.#options
+    const { version, timeouts, healthChecks, changed, warn } = this.#options
     return new ComputeSession({
       name: this.name,
       send: this.#send,
       version,
       timeouts,
       limit: this.#limit,
-      upkeep,
+      healthChecks,
       ...(waiting !== undefined && { waiting }),
       changed: () => {
         this.#lostAt = this.#session.isConnected ? undefined : (this.#lostAt ?? Date.now())

@@ -8,7 +8,7 @@ import type { Compute, ComputeCapabilities } from '../model/compute.ts'
 import type { Load } from '../model/host.ts'
 import { followHeartbeat } from './heartbeat.ts'
 import { askLoad, loadIn } from './load.ts'
-import type { Upkeep } from './options.ts'
+import type { HealthChecks } from './options.ts'
 import type { FleetTimeouts } from './timeouts.ts'
 import { Unreachable } from './unreachable.ts'
 
@@ -26,8 +26,8 @@ export interface ComputeSessionOptions {
   readonly timeouts: FleetTimeouts
   /** Of the feed of the compute, over all its sessions. */
   readonly limit: FeedLimit
-  /** See `FleetOptions.upkeep`. */
-  readonly upkeep: Upkeep
+  /** See `FleetOptions.healthChecks`. */
+  readonly healthChecks: HealthChecks
   /** Why the service cannot connect yet. */
   readonly waiting?: string
   /** Called when a visible value changes. */
@@ -37,7 +37,7 @@ export interface ComputeSessionOptions {
   readonly warn: (message: string) => void
 }
 
-interface Found {
+interface FoundCompute {
   readonly capabilities: ComputeCapabilities
   readonly feed?: ReadableStream<Uint8Array>
   readonly load?: Load | undefined
@@ -95,7 +95,7 @@ export class ComputeSession {
   }
 
   /** Whether an attempt may succeed: no recent attempt failed. */
-  get isUnclear(): boolean {
+  get shouldRetryConnect(): boolean {
     return !this.#isConnected && this.#options.waiting === undefined && !this.isRefusing
   }
 
@@ -121,10 +121,10 @@ export class ComputeSession {
   /** Resolves when connected; rejects with ComputeRefused when another program answers, and with another error without an answer. */
   connect(): Promise<void> {
     if (this.#isConnected) return Promise.resolve()
-    const { waiting, upkeep } = this.#options
+    const { waiting, healthChecks } = this.#options
     if (waiting !== undefined) return Promise.reject(new Error(waiting))
-    // Without upkeep the attempt of another request may never end.
-    if (upkeep === false) return this.#try()
+    // Without health checks the attempt of another request may never end.
+    if (healthChecks === false) return this.#try()
     this.#attempt ??= this.#try().finally(() => {
       this.#attempt = undefined
     })
@@ -133,8 +133,8 @@ export class ComputeSession {
 
   /** Connects in the background, with retries. */
   start(delayMs = 0): void {
-    const { upkeep } = this.#options
-    if (upkeep === false || upkeep === 'told' || this.#isClosed) return
+    const { healthChecks } = this.#options
+    if (healthChecks === false || healthChecks === 'external' || this.#isClosed) return
     clearTimeout(this.#timer)
     this.#timer = setTimeout(
       () => void this.connect().catch(ignore('the compute shows its last_error, and is tried again')),
@@ -164,19 +164,19 @@ export class ComputeSession {
   }
 
   /** Restores a state that an earlier process found `ageMs` ago. A state that another program reports holds until it reports another one. */
-  recall({ connected, capabilities, load, last_error }: Remembered, ageMs: number): void {
+  restoreState({ connected, capabilities, load, last_error }: Remembered, ageMs: number): void {
     this.#isConnected = connected
     this.capabilities = capabilities
     this.load = load
     this.lastError = last_error
     if (connected || last_error === null) return
     this.#failures = this.#options.timeouts.failures
-    const { upkeep, timeouts } = this.#options
-    this.#retryAt = upkeep === 'told' ? Number.POSITIVE_INFINITY : Date.now() - ageMs + timeouts.retryMs[0]
+    const { healthChecks, timeouts } = this.#options
+    this.#retryAt = healthChecks === 'external' ? Number.POSITIVE_INFINITY : Date.now() - ageMs + timeouts.retryMs[0]
   }
 
   /** Resets the backoff: the next attempt starts at once. */
-  forgive(): void {
+  resetBackoff(): void {
     this.#failures = 0
     this.#retryAt = 0
   }
@@ -198,9 +198,9 @@ export class ComputeSession {
 
   async #try(): Promise<void> {
     clearTimeout(this.#timer)
-    const { timeouts, unreachable, upkeep } = this.#options
+    const { timeouts, unreachable, healthChecks } = this.#options
     const link = new AbortController()
-    if (upkeep) this.#link = link
+    if (healthChecks) this.#link = link
     const late = this.#bound(link)
     this.#attemptUntil = Date.now() + timeouts.connectMs
     try {
@@ -225,7 +225,7 @@ export class ComputeSession {
   }
 
   /** A report of the load also proves that the compute is alive; without a report the full greeting follows. */
-  async #again(signal: AbortSignal): Promise<Found> {
+  async #again(signal: AbortSignal): Promise<FoundCompute> {
     if (this.load !== undefined && Date.now() - this.#greetedAt < greetedMs) {
       const load = await askLoad(this.#options.send, signal)
       if (load !== undefined) return { capabilities: this.capabilities, load }
@@ -233,12 +233,12 @@ export class ComputeSession {
     return this.#begin(signal)
   }
 
-  async #begin(signal: AbortSignal): Promise<Found> {
-    const { send, version, upkeep } = this.#options
+  async #begin(signal: AbortSignal): Promise<FoundCompute> {
+    const { send, version, healthChecks } = this.#options
     const capabilities = await greetCompute(send, version, signal)
     this.#greetedAt = Date.now()
-    if (upkeep === false) return { capabilities }
-    if (upkeep !== true) return { capabilities, load: await askLoad(send, signal) }
+    if (healthChecks === false) return { capabilities }
+    if (healthChecks !== 'continuous') return { capabilities, load: await askLoad(send, signal) }
     const path = '/v2/compute/notifications'
     const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
     requireAnswer(response)
@@ -246,7 +246,7 @@ export class ComputeSession {
     return { capabilities, feed: response.body }
   }
 
-  #connected(link: AbortController, { capabilities, feed, load }: Found): void {
+  #connected(link: AbortController, { capabilities, feed, load }: FoundCompute): void {
     link.signal.throwIfAborted()
     const { timeouts, limit, changed, version } = this.#options
     this.#isConnected = true
@@ -259,7 +259,7 @@ export class ComputeSession {
     this.#warnOf(capabilities.version, version)
     changed()
     if (feed === undefined) return
-    const line = (it: object) => this.#heard(it)
+    const line = (it: object) => this.#onComputeEvent(it)
     void followHeartbeat(feed, { silenceMs: timeouts.silenceMs, limit, signal: link.signal, line }).then((reason) => {
       link.abort()
       if (this.#link === link && !this.#isClosed) this.lose(reason)
@@ -272,7 +272,7 @@ export class ComputeSession {
     this.#options.warn(`The compute ${this.#options.name} runs version ${theirs}, this service ${ours}`)
   }
 
-  #heard({ action, event }: { action?: unknown; event?: unknown }): void {
+  #onComputeEvent({ action, event }: { action?: unknown; event?: unknown }): void {
     if (action === 'ping') this.#busy(loadIn(event))
   }
 
@@ -307,7 +307,7 @@ export class ComputeSession {
     // With jitter: computes that were lost together must not return together.
     const wait = Math.min(first * 2 ** (this.#failures - 1), longest) * (0.5 + Math.random() / 2)
     this.#retryAt = Date.now() + wait
-    if (this.#options.upkeep === true) this.start(wait)
+    if (this.#options.healthChecks === 'continuous') this.start(wait)
     if (isNew) changed()
   }
 }

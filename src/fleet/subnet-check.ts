@@ -13,7 +13,7 @@ const Interfaces = Type.Array(Type.Pick(NetworkInterface, ['ip_address', 'netmas
 
 /** Warns after `ms` when the VM is not in the network of this service; the returned function cancels the check. */
 export function checkSubnetLater(fleet: Fleet, { vmname }: ApplianceVmRecord, ms: number): () => void {
-  // Without upkeep no timer lasts that long.
+  // Without health checks no timer lasts that long.
   if (!fleet.hasUpkeep) return () => {}
   const over = new AbortController()
   const check = async () => {

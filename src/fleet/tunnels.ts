@@ -18,7 +18,7 @@ const tryAgainLater = 1013
 
 export interface TunnelsOptions extends Pick<AskingOptions, 'version' | 'limits' | 'timeouts' | 'watch' | 'later'> {
   /** Registers the compute unless it is known, and binds the token to it; rejects when this is not possible. */
-  readonly enlist: (hello: ComputeHello, grant: JoinGrant) => Promise<void>
+  readonly registerJoined: (hello: ComputeHello, grant: JoinGrant) => Promise<void>
   /** Whether the token with this key is still valid. */
   readonly isGood: (token: string) => Promise<boolean>
   /** Called when the tunnel of a compute opens or closes. */
@@ -52,7 +52,7 @@ export interface TunnelHolder {
   /** The address from which a compute has joined, as this service sees it; undefined where that is not known. */
   addressOf(id: string): string | undefined
   /** Ends the tunnel of a removed compute. */
-  dismiss(id: string): void
+  unregister(id: string): void
   close(): void
 }
 
@@ -120,7 +120,7 @@ export class Tunnels implements TunnelHolder {
         void greeted.finally(settle)
       },
       ended: ({ reason }) => {
-        // After the HELLO the tunnel stays counted until `enlist` has ended.
+        // After the HELLO the tunnel stays counted until `registerJoined` has ended.
         if (!isGreeted) settle()
         this.#ended(end, reason)
       },
@@ -146,7 +146,7 @@ export class Tunnels implements TunnelHolder {
     return end
   }
 
-  dismiss(id: string): void {
+  unregister(id: string): void {
     this.#ends.get(computeKey(id))?.end.close(resetCodes.removed, 'The compute was removed')
   }
 
@@ -156,7 +156,7 @@ export class Tunnels implements TunnelHolder {
 
   async #greeted(end: AskingEnd, hello: ComputeHello, grant: JoinGrant, address?: string): Promise<void> {
     try {
-      await this.#options.enlist(hello, grant)
+      await this.#options.registerJoined(hello, grant)
     } catch (error) {
       const reason = error instanceof ApiError ? error.message : 'The compute could not be registered'
       return end.close(resetCodes.forbidden, quoteText(reason))

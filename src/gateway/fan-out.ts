@@ -57,7 +57,7 @@ export class FanOut {
         if (member.isConnected)
           return { member, value: await within(() => question(this.agentOf(member)), member, leftMs) }
       } catch (error) {
-        failure ??= presented(error, member)
+        failure ??= withComputeContext(error, member)
       }
       this.#caller.absent(member.name)
       return undefined
@@ -108,9 +108,9 @@ export class FanOut {
           resolve(answer)
         } catch (error) {
           if (!(error instanceof ApiError)) throw error
-          if (isGone(error)) this.#caller.absent(member.name)
-          const rank = lacks(error) ? 2 : isGone(error) ? 1 : 0
-          failures.push({ error: presented(error, member) as ApiError, rank })
+          if (isUnreachable(error)) this.#caller.absent(member.name)
+          const rank = lacks(error) ? 2 : isUnreachable(error) ? 1 : 0
+          failures.push({ error: withComputeContext(error, member) as ApiError, rank })
         }
       }
       mapLimit(members, askOne, 1, silentMs).then(() => reject(failure()), reject)
@@ -150,7 +150,7 @@ export class FanOut {
       try {
         replies.push({ member, value: await work(this.agentOf(member), member) })
       } catch (error) {
-        failure ??= members.length > 1 ? atCompute(error, member) : presented(error, member)
+        failure ??= members.length > 1 ? atCompute(error, member) : withComputeContext(error, member)
       }
     })
     if (failure !== undefined) throw failure
@@ -170,10 +170,11 @@ export const unreachable = ({ name }: Member): ApiError =>
   new ApiError(503, `The compute ${name} is not connected`, { word: 'compute-unreachable', headers: retryAfter })
 
 /** The compute was lost before its answer. */
-const isGone = (error: ApiError): boolean => error instanceof Unreachable || [502, 503, 504].includes(error.status)
+const isUnreachable = (error: ApiError): boolean =>
+  error instanceof Unreachable || [502, 503, 504].includes(error.status)
 
 /** An error of a compute as an error of the gateway: 503 for a compute that was not reached. */
-export function presented(error: unknown, { name }: Pick<Member, 'name'>): unknown {
+export function withComputeContext(error: unknown, { name }: Pick<Member, 'name'>): unknown {
   if (!(error instanceof Unreachable)) return error
   const [, reason = error.message] =
     /^The compute .+? (?:is not connected|cannot be (?:used|reached)): (.+)$/s.exec(error.message) ?? []
@@ -192,9 +193,9 @@ async function within<T>(ask: () => Promise<T>, { name }: Member, left: number):
   })
 }
 
-/** As `presented`, with the name of the compute in the message. */
+/** As `withComputeContext`, with the name of the compute in the message. */
 export function atCompute(error: unknown, member: Member): unknown {
-  if (!(error instanceof ApiError) || error instanceof Unreachable) return presented(error, member)
+  if (!(error instanceof ApiError) || error instanceof Unreachable) return withComputeContext(error, member)
   return new ApiError(error.status, `Compute ${member.name}: ${error.message}`, {
     word: error.word,
     cause: error,

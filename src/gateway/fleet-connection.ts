@@ -2,19 +2,19 @@ import { type Caller, headersFor } from '../auth/caller.ts'
 import { Connection } from '../client/connection.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import { localId } from '../model/compute.ts'
-import { presented } from './fan-out.ts'
+import { withComputeContext } from './fan-out.ts'
 
-const ourOwn: Caller = { isDirect: false, mayExecute: false }
+const serviceCaller: Caller = { isDirect: false, mayExecute: false }
 
 /** The connection to a compute of a fleet, on behalf of a caller, or of the service itself. */
-export function fleetConnection(fleet: Fleet, computeId: string, caller: Caller = ourOwn): Connection {
+export function fleetConnection(fleet: Fleet, computeId: string, caller: Caller = serviceCaller): Connection {
   const marks = computeId === localId ? {} : headersFor(caller)
   const name = fleet.find(computeId)?.name ?? computeId
   return new Connection({
     name,
     send: (request) =>
       fleet.send(computeId, { ...request, headers: { ...request.headers, ...marks } }).catch((error: unknown) => {
-        throw presented(error, { name })
+        throw withComputeContext(error, { name })
       }),
     isWatched: fleet.isTunnelled(computeId),
   })

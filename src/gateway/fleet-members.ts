@@ -33,7 +33,7 @@ export class FleetMember {
   }
 
   get isConnected(): boolean {
-    return this.#compute.state === 'connected' || this.#fleet.isUnclear(this.id)
+    return this.#compute.state === 'connected' || this.#fleet.shouldRetryConnect(this.id)
   }
 
   /** Since when it is not connected, ms since 1970; undefined while it is connected. */

@@ -7,9 +7,9 @@ import type { ProjectQuota } from '../organizations/project-quota.ts'
 import type { RequestingCaller } from './asker.ts'
 import { type Bookmarks, GatewayEvents } from './events.ts'
 import { FanOut } from './fan-out.ts'
-import { handOn, type ProjectRequest } from './hand-on.ts'
+import { forwardRequest, type ProjectRequest } from './hand-on.ts'
 import { type GatewayHost, gatewayHost, loadOf } from './host.ts'
-import { type BringImage, imageCopies } from './image-copies.ts'
+import { imageCopies, type ReplicateImage } from './image-copies.ts'
 import { type Hasher, type ImageDigests, UploadDigests } from './image-digests.ts'
 import { gatewayImages } from './images.ts'
 import { imageKeeper, type KeepImage, type KeptImages, type UnkeptImages } from './kept-images.ts'
@@ -32,7 +32,7 @@ export interface GatewayOptions {
     readonly waitUntil: (work: Promise<unknown>) => void
   }
   /** Has another program bring the images that computes lack. */
-  readonly bring?: BringImage
+  readonly replicateImage?: ReplicateImage
   /** Given by a program that may sleep while feeds are open. */
   readonly bookmarks?: Bookmarks
   /** The labs over these computes, once they are open. */
@@ -45,8 +45,8 @@ export interface GatewayOptions {
 
 /** What a gateway does for one request. */
 export interface GatewayAgent extends SharedAgent {
-  /** See `handOn`; undefined where another process does it, or the agent itself answers. */
-  handOn(request: ProjectRequest): Promise<Response | RelayedAnswer> | undefined
+  /** See `forwardRequest`; undefined where another process does it, or the agent itself answers. */
+  forwardRequest(request: ProjectRequest): Promise<Response | RelayedAnswer> | undefined
 }
 
 export interface Gateway {
@@ -54,7 +54,7 @@ export interface Gateway {
   agent(caller: RequestingCaller): GatewayAgent
   readonly events: GatewayEvents
   readonly locator: ProjectLocator
-  readonly bring: BringImage
+  readonly replicateImage: ReplicateImage
   /** Records the digests of all uploads. */
   readonly uploads: UploadDigests | undefined
   /** Keeps an image apart from the computes, if it is not yet; see `imageKeeper`. */
@@ -99,14 +99,14 @@ export function createGateway({
       ? () => {}
       : imageKeeper({ ...keeping, members, digests: digests.store, warn: warn ?? (() => {}) })
   const uploads = digests && new UploadDigests(digests.store, digests.newHasher, keep)
-  const bring = more.bring ?? imageCopies(members, uploads, keeping && { kept: keeping.kept, keep })
+  const replicateImage = more.replicateImage ?? imageCopies(members, uploads, keeping && { kept: keeping.kept, keep })
   return {
     agent(caller) {
       const fanOut = () => new FanOut(members, caller)
       const at: AskOwner = (id, use, part) => locator.at(id, use, caller, part)
       // Most requests are handed on: all other parts are made at their first use.
       return {
-        handOn: (request) => handOn(request, { locator, bring, turns }, caller),
+        forwardRequest: (request) => forwardRequest(request, { locator, replicateImage, turns }, caller),
         get host() {
           return gatewayHost({ ...host, metrics }, members, fanOut())
         },
@@ -133,7 +133,7 @@ export function createGateway({
       return eventsNow()
     },
     locator,
-    bring,
+    replicateImage,
     uploads,
     keep,
     close: () => events?.close(),

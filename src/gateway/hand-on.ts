@@ -5,8 +5,8 @@ import { type ErrorWord, errorHeader } from '../errors/words.ts'
 import type { Forwarded } from '../fleet/forward.ts'
 import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { RequestingCaller } from './asker.ts'
-import { presented } from './fan-out.ts'
-import { type BringImage, maxImages } from './image-copies.ts'
+import { withComputeContext } from './fan-out.ts'
+import { maxImages, type ReplicateImage } from './image-copies.ts'
 import type { Member } from './members.ts'
 import type { ProjectLocator } from './project-locator.ts'
 
@@ -22,9 +22,9 @@ export interface ProjectRequest extends Omit<Forwarded, 'caller' | 'body'> {
   readonly endsProject: boolean
 }
 
-export interface HandOnOptions {
+export interface ForwardOptions {
   readonly locator: ProjectLocator
-  readonly bring: BringImage
+  readonly replicateImage: ReplicateImage
   /** By project: requests that place and that end a project run one after the other. */
   readonly turns: KeyedMutex
 }
@@ -34,19 +34,19 @@ export interface HandOnOptions {
  * and another compute does, or when the compute lacks an image that can be copied to it, the request is handed on again, unless its
  * body is a stream. 404 when no compute has the project, 503 when its compute is not connected.
  */
-export function handOn(
+export function forwardRequest(
   request: ProjectRequest,
-  options: HandOnOptions,
+  options: ForwardOptions,
   caller: RequestingCaller,
 ): Promise<Response | RelayedAnswer> {
   const { projectId, endsProject } = request
-  if (!endsProject) return handOnRepeatedly(request, options, caller)
+  if (!endsProject) return forwardRepeatedly(request, options, caller)
   return options.turns.run(projectId, async () => {
-    const answer = await handOnRepeatedly(request, options, caller)
+    const answer = await forwardRepeatedly(request, options, caller)
     if (answer.status < 300) await endElsewhere(request, options, caller)
     // A closed project keeps its placement: it is opened again where its files are. The placement of a lost project is removed.
     const hasEnded = answer.status < 300 || wordOf(answer) === 'no-such-project'
-    if (hasEnded && !(await options.locator.isThere(projectId))) await options.locator.forget(projectId)
+    if (hasEnded && !(await options.locator.exists(projectId))) await options.locator.forget(projectId)
     return answer
   })
 }
@@ -54,7 +54,7 @@ export function handOn(
 /** A lab on several computes ends on all of them. A compute that does not have the project any more is no failure. */
 async function endElsewhere(
   request: ProjectRequest,
-  { locator }: HandOnOptions,
+  { locator }: ForwardOptions,
   { caller }: RequestingCaller,
 ): Promise<void> {
   for (const member of await locator.others(request.projectId, await locator.locate(request.projectId))) {
@@ -64,9 +64,9 @@ async function endElsewhere(
   }
 }
 
-async function handOnRepeatedly(
+async function forwardRepeatedly(
   request: ProjectRequest,
-  { locator, bring }: HandOnOptions,
+  { locator, replicateImage }: ForwardOptions,
   caller: RequestingCaller,
 ): Promise<Response | RelayedAnswer> {
   const { projectId, part } = request
@@ -83,7 +83,7 @@ async function handOnRepeatedly(
     try {
       answer = answered?.compute === member.id ? answered.answer : await member.forward(forwarded)
     } catch (error) {
-      throw presented(error, member)
+      throw withComputeContext(error, member)
     }
     const { status } = answer
     if (status < 400) return answer
@@ -107,7 +107,7 @@ async function handOnRepeatedly(
     const image = imageMissingIn(answer)
     if (image === undefined || !isRepeatable(request) || brought.has(image) || brought.size === maxImages) return answer
     brought.add(image)
-    const outcome = await bring(member.id, image).catch(() => undefined)
+    const outcome = await replicateImage(member.id, image).catch(() => undefined)
     if (outcome === undefined) return answer
     if (outcome !== 'brought') throw missingImage(outcome.refused, image)
     member = await locator.locate(projectId, part)

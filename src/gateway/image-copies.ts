@@ -13,7 +13,7 @@ import type { FleetMembers, Member } from './members.ts'
 export type ReplicationOutcome = 'brought' | { readonly refused: string } | undefined
 
 /** Brings an image to a compute. */
-export type BringImage = (computeId: string, image: string) => Promise<ReplicationOutcome>
+export type ReplicateImage = (computeId: string, image: string) => Promise<ReplicationOutcome>
 
 /** Images that are kept apart from the computes, and the function that keeps one more. */
 interface Keeping {
@@ -34,7 +34,7 @@ export function imageCopies(
   members: FleetMembers,
   digests: Pick<ImageDigests, 'get'> | undefined,
   keeping?: Keeping,
-): BringImage {
+): ReplicateImage {
   /** One copy at a time for each compute. */
   const turns = new KeyedMutex()
   const underWay = new Map<string, Promise<ReplicationOutcome>>()

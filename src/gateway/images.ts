@@ -4,7 +4,7 @@ import { ApiError, conflict } from '../errors/api-error.ts'
 import { noSuchImage, quotedImage } from '../errors/image-errors.ts'
 import type { ImageAgent, UploadProgress } from '../host-agent.ts'
 import { byProject, type ImageKindName, type ImageUse } from '../model/image.ts'
-import { atCompute, type FanOut, longTimeouts, noCompute, presented, silentMs } from './fan-out.ts'
+import { atCompute, type FanOut, longTimeouts, noCompute, silentMs, withComputeContext } from './fan-out.ts'
 import type { RecordedNames, UploadDigests } from './image-digests.ts'
 import { inOrderOf } from './image-order.ts'
 import type { Member } from './members.ts'
@@ -77,7 +77,7 @@ export function gatewayImages(fanOut: FanOut, { uploads, byAdmin, isKept }: Gate
           return await fanOut.agentOf(member).images.write(kind, name, streams[index] as typeof content, options)
         } catch (error) {
           streams[index]?.cancel().catch(ignore('the upload has failed; the others must not wait for it'))
-          throw isAlone ? presented(error, member) : atCompute(error, member)
+          throw isAlone ? withComputeContext(error, member) : atCompute(error, member)
         }
       })
       // The first failure is thrown after all have ended.

@@ -1,5 +1,5 @@
 import { abortable } from '../async/abort.ts'
-import { after } from '../async/after.ts'
+import { thenSync } from '../async/after.ts'
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { setNewest } from '../async/newest.ts'
@@ -8,7 +8,7 @@ import type { Labs } from '../controller/labs.ts'
 import { ApiError, conflict, notFound } from '../errors/api-error.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import type { RequestingCaller } from './asker.ts'
-import { presented, silentMs, unreachable } from './fan-out.ts'
+import { silentMs, unreachable, withComputeContext } from './fan-out.ts'
 import type { FleetMembers, LabPlacements, Member, PlacementStore } from './members.ts'
 
 /** How long a project that no compute had is not searched for again, ms. */
@@ -83,7 +83,7 @@ export class ProjectLocator {
       try {
         return await use(caller === undefined ? at.agent : at.agentFor(caller.caller))
       } catch (error) {
-        throw presented(error, at)
+        throw withComputeContext(error, at)
       }
     }
     const member = await this.locate(projectId, part)
@@ -102,7 +102,10 @@ export class ProjectLocator {
    * compute is not connected.
    */
   locate(projectId: string, part?: string): Member | Promise<Member> {
-    return after<Member | undefined, Member>(this.find(projectId, part), (member) => member ?? this.#absent(projectId))
+    return thenSync<Member | undefined, Member>(
+      this.find(projectId, part),
+      (member) => member ?? this.#absent(projectId),
+    )
   }
 
   async #absent(projectId: string): Promise<never> {
@@ -112,12 +115,12 @@ export class ProjectLocator {
   /** The compute of a project that `from` does not have any more; undefined: no other connected compute has it. */
   async relocate(projectId: string, from: Member): Promise<Member | undefined> {
     const isKnown = (this.#labs()?.computesOf(projectId)?.length ?? 0) > 1
-    const member = isKnown || this.#isVain(projectId) ? undefined : await this.#search(projectId)
+    const member = isKnown || this.#isNegativelyCached(projectId) ? undefined : await this.#search(projectId)
     return member?.id === from.id ? undefined : member
   }
 
   /** Whether the compute of the project still has it, open or closed; true also when the compute cannot be asked. Never rejects. */
-  async isThere(projectId: string): Promise<boolean> {
+  async exists(projectId: string): Promise<boolean> {
     try {
       const member = await this.find(projectId)
       return member !== undefined && (await has(member, projectId)) !== undefined
@@ -134,12 +137,12 @@ export class ProjectLocator {
 
   /** By its placement, or by a search; at once where the placement is in memory. */
   #placed(projectId: string): Member | undefined | Promise<Member | undefined> {
-    return after(this.#store.get(projectId), (placed) => {
+    return thenSync(this.#store.get(projectId), (placed) => {
       const id = placed ?? this.#unsavedComputeOf(projectId)
-      return after<Member | undefined, Member | undefined>(
+      return thenSync<Member | undefined, Member | undefined>(
         id === undefined ? undefined : this.#members.find(id),
         (member) => {
-          if (member === undefined) return this.#isVain(projectId) ? undefined : this.#search(projectId)
+          if (member === undefined) return this.#isNegativelyCached(projectId) ? undefined : this.#search(projectId)
           if (!member.isConnected) throw unreachable(member)
           return member
         },
@@ -224,7 +227,7 @@ export class ProjectLocator {
     try {
       const computeId = await this.#computeOf(projectId)
       if (computeId !== undefined) return computeId === id
-      return this.#isVain(projectId) || isPending(this.#disputed, projectId) ? false : undefined
+      return this.#isNegativelyCached(projectId) || isPending(this.#disputed, projectId) ? false : undefined
     } catch {
       return false
     }
@@ -312,7 +315,7 @@ export class ProjectLocator {
     setNewest(this.#unknown, projectId, Date.now() + unknownMs, maxUnknown)
   }
 
-  #isVain(projectId: string): boolean {
+  #isNegativelyCached(projectId: string): boolean {
     return isPending(this.#unknown, projectId)
   }
 }

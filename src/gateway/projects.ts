@@ -5,7 +5,7 @@ import type { SharedAgent } from '../host-agent.ts'
 import { localId } from '../model/compute.ts'
 import type { Project, ProjectCreate } from '../model/project.ts'
 import type { ProjectQuota } from '../organizations/project-quota.ts'
-import { type FanOut, noCompute, presented, unreachable } from './fan-out.ts'
+import { type FanOut, noCompute, unreachable, withComputeContext } from './fan-out.ts'
 import type { FleetMembers, Member } from './members.ts'
 import { type AskOwner, elsewhere, type ProjectLocator } from './project-locator.ts'
 import type { Scheduler } from './scheduler.ts'
@@ -31,7 +31,7 @@ export function gatewayProjects(options: ProjectOptions): SharedAgent['projects'
     async list(status = 'open') {
       // A project that is open on one compute may have files on another one, where it is closed.
       const asked = status === 'open' ? 'open' : 'all'
-      const found = new Map<string, Found[]>()
+      const found = new Map<string, FoundProject[]>()
       for (const { member, value } of await fanOut.ask(({ projects }) => projects.list(asked))) {
         for (const it of value) {
           const known = found.get(it.project_id) ?? []
@@ -47,13 +47,13 @@ export function gatewayProjects(options: ProjectOptions): SharedAgent['projects'
   }
 }
 
-interface Found {
+interface FoundProject {
   readonly member: Member
   readonly project: Project
 }
 
 /** A project in a list: as open on each compute where it is open (several are reported), else once as closed. */
-function shownOf(id: string, all: readonly Found[], locator: ProjectLocator): Project[] {
+function shownOf(id: string, all: readonly FoundProject[], locator: ProjectLocator): Project[] {
   const open = all.filter(({ project }) => !isClosed(project))
   const members = open.map(({ member }) => member)
   if (
@@ -102,7 +102,7 @@ async function place(
       .agentOf(known)
       .projects.create(input)
       .catch((error: unknown) => {
-        throw presented(error, known)
+        throw withComputeContext(error, known)
       })
   }
   const candidates = asked === undefined ? scheduler.order(await members.all()) : [await named(members, asked)]
@@ -119,11 +119,11 @@ async function place(
       fanOut.answered(member)
       return await fanOut.agentOf(member).projects.create(input)
     } catch (error) {
-      if (isUnclear(error)) throw error
+      if (mayHaveBeenMade(error)) throw error
       undo()
       await locator.forget(project_id)
       if (!isAbsence(error)) throw error
-      failure = presented(error, member)
+      failure = withComputeContext(error, member)
     }
   }
   throw failure ?? noCompute()
@@ -141,4 +141,4 @@ async function named(members: FleetMembers, id: string): Promise<Member> {
 const isAbsence = (error: unknown): boolean =>
   error instanceof Unreachable || (error instanceof ApiError && error.status === 503)
 /** It may have been created. */
-const isUnclear = (error: unknown): boolean => !(error instanceof ApiError) || [502, 504].includes(error.status)
+const mayHaveBeenMade = (error: unknown): boolean => !(error instanceof ApiError) || [502, 504].includes(error.status)

@@ -13,7 +13,7 @@ import { gns3Endpoints } from './endpoints.ts'
 import { theirFault } from './faults.ts'
 import { requireHostName } from './host-names.ts'
 import { isMembers } from './members.ts'
-import { type FeedName, given, isFeedEvent, isReshaped, line, shown } from './shapes.ts'
+import { type FeedName, isFeedEvent, isReshaped, line, shown, withoutDefaults } from './shapes.ts'
 import { ourPath, theirFile } from './words.ts'
 
 interface Options {
@@ -45,7 +45,9 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
       const body = await readAnyJson(request, limit)
       if (versionFor(request).startsWith('3.') && isMembers(body)) requireHostName(endpoint, body)
       const checked = endpoint.body.$id === 'VersionCheck' && isMembers(body) && body.version === versionFor(request)
-      const text = JSON.stringify(checked ? { ...body, version: own } : isMembers(body) ? given(endpoint, body) : body)
+      const text = JSON.stringify(
+        checked ? { ...body, version: own } : isMembers(body) ? withoutDefaults(endpoint, body) : body,
+      )
       const headers = new Headers(request.headers)
       for (const name of ['content-length', 'transfer-encoding']) headers.delete(name)
       return new Request(request.url, { method: request.method, headers, body: text, signal: request.signal })

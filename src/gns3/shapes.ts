@@ -223,7 +223,7 @@ function fromGns3(given: Members, kind: string | undefined): Members {
  * Converts the body of a GNS3 client to that of an endpoint. Read-only members are dropped. Unknown members go to `kept`, where the
  * resource has it.
  */
-export function given({ body: schema, shownAs }: Endpoint, sent: Members): Members {
+export function withoutDefaults({ body: schema, shownAs }: Endpoint, sent: Members): Members {
   const id = String(schema?.$id)
   const body = id === 'LabTemplateCreate' ? completedTemplate(sent) : sent
   const { node_type, template_id, template_type, category, properties } = body

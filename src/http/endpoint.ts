@@ -70,9 +70,9 @@ export interface Context<Agent = SharedAgent> {
   /** Called with the id of the compute that gives this answer, before the request to it (`X-Patchbay-Compute`). */
   readonly answered: (computeId: string) => void
   /** Answers a request at another path of this service, on behalf of the same caller. `over` opens its websocket. */
-  readonly at: (request: Request, path: string, over?: Upgrade) => Promise<Response>
+  readonly dispatchInternally: (request: Request, path: string, over?: Upgrade) => Promise<Response>
   /** The same, where this service is what the compute `local` means: at a gateway. */
-  readonly itself: ((request: Request, path: string) => Promise<Response>) | undefined
+  readonly dispatchToSelf: ((request: Request, path: string) => Promise<Response>) | undefined
   readonly tickets: TicketOffice
   readonly tokens: Tokens | undefined
   /** The organizations of the deployment; undefined for a service that has none. */
@@ -85,7 +85,7 @@ export interface Context<Agent = SharedAgent> {
   /** Our word for a kind -> the word clients use for it, from the `aliases` setting. */
   readonly aliasOf: (word: string) => string
   /** Whether a feed of a project has events with this action for this client: clients of another program know fewer. */
-  readonly hears: (action: string) => boolean
+  readonly acceptsEvent: (action: string) => boolean
   /** What the client expects of labs, when it is a client of another program. */
   readonly conventions: Conventions | undefined
   readonly json: Json

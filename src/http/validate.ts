@@ -10,11 +10,11 @@ import { nearest } from './nearest-word.ts'
 /** The value, when it fits the schema; else 400 with the field, the expectation and the value. */
 export function validate<T extends TSchema>(schema: T, value: unknown, where = 'body'): Static<T> {
   if (Check(schema, value)) return value
-  throw badRequest(complaint(schema, value, where))
+  throw badRequest(formatIssue(schema, value, where))
 }
 
 /** A sentence about the first fault of a value; `where` names the value when no field does. */
-export function complaint(schema: TSchema, value: unknown, where: string): string {
+export function formatIssue(schema: TSchema, value: unknown, where: string): string {
   const found = firstOf(Errors(schema, value))
   if (found === undefined) return `${where}: not valid`
   const { path, schema: wanted, value: got, unknownIn } = found
@@ -25,8 +25,8 @@ export function complaint(schema: TSchema, value: unknown, where: string): strin
 }
 
 /** A misspelt field is both unknown and missing under its right name: the unknown one is reported. */
-function firstOf(errors: Iterable<ValueError>): Blame | undefined {
-  let first: Blame | undefined
+function firstOf(errors: Iterable<ValueError>): Issue | undefined {
+  let first: Issue | undefined
   let count = 0
   for (const error of errors) {
     const blamed = blame(error)
@@ -71,7 +71,7 @@ function unitOf(schema: TSchema): string {
   return description === undefined ? '' : ` (${description})`
 }
 
-interface Blame {
+interface Issue {
   readonly path: string
   readonly schema: TSchema
   readonly value: unknown
@@ -80,7 +80,7 @@ interface Blame {
 }
 
 /** TypeBox only says "Expected union value". The client needs the field, so the likely branch of the union is followed. */
-function blame(error: ValueError): Blame {
+function blame(error: ValueError): Issue {
   const { path, schema, value, errors } = error
   if (isUnknownProperty(error)) return { path, schema, value, unknownIn: schema }
   // The errors of a branch can be read once.

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { badRequest, unlessGone } from '../errors/api-error.ts'
+import { badRequest, ignoreNotFound } from '../errors/api-error.ts'
 import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { noSuchNode, noSuchProject, projectParams, view } from '../http/params.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
@@ -98,7 +98,7 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
         const { existing = isV1 ? 'refuse' : 'update', addresses, view } = query as Static<typeof creation>
         if (addresses === undefined && descriptor.addressFault !== undefined) {
           const ref = id && { project_id: params.project_id, kind, node_id: id.node_id }
-          requireAddresses(descriptor, input, (ref && (await agent.nodes.get(ref).catch(unlessGone))) || undefined)
+          requireAddresses(descriptor, input, (ref && (await agent.nodes.get(ref).catch(ignoreNotFound))) || undefined)
         }
         const made = await agent.nodes.create(params.project_id, kind, { ...input, ...id }, { existing })
         const shown = form.shown(made.node)

@@ -109,7 +109,7 @@ export class AskingEnd extends TunnelLink {
       sending.catch((error: Error) => stream.reset(error))
     }
     const answer = await answerOf(stream)
-    if (request.rests === true) this.rest(stream)
+    if (request.longLived === true) this.rest(stream)
     return responseOf(stream, answer, request.method === 'HEAD')
   }
 

@@ -66,7 +66,7 @@ async function registry(): Promise<Row[]> {
     const loaded = await timed(() => file.load())
     const saves = await each(records.slice(0, 100), (it) => file.save({ ...it, name: 'other' }))
     const fleet = await Fleet.open({
-      ...{ registry: file, version: '0.1.0', upkeep: false },
+      ...{ registry: file, version: '0.1.0', healthChecks: false },
       transport: () => () => Promise.reject(new Error('nothing is asked')),
     })
     const [members, room] = [fleetMembers(fleet), new Scheduler()]

@@ -36,7 +36,7 @@ async function open(env: Env): Promise<App> {
     sockets: socketTransport((url, init) => fetch(url, init)),
     version: '0.0.0-test',
     // What a request of a worker began ends with it.
-    upkeep: false,
+    healthChecks: false as const,
   }
   // Apart from the fleet that tests see.
   const openBehind = () => Fleet.open({ ...common, registry: new MemoryRegistry(env.COMPUTES) })
@@ -100,7 +100,7 @@ async function open(env: Env): Promise<App> {
   return opened
 }
 
-/** The computes of a fleet without upkeep, which connects nothing by itself. */
+/** The computes of a fleet without health checks, which connects nothing by itself. */
 function connected(fleet: Fleet): FleetMembers {
   const members = fleetMembers(fleet)
   return {

@@ -13,7 +13,7 @@ async function checked() {
   const load = { cpu_usage_percent: 20, memory_usage_percent: 40 }
   compute.answer = (_, res) => json(res, 200, load)
   const timeouts = { failures: 2, lookAgainMs: 1, retryMs: [60_000, 60_000] as const }
-  const { fleet } = await openFleet({ upkeep: 'rounds', timeouts })
+  const { fleet } = await openFleet({ healthChecks: 'on-demand', timeouts })
   const told: Compute[] = []
   let alarm = 0
   const storage = {

@@ -10,7 +10,7 @@ import { isForbidden, isOwnAddress } from '../../../src/client/address.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
 import { aliasFault } from '../../../src/http/foreign-words.ts'
 import { nearest } from '../../../src/http/nearest-word.ts'
-import { complaint, expectation } from '../../../src/http/validate.ts'
+import { expectation, formatIssue } from '../../../src/http/validate.ts'
 import type { Reloaded } from '../../../src/model/host.ts'
 import { networkList } from '../http/peer.ts'
 import { reasonOf } from '../system/error-reason.ts'
@@ -196,7 +196,7 @@ function verify({ values, source }: Layer): void {
       else if (!Check(schema, value)) {
         // The message shows no value of a list of secrets.
         const isSecretList = schema.secret === true && schema[Kind] === 'Array'
-        const fault = isSecretList ? `${key}: expected ${expectation(schema.items)}` : complaint(schema, value, key)
+        const fault = isSecretList ? `${key}: expected ${expectation(schema.items)}` : formatIssue(schema, value, key)
         throw new ConfigError(`${source(key)}: ${fault}`)
       }
     }

@@ -75,7 +75,7 @@ export async function createNodeFleet({
       },
     }),
   })
-  records.tellFeed((message) => fleet.tellFailure(message))
+  records.tellFeed((message) => fleet.reportFailure(message))
   fleet.listen((event) => {
     // A failure was logged where it was found.
     if ('message' in event) return event.type === 'log.warning' ? log.warn({}, event.message) : undefined

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { Check } from '@sinclair/typebox/value'
-import { complaint } from '../../../src/http/validate.ts'
+import { formatIssue } from '../../../src/http/validate.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import {
   type KeeperEvents,
@@ -198,7 +198,7 @@ function guestOf(lan: Switch, key: string, guest: PortGuest): SwitchGuest {
 /** The validated input of an operation; `bad_request` names the wrong member. */
 function checked<Op extends keyof Operations>(op: Op, input: unknown): Operations[Op]['in'] {
   if (Check(operationInputs[op], input)) return input as Operations[Op]['in']
-  throw new KeeperError('bad_request', `${op}: ${complaint(operationInputs[op], input, 'with')}`)
+  throw new KeeperError('bad_request', `${op}: ${formatIssue(operationInputs[op], input, 'with')}`)
 }
 
 /** Throws for an invalid request; the connection is then closed. */

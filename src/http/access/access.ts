@@ -1,4 +1,4 @@
-import { after } from '../../async/after.ts'
+import { thenSync } from '../../async/after.ts'
 import { type Identified, type Identity, unauthorized, type Verifier } from '../../auth/identity.ts'
 import { type LoginAttempt, type LoginKind, type LoginLimit, madeToken } from '../../auth/login-limit.ts'
 import { isLoopback } from '../../auth/network.ts'
@@ -75,8 +75,8 @@ export class Admission {
     // A ticket replaces the credentials only where a page cannot send a header.
     const ticket = takesTicket && isProtected(this.#options.access()) ? ticketOf(request) : undefined
     const holder = ticket === undefined ? undefined : this.#holderOf(ticket, peer)
-    return after(
-      after(holder, (known) => known ?? this.#admitted(request, peer, isStream)),
+    return thenSync(
+      thenSync(holder, (known) => known ?? this.#admitted(request, peer, isStream)),
       (identity) => identity && this.#in(identity, request),
     )
   }
@@ -112,7 +112,7 @@ export class Admission {
     // Before the check of the credentials: otherwise a page could guess passwords from the browsers of its visitors.
     if (credentials.kind !== 'bearer') checkSource()
     if (credentials.kind === 'basic' && isByBrowser(request)) requireUnreboundHost(request, access, peer)
-    return after<Identity | undefined, Identity | undefined>(
+    return thenSync<Identity | undefined, Identity | undefined>(
       this.#identify(request, credentials, access, peer),
       (identity) => {
         if (identity === undefined) {
@@ -240,11 +240,12 @@ export class Admission {
             ? configured('user', user)
             : known(password),
         )
-        return after(found, (identity) => identity && { ...identity, ambient: true })
+        return thenSync(found, (identity) => identity && { ...identity, ambient: true })
       }
       case 'none':
-        return after<Session | undefined, Identity | undefined>(this.#sessionOf(request, peer.isSecure), (session) =>
-          session === undefined ? known(undefined) : identityIn(session, access),
+        return thenSync<Session | undefined, Identity | undefined>(
+          this.#sessionOf(request, peer.isSecure),
+          (session) => (session === undefined ? known(undefined) : identityIn(session, access)),
         )
       default:
         return known(undefined)

@@ -1,7 +1,7 @@
 import type { Identity } from '../../auth/identity.ts'
 import { isInScope, type ProjectScope } from '../../auth/project-scope.ts'
 import type { Labs } from '../../controller/labs.ts'
-import { forbidden, notFound, unlessGone } from '../../errors/api-error.ts'
+import { forbidden, ignoreNotFound, notFound } from '../../errors/api-error.ts'
 import { isUuid } from '../../schema/fields.ts'
 import type { RouteMatch, Routes } from '../router.ts'
 import { spellingsOf } from './role-needed.ts'
@@ -96,7 +96,7 @@ export class ProjectAccess {
     try {
       return this.#labs?.idOf(word)
     } catch (error) {
-      unlessGone(error)
+      ignoreNotFound(error)
       return undefined
     }
   }

@@ -169,7 +169,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
         const { labs } = labsOf(context)
         const lab = await labs.find(params.project_id)
         const feeds: typeof context.feeds = async (feed) => {
-          const items = labs.feed(lab, feed, context.hears('link.state'))
+          const items = labs.feed(lab, feed, context.acceptsEvent('link.state'))
           onAbort(feed.signal, labs.uses.begin(lab.id))
           return items
         }

@@ -38,7 +38,7 @@ export async function relayTo(
   path: string,
   { request, context }: { request: Request; context: Context },
 ): Promise<Response | RelayedAnswer> {
-  const { fleet, labs, caller, answered, upgrade, at } = context
+  const { fleet, labs, caller, answered, upgrade, dispatchInternally } = context
   answered(computeId)
   if (labs?.computes.forward !== undefined) return labs.computes.forward(computeId, { request, path, caller, upgrade })
   if (fleet === undefined) throw conflict('This service has no fleet, and so no computes')
@@ -46,7 +46,7 @@ export async function relayTo(
   const { url, method, headers, body, signal } = request
   const inner = new URL(path + new URL(url).search, url)
   const init = { method, headers, signal, ...(body !== null && method !== 'GET' && { body, duplex: 'half' }) }
-  return at(new Request(inner, init), path, upgrade)
+  return dispatchInternally(new Request(inner, init), path, upgrade)
 }
 
 /** Endpoints of labs that computes answer: consoles, captures and files. */

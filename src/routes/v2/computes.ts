@@ -106,7 +106,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     shownAs: Compute,
     current: async ({ params }, context) => fleetOf(context).get(params.compute_id),
     replies: { 200: { description: 'The changed compute', schema: Compute } },
-    errors: { 404: noSuchCompute, 409: 'The service itself manages the compute', 507: 'The disk is full' },
+    errors: { 404: noSuchCompute, 409: 'The service dispatchToSelf manages the compute', 507: 'The disk is full' },
     handle: async ({ params, body }, context) =>
       ok(shownCompute(await fleetOf(context).update(params.compute_id, body), context)),
   }),
@@ -119,7 +119,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'The service does not know the compute, or no longer' } },
     errors: {
       404: 'This service has no fleet',
-      409: 'The service itself manages the compute',
+      409: 'The service dispatchToSelf manages the compute',
       507: 'The disk is full',
     },
     handle: ({ params }, context) => noContentAfter(fleetOf(context).remove(params.compute_id)),
@@ -180,7 +180,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     errors: { 404: noSuchCompute, 409: 'The appliance VM was not started; the message says why' },
     async handle({ params, path, request }, context) {
       const id = params.compute_id
-      const isOurs = id === localId && context.itself !== undefined
+      const isOurs = id === localId && context.dispatchToSelf !== undefined
       const fleet = await fleetFor(id, request, context)
       if (isOurs) return ok({ endpoint: `${new URL(request.url).origin}/v2/compute/${after(path, 5)}` })
       const origin = fleet.originOf(id)
@@ -244,7 +244,7 @@ function handOnEndpoint(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: s
     async handle({ params, path, request }, context) {
       const { compute_id: id = '', emulator: word = '' } = params as Record<string, string>
       if (notHandedOn.has(word)) {
-        throw notFound(`${word}: the service does not forward this; send the request to the compute itself`)
+        throw notFound(`${word}: the service does not forward this; send the request to the compute dispatchToSelf`)
       }
       const { uploads, caller } = context
       const given = await filtered(request, path)
@@ -264,13 +264,13 @@ async function handedOn(
   context: Context,
   body?: ReadableStream<Uint8Array>,
 ): Promise<Response | RelayedAnswer> {
-  const { caller, answered, upgrade, itself } = context
+  const { caller, answered, upgrade, dispatchToSelf } = context
   const fleet = await fleetFor(id, request, context)
-  if (id === localId && itself !== undefined) {
+  if (id === localId && dispatchToSelf !== undefined) {
     const { url, method, headers, body: given, signal } = request
     const inner = new URL(`/v2/compute/${path}${new URL(url).search}`, url)
     const init = { method, headers, signal, ...(given !== null && method !== 'GET' && { body: given, duplex: 'half' }) }
-    return itself(new Request(inner, init), inner.pathname)
+    return dispatchToSelf(new Request(inner, init), inner.pathname)
   }
   answered(id)
   return forward(fleet, id, { request, path: `/v2/compute/${path}`, caller, upgrade, body })

@@ -1,5 +1,5 @@
 import { ignore } from '../../async/ignore.ts'
-import { ApiError, badRequest, conflict, isUnclear } from '../../errors/api-error.ts'
+import { ApiError, badRequest, conflict, mayHaveSucceeded } from '../../errors/api-error.ts'
 import { reserveApart } from '../../gateway/link-check.ts'
 import type { PortRef, SharedAgent } from '../../host-agent.ts'
 import { type Context, created, type Endpoint, endpoint } from '../../http/endpoint.ts'
@@ -63,7 +63,7 @@ async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], 
       return attached
     } catch (error) {
       // After a refusal nothing is attached. After a lost answer a NIO may be attached: it must be detached.
-      if (isUnclear(error)) undo.push(detach)
+      if (mayHaveSucceeded(error)) undo.push(detach)
       throw error
     }
   }

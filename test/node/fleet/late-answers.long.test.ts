@@ -23,7 +23,7 @@ const someone = { isDirect: true, mayExecute: false }
 
 /** A gateway that has the compute behind a proxy; without a feed, whose pings come every 5 s. */
 async function gatewayOf(compute: SlowCompute) {
-  const { fleet } = await openFleet({ version, upkeep: 'rounds' })
+  const { fleet } = await openFleet({ version, healthChecks: 'on-demand' })
   const port = await cuttingProxy(compute.port)
   await fleet.create({ compute_id: 'one', protocol: 'http', host: '127.0.0.1', port })
   return {

@@ -42,10 +42,10 @@ test('a compute that was reported as connected counts as gone from its loss, not
   onTestFinished(() => void vi.useRealTimers())
   const address = { protocol: 'http', host: '127.0.0.1', port: 9, user: null, password: null } as const
   const registry = new MemoryRegistry([{ compute_id: 'one', name: null, ...address }])
-  const { fleet } = await openFleet({ registry, upkeep: 'told' })
+  const { fleet } = await openFleet({ registry, healthChecks: 'external' })
   const shown = fleet.find('one')?.show()
   if (shown === undefined) throw new Error('There is no compute')
-  fleet.told({ ...shown, connected: true, last_error: null })
+  fleet.acceptState({ ...shown, connected: true, last_error: null })
   const lostAt = Date.now() + 60_000
   vi.setSystemTime(lostAt)
   fleet.left('one', 'its connection ended')
@@ -221,15 +221,15 @@ test('a compute of the service itself is added, waits, changes, and is removed; 
   await fleet.remove('vm')
   const { protocol, host, port } = compute.input()
   const record = { protocol, host, port, compute_id: 'vm', name: null, user: null, password: null }
-  fleet.enrol(record, 'the appliance VM is starting')
+  fleet.registerEphemeral(record, 'the appliance VM is starting')
   expect(await fleet.get('vm')).toMatchObject({ connected: false, last_error: 'the appliance VM is starting' })
   expect(await faultOf(fleet.send('vm', ask()))).toMatchObject({ status: 409, message: /is starting/ })
-  fleet.enrol(record)
+  fleet.registerEphemeral(record)
   await until('vm', { connected: true, last_error: null })
   for (const change of [fleet.remove('vm'), fleet.update('vm', { name: 'x' })]) {
     expect(await faultOf(change)).toMatchObject({ status: 409 })
   }
-  fleet.dismiss('vm')
+  fleet.unregister('vm')
   expect(await fleet.list()).toEqual([])
   expect([registry.records.size, compute.asked.length]).toEqual([0, 2])
   expect(events.map(({ type }) => type).filter((type) => type !== 'compute.updated')).toEqual([

@@ -14,7 +14,7 @@ async function standIn(answer: StandIn['answer'] = (_, res) => json(res, 200, bu
 
 test('most checks only read the load of a compute; without an answer its version is read', async () => {
   const compute = await standIn()
-  const { fleet } = await openFleet({ upkeep: 'rounds', timeouts })
+  const { fleet } = await openFleet({ healthChecks: 'on-demand', timeouts })
   await fleet.create(compute.input())
   await fleet.check()
   expect(compute.asked).toEqual([greeting, load, load])
@@ -31,7 +31,7 @@ test('most checks only read the load of a compute; without an answer its version
 
 test('one failed check does not disconnect a compute, two do', async () => {
   const compute = await standIn()
-  const { fleet, events } = await openFleet({ upkeep: 'rounds', timeouts })
+  const { fleet, events } = await openFleet({ healthChecks: 'on-demand', timeouts })
   await fleet.create(compute.input())
   const overloaded: StandIn['answer'] = (_, res) => json(res, 503, { message: 'overloaded', status: 503 })
   const { answer, capabilities } = compute
@@ -42,7 +42,7 @@ test('one failed check does not disconnect a compute, two do', async () => {
   }
   await fleet.check()
   expect(await fleet.get('one')).toMatchObject({ connected: true, last_error: null })
-  expect(fleet.isUnclear('one')).toBe(false)
+  expect(fleet.shouldRetryConnect('one')).toBe(false)
   const shown = events.flatMap((event) => (event.type === 'compute.updated' ? [event.compute.connected] : []))
   expect(shown).toEqual([false, true])
 
@@ -52,7 +52,7 @@ test('one failed check does not disconnect a compute, two do', async () => {
     connected: false,
     last_error: expect.stringContaining('ECONNREFUSED'),
   })
-  expect(fleet.isUnclear('one')).toBe(false)
+  expect(fleet.shouldRetryConnect('one')).toBe(false)
 })
 
 test('a check of many computes ends in time, and the next one continues with the others', async () => {
@@ -68,7 +68,7 @@ test('a check of many computes ends in time, and the next one continues with the
     if (!isHeld) return json(res, 200, busy)
     if (held.push(() => json(res, 200, busy)) === 6) sixth()
   })
-  const { fleet } = await openFleet({ upkeep: 'rounds', timeouts: { ...timeouts, lookMs } })
+  const { fleet } = await openFleet({ healthChecks: 'on-demand', timeouts: { ...timeouts, lookMs } })
   const names = Array.from({ length: 12 }, (_, index) => `c${index}`)
   for (const compute_id of names) await fleet.create(compute.input({ compute_id, user: compute_id }))
   asked.length = 0

@@ -243,7 +243,7 @@ test('after a restart a compute waits to join again', async () => {
 })
 
 test('a service without state between requests uses the open tunnel', async () => {
-  const it = await openFleet({ upkeep: false, tunnels: { watch: 'busy' } })
+  const it = await openFleet({ healthChecks: false, tunnels: { watch: 'busy' } })
   join(it)
   await until(() => it.events.length > 0)
   await it.fleet.connect('one')
@@ -349,12 +349,12 @@ test('a compute that comes with another token, while that of its open tunnel can
 
 test('a gateway continues its open tunnels after a hibernation', async () => {
   const registry = new MemoryRegistry()
-  const asleep = await openFleet({ registry, upkeep: false, tunnels: { watch: 'busy' } })
+  const asleep = await openFleet({ registry, healthChecks: false, tunnels: { watch: 'busy' } })
   const { down, up, kept } = join(asleep)
   await until(() => kept.length > 0)
   const joinTokens = new MemoryJoinTokens()
   joinTokens.owners.set('made', 'One')
-  const awake = await openFleet({ registry, joinTokens, upkeep: false, tunnels: { watch: 'busy' } })
+  const awake = await openFleet({ registry, joinTokens, healthChecks: false, tunnels: { watch: 'busy' } })
   const end = awake.fleet.tunnels.resume(down, JSON.parse(JSON.stringify(kept[0])) as KeptTunnel)
   up.deliverTo(end)
   // It is still known with which token that was opened.

@@ -74,7 +74,7 @@ test('loads that come one after the other are shown once in a while, and the las
 
 test('requests to a compute that failed repeatedly are refused at once, until one may try', async () => {
   const compute = await StandIn.start()
-  const { fleet, until } = await openFleet({ timeouts: { retryMs: [1000, 1000] }, upkeep: false })
+  const { fleet, until } = await openFleet({ timeouts: { retryMs: [1000, 1000] }, healthChecks: false })
   await fleet.create(compute.input())
   await compute.stop()
   for (let n = 0; n < 3; n++) {
@@ -104,27 +104,27 @@ test('a service with periodic checks has states and loads, and keeps them during
     req.url === '/v2/compute/load'
       ? json(res, 200, { cpu_usage_percent: 7, memory_usage_percent: 8 })
       : json(res, 204, {})
-  const rounds = { upkeep: 'rounds', timeouts: { failures: 1, retryMs: [60_000, 60_000] } } as const
+  const rounds = { healthChecks: 'on-demand', timeouts: { failures: 1, retryMs: [60_000, 60_000] } } as const
   const { fleet, registry, until } = await openFleet(rounds)
   await fleet.create(compute.input())
   await until('one', { connected: true, cpu_usage_percent: 7, memory_usage_percent: 8 })
-  expect([compute.openFeeds, fleet.isUnclear('one')]).toEqual([0, false])
+  expect([compute.openFeeds, fleet.shouldRetryConnect('one')]).toEqual([0, false])
   const shown = await fleet.list()
 
   const unknown = await openFleet({ ...rounds, registry })
   expect(await unknown.fleet.get('one')).toMatchObject({ connected: false, last_error: null })
-  expect(unknown.fleet.isUnclear('one')).toBe(true)
-  unknown.fleet.recall([{ ...(shown[0] as Compute), port: 1 }], 0)
+  expect(unknown.fleet.shouldRetryConnect('one')).toBe(true)
+  unknown.fleet.restoreStates([{ ...(shown[0] as Compute), port: 1 }], 0)
   expect(await unknown.fleet.get('one')).toMatchObject({ connected: false })
-  unknown.fleet.recall(shown, 0)
+  unknown.fleet.restoreStates(shown, 0)
   expect(await unknown.fleet.list()).toEqual(shown)
 
   await compute.stop()
   await fleet.check()
   expect(await fleet.get('one')).toMatchObject({ connected: false, cpu_usage_percent: null })
-  expect(fleet.isUnclear('one')).toBe(false)
+  expect(fleet.shouldRetryConnect('one')).toBe(false)
   expect(await faultOf(fleet.send('one', ask))).toMatchObject({ status: 503, headers: { 'Retry-After': /^[3-6]\d$/ } })
-  unknown.fleet.recall(await fleet.list(), 0)
+  unknown.fleet.restoreStates(await fleet.list(), 0)
   expect(await faultOf(unknown.fleet.send('one', ask))).toMatchObject({ status: 503 })
   await compute.listen()
   await fleet.check()
@@ -134,7 +134,7 @@ test('a service with periodic checks has states and loads, and keeps them during
 test('only one request tries; those beside it are refused', async () => {
   const compute = await StandIn.start()
   await compute.stop()
-  const { fleet } = await openFleet({ timeouts: { retryMs: [1, 1] }, upkeep: false })
+  const { fleet } = await openFleet({ timeouts: { retryMs: [1, 1] }, healthChecks: false })
   await fleet.create(compute.input())
   for (let n = 0; n < 2; n++) await faultOf(fleet.send('one', ask))
   let answer = () => {}

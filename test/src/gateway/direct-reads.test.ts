@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { json } from '../../../runtime/node/http/server.ts'
-import { type App, createApp, type NearCompute, type Trace } from '../../../src/app.ts'
+import { type App, createApp, type DirectCompute, type Trace } from '../../../src/app.ts'
 import type { Identity } from '../../../src/auth/identity.ts'
 import { RateLimit } from '../../../src/auth/rate-limit.ts'
 import { isKeyOfToken } from '../../../src/auth/tokens.ts'
@@ -15,7 +15,7 @@ const user: Identity = { name: 'alice', role: 'read', key: 'token:alice' }
 function gateway(answer: () => RelayedAnswer, { perSecond = 0 }: { perSecond?: number } = {}) {
   const asked: string[] = []
   const traces: Trace[] = []
-  const near: NearCompute = {
+  const near: DirectCompute = {
     id: 'one',
     name: 'One',
     async forward({ request, path, caller: { name } }) {
@@ -29,12 +29,12 @@ function gateway(answer: () => RelayedAnswer, { perSecond = 0 }: { perSecond?: n
   const app: App = createApp({
     agent: ({ notes }) =>
       ({
-        async handOn() {
+        async forwardRequest() {
           asked.push('the usual way')
           return notes.answered?.answer ?? answer()
         },
       }) as never,
-    near: (project, { projects }) => (project === id && projects === undefined ? near : undefined),
+    directRoute: (project, { projects }) => (project === id && projects === undefined ? near : undefined),
     scopes: 'elsewhere',
     version: '1.4.2',
     access: () => ({

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Unreachable } from '../../../src/fleet/unreachable.ts'
-import { presented } from '../../../src/gateway/fan-out.ts'
+import { withComputeContext } from '../../../src/gateway/fan-out.ts'
 
 test.for([
   ['The compute c2 is not connected: connect ECONNREFUSED 127.0.0.1:3193'],
@@ -8,7 +8,7 @@ test.for([
   ['The compute c2 cannot be reached: connect ECONNREFUSED 127.0.0.1:3193'],
   ['connect ECONNREFUSED 127.0.0.1:3193'],
 ])('a client reads once that a compute is not connected, and why: %s', ([message]) => {
-  expect(presented(new Unreachable(409, message as string), { name: 'c2' })).toMatchObject({
+  expect(withComputeContext(new Unreachable(409, message as string), { name: 'c2' })).toMatchObject({
     status: 503,
     word: 'compute-unreachable',
     message: 'The compute c2 is not connected: connect ECONNREFUSED 127.0.0.1:3193',
