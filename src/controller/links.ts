@@ -384,7 +384,7 @@ function requireFreeName(lab: Lab, name: string, self?: string): void {
     (link) => link.link_id !== self && link.name != null && nameKey(link.name) === key,
   )
   if (isTaken || lab.claimed.has(`link/${key}`))
-    throw conflict(`name: the project has a link ${name} already; choose another name`, { word: 'name-taken' })
+    throw conflict(`name: the project already has a link ${name}; choose another name`, { word: 'name-taken' })
 }
 
 /** 409 when links cannot be in the document, as others are at their ports or have their names. `besides`: links that go away. */
@@ -406,7 +406,7 @@ export function requireUnlinked(
   const names = new Set(records.flatMap(({ name }) => (name == null ? [] : [nameKey(name)])))
   for (const it of names.size === 0 ? [] : lab.document.links.values())
     if (it.name != null && isOther(it) && names.has(nameKey(it.name)))
-      throw conflict(`name: the project has a link ${it.name} already; choose another name`, { word: 'name-taken' })
+      throw conflict(`name: the project already has a link ${it.name}; choose another name`, { word: 'name-taken' })
 }
 
 /**

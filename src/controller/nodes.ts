@@ -498,7 +498,7 @@ function requireStillFree({ document }: Lab, name: string, self: string): void {
 const nodeExists = (id: string): ApiError => conflict(`node_id: a node ${id} already exists`, { word: 'node-exists' })
 
 const nameTaken = (name: string): ApiError =>
-  conflict(`name: the project has a node ${name} already; choose another name`, { word: 'name-taken' })
+  conflict(`name: the project already has a node ${name}; choose another name`, { word: 'name-taken' })
 
 const nameClaim = (name: string): string => `name/${nameKey(name)}`
 

@@ -178,7 +178,7 @@ export class EventLog {
     if (channel === undefined)
       throw notFound(`project_id: there is no open project ${projectId}`, { word: 'no-such-project' })
     const most = this.#limits.feeds()
-    if (channel.subscribers.size >= most) throw tooMany(`There are ${most} open feeds already; close one first`)
+    if (channel.subscribers.size >= most) throw tooMany(`The limit of ${most} open feeds is reached; close one first`)
     const ping = (seq = this.#last): FeedItem => ({ kind: 'ping', load: this.#load(), seq })
     const subscriber: Subscriber = new Subscriber({
       ping,

@@ -161,7 +161,7 @@ export class FanOut {
 export const retryAfter = { 'Retry-After': '5' }
 
 export const noCompute = (): ApiError =>
-  new ApiError(503, 'No compute is connected: register one, or see the last_error of those that are', {
+  new ApiError(503, 'No compute is connected: register one, or see the last_error of the registered ones', {
     word: 'compute-unreachable',
     headers: retryAfter,
   })

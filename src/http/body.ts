@@ -13,7 +13,7 @@ export async function readJson(request: Request, limit: number): Promise<Record<
   const value = await readAnyJson(request, limit)
   if (value === null || typeof value !== 'object' || Array.isArray(value)) {
     throw badRequest(
-      `body: expected a JSON object such as {"name": "lab"}, got ${Array.isArray(value) ? 'a list' : value === null ? 'null' : `a ${typeof value === 'string' ? 'text' : typeof value}`}`,
+      `body: expected a JSON object such as {"name": "lab"}, got ${Array.isArray(value) ? 'a list' : value === null ? 'null' : `a ${typeof value}`}`,
     )
   }
   return value as Record<string, unknown>

@@ -144,9 +144,9 @@ const items = (count: number): string => counted(count, 'item')
 
 function text({ format, pattern, minLength, maxLength }: TSchema): string {
   if (format === 'uuid') return 'a UUID'
-  if (pattern !== undefined) return `a text that matches ${pattern}`
-  if (maxLength !== undefined) return `a text of ${minLength ?? 0} to ${maxLength} characters`
-  return minLength === undefined ? 'a text' : `a text of at least ${counted(minLength, 'character')}`
+  if (pattern !== undefined) return `a string that matches ${pattern}`
+  if (maxLength !== undefined) return `a string of ${minLength ?? 0} to ${maxLength} characters`
+  return minLength === undefined ? 'a string' : `a string of at least ${counted(minLength, 'character')}`
 }
 
 function bounded(what: string, minimum: unknown, maximum: unknown): string {

@@ -85,7 +85,7 @@ function formatOf({ root }: Source): LabFormat {
   const isGns3 = has('revision') || (has('topology') && root.get('type').value === 'topology')
   if (has('topology')) return isGns3 ? 'gns3' : 'containerlab'
   if (has('lab') && root.get('lab').isObject) return 'cml'
-  if (has('lab')) throw root.fault('this is a lab file already', 'is-lab-file')
+  if (has('lab')) throw root.fault('this is already a lab file', 'is-lab-file')
   throw root.fault(
     'this is not a lab of containerlab or GNS3 (they have "topology"), nor of CML (it has "lab" and "nodes")',
   )

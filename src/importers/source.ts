@@ -139,8 +139,8 @@ export class Part {
 
   /** A text. Numbers and booleans are texts, too, as they are written: YAML reads them where a text was meant. */
   text(): string {
-    if (this.isAbsent) throw this.fault('is missing, expected a text')
-    if (this.#value?.type !== 'scalar') throw this.fault(`expected a text, got ${quoted(this.value)}`)
+    if (this.isAbsent) throw this.fault('is missing, expected a string')
+    if (this.#value?.type !== 'scalar') throw this.fault(`expected a string, got ${quoted(this.value)}`)
     return typeof this.#value.value === 'string' ? this.#value.value : this.#value.source
   }
 

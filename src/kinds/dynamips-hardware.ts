@@ -131,13 +131,13 @@ export function completed(hardware: Hardware): Hardware | string {
     if (card === '') continue
     if (index >= found.slots) return `${field}: a ${router} has ${found.slots} slots, numbered from 0`
     const takes = index > 0 ? found.takes : found.fixed === undefined ? (found.first ?? found.takes) : [found.fixed]
-    if (!takes.includes(card)) return `${field}: slot ${index} of a ${router} takes ${listed(takes)}, got ${card}`
+    if (!takes.includes(card)) return `${field}: slot ${index} of a ${router} accepts ${listed(takes)}, got ${card}`
   }
   for (const [index, field] of wicFields.entries()) {
     const wic = hardware[field]
     if (wic === '') continue
     if (index >= found.wicSlots) return `${field}: a ${router} has ${found.wicSlots} WIC slots, numbered from 0`
-    if (!found.wics.includes(wic)) return `${field}: a ${router} takes ${listed(found.wics)}, got ${wic}`
+    if (!found.wics.includes(wic)) return `${field}: a ${router} accepts ${listed(found.wics)}, got ${wic}`
   }
   const slot0 = hardware.slot0 === '' ? (found.fixed ?? found.first?.[0] ?? '') : hardware.slot0
   const { slot1, slot2, slot3, slot4, slot5, slot6, wic0, wic1, wic2 } = hardware

@@ -35,7 +35,7 @@ export function addressFault({ mac_address, adapters = 1, custom_adapters = [] }
     if (mac === undefined) continue
     const fault = own === undefined ? unicastFault(mac) : undefined
     if (fault !== undefined)
-      return `mac_address: adapter ${number} would have ${mac}, as the addresses follow that of the first adapter: give a lower one`
+      return `mac_address: adapter ${number} would get ${mac}, because the addresses count up from the first adapter: use a lower address`
     const other = found.get(mac)
     if (other !== undefined)
       return `${own === undefined ? 'mac_address' : 'custom_adapters'}: the adapters ${other} and ${number} would both have ${mac}: give each its own`

@@ -106,7 +106,7 @@ export const machineSettings = {
     pattern: '^[^\\u0000]*$',
     default: '',
     description: 'Command line of the kernel',
-    expects: 'a text of at most 4096 characters',
+    expects: 'a string of at most 4096 characters',
   }),
   boot_priority: choice(
     ['c', 'd', 'n', 'cn', 'cd', 'dn', 'dc', 'nc', 'nd'],
@@ -141,7 +141,7 @@ export const machineSettings = {
     default: '',
     description:
       'Further command-line options, in words as a shell splits them; %vm-name%, %vm-id%, %project-id%, %project-path%, %console-port% and %guest-cid% are replaced',
-    expects: 'a text of at most 8192 characters',
+    expects: 'a string of at most 8192 characters',
   }),
 } as const
 

@@ -348,7 +348,7 @@ export const Starting = closedSchema('LabFileStarting', 'How the nodes are start
 
 /** The value of a variable. */
 const Variable = Type.Union([Type.String({ maxLength: 4096 }), Type.Number(), Type.Boolean()], {
-  expects: 'a text, a number, true or false',
+  expects: 'a string, a number, true or false',
 })
 
 /** The sections of a lab file. Nodes, templates and segments are of a schema of their kind (`nodeSchemas`, `segmentSchemas`). */

@@ -305,11 +305,12 @@ class Builder {
     const source = isScalar(node) ? node?.source : undefined
     if (this.#foreign !== undefined) {
       if (source !== undefined) return wellFormed(source)
-      this.#foreign(here, 'a key is not a text, and is not imported')
+      this.#foreign(here, 'a key is not a string, and is not imported')
       return undefined
     }
     const half = source === undefined ? undefined : halfPairIn(source)
-    if (source === undefined || source === '' || node?.tag !== undefined) this.#faults.add(here, 'a key must be a text')
+    if (source === undefined || source === '' || node?.tag !== undefined)
+      this.#faults.add(here, 'a key must be a string')
     else if (half !== undefined) this.#faults.add(here, half)
     else return source
     return undefined

@@ -22,7 +22,7 @@ export const ComputeId = Type.String({
   minLength: 1,
   maxLength: 100,
   pattern: '^[A-Za-z0-9_][A-Za-z0-9._~-]*$',
-  expects: 'a text of 1 to 100 letters, digits, ".", "_", "~" and "-" that begins with a letter, a digit or "_"',
+  expects: 'a string of 1 to 100 letters, digits, ".", "_", "~" and "-" that begins with a letter, a digit or "_"',
   description:
     'Id of the compute, compared without regard to case; generated when absent. `local` and `vm` are reserved',
 })
@@ -40,13 +40,13 @@ export const Host = Type.String({
 export const User = Type.String({
   maxLength: 255,
   pattern: `^[^:${notInLine}]*$`,
-  expects: 'a text of at most 255 characters in one line, without ":"',
+  expects: 'a string of at most 255 characters in one line, without ":"',
   description: 'User of HTTP Basic; empty: requests to the compute have no credentials',
 })
 export const Password = Type.String({
   maxLength: 1024,
   pattern: '^[^\\u0000-\\u001f\\u007f]*$',
-  expects: 'a text of at most 1024 characters, in one line',
+  expects: 'a string of at most 1024 characters, in one line',
   description: 'Password of HTTP Basic; no answer shows it',
 })
 

@@ -37,7 +37,7 @@ export const Name = Type.String({
   minLength: 1,
   maxLength: 255,
   pattern: oneLine,
-  expects: 'a text of 1 to 255 characters, in one line',
+  expects: 'a string of 1 to 255 characters, in one line',
 })
 export const PortNumber = Type.Integer({ minimum: 1, maximum: 65535 })
 

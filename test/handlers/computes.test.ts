@@ -146,7 +146,7 @@ test.for([
   [{ ...good, host: '169.254.169.254' }, /^host: .*no compute can have it/],
   [{ ...good, host: '[fe80::1]' }, /^host: .*no compute can have it/],
   [{ ...good, host: '2852039166' }, /^host: .*no compute can have it/],
-  [{ ...good, compute_id: 'a/b' }, /^compute_id: expected a text of 1 to 100 letters/],
+  [{ ...good, compute_id: 'a/b' }, /^compute_id: expected a string of 1 to 100 letters/],
   [{ ...good, compute_id: '..' }, /^compute_id: /],
   [{ ...good, compute_id: 'x'.repeat(101) }, /^compute_id: /],
   [{ ...good, name: 'a\nb' }, /^name: /],

@@ -139,7 +139,7 @@ describe('a router', () => {
       fault(post(`${project.v2}/dynamips/nodes`, { name: 'R1', platform: 'c7200', image: name }))
     expect(await create('missing.bin')).toMatchObject({ status: 409, image: 'missing.bin' })
     expect((await store('text.bin', Buffer.from('no image'))).status).toBe(204)
-    expect(await create('text.bin')).toEqual({ status: 409, message: expect.stringContaining('is no IOS image') })
+    expect(await create('text.bin')).toEqual({ status: 409, message: expect.stringContaining('is not an IOS image') })
     expect(await body(send(`${project.v2}/dynamips/nodes`))).toEqual([])
   })
 

@@ -46,12 +46,12 @@ test('OPTIONS names the methods, HEAD answers without a body', async () => {
 })
 
 test.for([
-  ['{"name": 5}', 'name: expected a text of 1 to 255 characters, in one line, got 5'],
+  ['{"name": 5}', 'name: expected a string of 1 to 255 characters, in one line, got 5'],
   ['{"name": "x", "project_id": "nope"}', 'project_id: expected a UUID, got "nope"'],
   ['{"nmae": "x"}', 'nmae: unknown field, did you mean name?'],
   ['{"name": "x", "temporary": "yes"}', 'temporary: expected true or false, got "yes"'],
   ['[1]', 'body: expected a JSON object such as {"name": "lab"}, got a list'],
-  ['"x"', 'body: expected a JSON object such as {"name": "lab"}, got a text'],
+  ['"x"', 'body: expected a JSON object such as {"name": "lab"}, got a string'],
   ['{"name":', /^body: not JSON/],
   ['{"__proto__": {"name": "x"}}', /^__proto__: unknown field/],
 ] as const)('the body %s is refused', async ([input, message]) => {
@@ -66,7 +66,7 @@ test('a missing field is named', async () => {
   const project = await newProject()
   const answer = await post(`${project.v2}/pc/nodes`, {})
   expect(await answer.json()).toEqual({
-    message: 'name: missing, expected a text of 1 to 255 characters, in one line',
+    message: 'name: missing, expected a string of 1 to 255 characters, in one line',
     status: 400,
   })
 })

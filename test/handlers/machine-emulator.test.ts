@@ -159,7 +159,7 @@ machineTest('v1 shows the same machine, under its own names', async () => {
 
 test.for([
   [{}, 'name: missing'],
-  [{ name: '' }, 'name: expected a text of 1 to 255 characters'],
+  [{ name: '' }, 'name: expected a string of 1 to 255 characters'],
   [{ ram: 0 }, 'ram: expected an integer from 1'],
   [{ ram: '256' }, 'ram: expected an integer'],
   [{ cpus: 256 }, 'cpus: expected an integer from 1 to 255, got 256'],
@@ -169,7 +169,7 @@ test.for([
   [{ console: 70_000 }, 'console: expected an integer from 1 to 65535'],
   [{ console_type: 'ssh' }, 'console_type: expected "telnet", "vnc", "spice", "spice+agent" or "none"'],
   [{ platform: 'pdp11' }, 'platform: expected "aarch64"'],
-  [{ qemu_path: '' }, 'qemu_path: expected a text of 1 to 4096 characters'],
+  [{ qemu_path: '' }, 'qemu_path: expected a string of 1 to 4096 characters'],
   [{ boot_priority: 'a' }, 'boot_priority: expected "c", "d", "n"'],
   [{ mac_address: '0c:1' }, 'mac_address: expected a MAC address'],
   [{ process_priority: 'highest' }, 'process_priority: expected "realtime"'],

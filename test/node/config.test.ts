@@ -120,7 +120,7 @@ test.for<[argv: string[], env: Record<string, string>, toml: string | undefined,
   [['3080'], {}, undefined, 'a flag begins with --'],
   [['--gateway=yes'], {}, undefined, '--no-gateway off'],
   [['--host', '0.0.0.0'], {}, undefined, 'is not loopback'],
-  [['--user', 'x'], {}, undefined, 'user and password go together'],
+  [['--user', 'x'], {}, undefined, 'user and password: set both'],
   [['--udp-port-range', '9000-11000'], {}, undefined, 'overlap'],
   [['--udp-port-range', '9000-8000'], {}, undefined, 'the first port before the last'],
 ])('%j %j %j is refused', ([argv, env, toml, message]) => {
@@ -134,8 +134,8 @@ test('an address beyond loopback needs credentials, or an explicit setting', () 
 
 test('Cloudflare Access needs both of its settings, and counts as credentials', () => {
   const team = ['--cloudflare-access-team-domain', 'team.cloudflareaccess.com']
-  expect(() => load(team)).toThrow('go together')
-  expect(() => load(['--cloudflare-access-audience', 'x'])).toThrow('go together')
+  expect(() => load(team)).toThrow(': set both')
+  expect(() => load(['--cloudflare-access-audience', 'x'])).toThrow(': set both')
   expect(() => load(['--cloudflare-access-team-domain', 'https://team.example/'])).toThrow('expected a domain')
   const all = [...team, '--cloudflare-access-audience', 'x', '--cloudflare-access-admins', 'a@b.example, c@d.example']
   expect(load(['--host', '0.0.0.0', ...all]).current.cloudflare_access).toEqual({
@@ -240,13 +240,13 @@ test('joining a gateway needs a token, and https or loopback', () => {
       return (error as Error).message
     }
   }
-  expect(refused('--join', 'wss://gw.example')).toBe('join.url: set join.token, too, or token')
+  expect(refused('--join', 'wss://gw.example')).toBe('join.url: also needs join.token, or token')
   expect(refused('--gateway', '--join', 'wss://gw.example', ...token)).toContain('a gateway runs no nodes')
   expect(refused('--join', 'gw.example', ...token)).toContain('expected the address of a gateway')
   expect(refused('--join', 'ftp://gw.example', ...token)).toContain('expected the address of a gateway')
   expect(refused('--join', 'ws://gw.example', ...token)).toContain('others could read the token')
   expect(refused('--join', 'wss://anna:secret@gw.example', ...token)).toBe(
-    'join.url: no user, query or fragment is possible in it; the token goes to join.token',
+    'join.url: must not contain a user, query or fragment; the token belongs in join.token',
   )
   for (const url of ['wss://gw.example', 'https://gw.example/lab', 'ws://127.0.0.1:3080']) {
     expect(load(['--join', url, ...token]).current.join).toMatchObject({ url, token: 'abc' })
@@ -266,6 +266,6 @@ test('join tokens are long enough, and never shown', () => {
   expect(effective).toContainEqual({ key: 'fleet.join_tokens', value: '[]', source: 'default' })
   const shown = file('["attic:0123456789abcdef"]').effective()
   expect(shown.find(({ key }) => key === 'fleet.join_tokens')?.value).toBe('********')
-  expect(() => file('["geheim"]')).toThrow('expected a text of at least 16')
+  expect(() => file('["geheim"]')).toThrow('expected a string of at least 16')
   expect(() => file('["geheim"]')).not.toThrow('geheim')
 })

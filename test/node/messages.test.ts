@@ -22,13 +22,18 @@ const [unused, rport] = [linked + 1, linked + 2]
 const none = '99999999-0000-4000-8000-000000000000'
 
 const mistakes: readonly Mistake[] = [
-  [`POST ${compute}/projects`, {}, 400, 'name: missing, «expected a text of 1 to 255 characters, in one line»'],
-  [`POST ${compute}/projects`, { name: 7 }, 400, 'name: «expected a text of 1 to 255 characters, in one line», got 7'],
+  [`POST ${compute}/projects`, {}, 400, 'name: missing, «expected a string of 1 to 255 characters, in one line»'],
+  [
+    `POST ${compute}/projects`,
+    { name: 7 },
+    400,
+    'name: «expected a string of 1 to 255 characters, in one line», got 7',
+  ],
   [
     `POST ${compute}/projects`,
     { name: '' },
     400,
-    'name: «expected a text of 1 to 255 characters, in one line», got ""',
+    'name: «expected a string of 1 to 255 characters, in one line», got ""',
   ],
   [`POST ${compute}/projects`, { name: 'a', project_id: 'lab1' }, 400, 'project_id: «expected a UUID», got "lab1"'],
   [`POST ${compute}/projects`, { nmae: 'a' }, 400, 'nmae: unknown field, «did you mean name?»'],
@@ -42,10 +47,10 @@ const mistakes: readonly Mistake[] = [
     'POST /v2/projects',
     { name: 'a', variables: [{ value: 'x' }] },
     400,
-    'variables[0].name: missing, «expected a text of *»',
+    'variables[0].name: missing, «expected a string of *»',
   ],
   [`POST ${compute}/projects`, [], 400, 'body: «expected a JSON object such as {"name": "lab"}», got a list'],
-  [`POST ${compute}/projects`, '"lab"', 400, 'body: «expected a JSON object such as {"name": "lab"}», got a text'],
+  [`POST ${compute}/projects`, '"lab"', 400, 'body: «expected a JSON object such as {"name": "lab"}», got a string'],
   [
     `POST ${compute}/projects`,
     '{"name": "a",}',
@@ -90,7 +95,12 @@ const mistakes: readonly Mistake[] = [
     400,
     'body: not JSON: it looks like YAML; «send JSON such as {"name": "lab"}»',
   ],
-  [`POST ${compute}/projects`, undefined, 400, 'name: missing, «expected a text of 1 to 255 characters, in one line»'],
+  [
+    `POST ${compute}/projects`,
+    undefined,
+    400,
+    'name: missing, «expected a string of 1 to 255 characters, in one line»',
+  ],
   [
     `POST ${compute}/projects`,
     { name: 'a', temporary: 'yes' },
@@ -233,12 +243,12 @@ const mistakes: readonly Mistake[] = [
     'node_id: the project has no pc node {none}; «GET .../pc/nodes lists its nodes»',
   ],
   [`GET ${pcs}/PC1`, undefined, 400, 'node_id: «expected a UUID», got "PC1"'],
-  [`POST ${pcs}`, {}, 400, 'name: missing, «expected a text of 1 to 255 characters, in one line»'],
+  [`POST ${pcs}`, {}, 400, 'name: missing, «expected a string of 1 to 255 characters, in one line»'],
   [
     `POST ${pcs}`,
     { name: ['a'] },
     400,
-    'name: «expected a text of 1 to 255 characters, in one line», got a list of 1 item',
+    'name: «expected a string of 1 to 255 characters, in one line», got a list of 1 item',
   ],
   [
     `POST ${pcs}`,
@@ -261,12 +271,12 @@ const mistakes: readonly Mistake[] = [
     400,
     'node_id: this member is read-only: it is "*", got "*"; «members that can be set: name, console, console_type, startup_script»',
   ],
-  [`POST ${pcs}`, { name: 'a\nb' }, 400, 'name: «expected a text of 1 to 255 characters, in one line», got "a\\nb"'],
+  [`POST ${pcs}`, { name: 'a\nb' }, 400, 'name: «expected a string of 1 to 255 characters, in one line», got "a\\nb"'],
   [
     `POST ${pcs}`,
     { name: 'a'.repeat(300) },
     400,
-    'name: «expected a text of 1 to 255 characters, in one line», got "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...',
+    'name: «expected a string of 1 to 255 characters, in one line», got "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...',
   ],
   [
     `POST ${port}/nio`,
@@ -326,7 +336,7 @@ const mistakes: readonly Mistake[] = [
     `POST ${port}/nio`,
     { type: 'nio_udp', lport: unused, rhost: 'no host', rport },
     400,
-    'rhost: "no host" cannot be resolved: there is no host of that name; «expected an IP address, or a name that this host can resolve»',
+    'rhost: "no host" cannot be resolved: there is no such host; «expected an IP address, or a name that this host can resolve»',
   ],
   [
     `POST ${port}/nio`,

@@ -310,7 +310,7 @@ function flagFault({ code, message }: Error & { code?: string }, byName: Readonl
     return `${JSON.stringify(word)} is not expected here: a flag begins with --, such as --port 3080 ${list}`
   }
   if (code === 'ERR_PARSE_ARGS_INVALID_OPTION_VALUE') {
-    if (schema?.[Kind] === 'Boolean') return `--${name}: takes no value; --${name} turns it on, --no-${name} off`
+    if (schema?.[Kind] === 'Boolean') return `--${name}: does not take a value; --${name} turns it on, --no-${name} off`
     return `--${name}: a value is missing, expected ${schema === undefined ? 'the path of a file' : expectation(schema)}`
   }
   const guess = schema === undefined ? nearest(name, [...byName.keys(), 'config']) : undefined
@@ -323,14 +323,11 @@ function resolveSettings(settings: Settings): Resolved {
   const isLoopback = loopbackHosts.test(settings.host)
   const hasUser = settings.user !== '' || settings.password !== ''
   if (hasUser && (settings.user === '' || settings.password === ''))
-    throw new ConfigError('user and password go together: set both, or neither')
-  if ((tls.cert === '') !== (tls.key === ''))
-    throw new ConfigError('tls.cert and tls.key go together: set both, or neither')
+    throw new ConfigError('user and password: set both, or neither')
+  if ((tls.cert === '') !== (tls.key === '')) throw new ConfigError('tls.cert and tls.key: set both, or neither')
   const { team_domain, audience } = settings.cloudflare_access
   if ((team_domain === '') !== (audience === '')) {
-    throw new ConfigError(
-      'cloudflare_access.team_domain and cloudflare_access.audience go together: set both, or neither',
-    )
+    throw new ConfigError('cloudflare_access.team_domain and cloudflare_access.audience: set both, or neither')
   }
   if (!isLoopback && !hasUser && settings.token === '' && team_domain === '' && !settings.insecure) {
     throw new ConfigError(
@@ -375,10 +372,10 @@ function resolveJoin({ join, token, insecure, gateway }: Settings): Settings['jo
   if (url === undefined || (protocol !== 'ws:' && protocol !== 'wss:'))
     throw new ConfigError('join.url: expected the address of a gateway, such as wss://gateway.example')
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
-    throw new ConfigError('join.url: no user, query or fragment is possible in it; the token goes to join.token')
+    throw new ConfigError('join.url: must not contain a user, query or fragment; the token belongs in join.token')
   if (protocol === 'ws:' && !loopbackHosts.test(url.hostname) && !insecure)
     throw new ConfigError('join.url: without wss:// others could read the token on its way (insecure allows it)')
-  if (join.token === '' && token === '') throw new ConfigError('join.url: set join.token, too, or token')
+  if (join.token === '' && token === '') throw new ConfigError('join.url: also needs join.token, or token')
   return { ...join, token: join.token === '' ? token : join.token }
 }
 

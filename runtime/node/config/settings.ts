@@ -168,7 +168,7 @@ export const Settings = Type.Object(
       join_tokens: Type.Array(
         Type.String({
           pattern: '^([A-Za-z0-9_][A-Za-z0-9._~-]{0,99}:)?[A-Za-z0-9._~+/=-]{16,512}$',
-          expects: 'a text of at least 16 letters, digits, ".", "_", "~", "+", "/", "=" and "-"',
+          expects: 'a string of at least 16 letters, digits, ".", "_", "~", "+", "/", "=" and "-"',
         }),
         {
           default: [],

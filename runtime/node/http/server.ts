@@ -151,7 +151,7 @@ export async function listen({
     if (fault === undefined) void webSockets.accept(req, socket, head, (request) => app.fetch(request))
     else refuseSocket(socket, fault)
   })
-  server.on('connect', (_, socket) => refuseSocket(socket, [405, 'CONNECT is not possible: this is not a proxy']))
+  server.on('connect', (_, socket) => refuseSocket(socket, [405, 'CONNECT is not supported: this is not a proxy']))
   // Node sends 100 Continue when the body is read: the client never sends the body of a request that is refused before.
   server.on('checkContinue', (req, res) => server.emit('request', req, res))
   const listening = once(server, 'listening')

@@ -183,7 +183,7 @@ export class NodeOrganizations implements OrganizationStates {
     const { config, log, appOf, openHost } = this.#options
     const found = this.#files.find(id)
     if (found === undefined) throw noSuchOrganization(id)
-    if (this.#isClosed || this.#ending.has(id)) throw retryLater(503, `The organization ${id} ends`, 5)
+    if (this.#isClosed || this.#ending.has(id)) throw retryLater(503, `The organization ${id} is shutting down`, 5)
     const { records } = found
     const limits = () => this.limitsOf(id)
     const { tokens, keeper } = await openOrganizationAuth(records, id)

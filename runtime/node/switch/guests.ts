@@ -50,6 +50,7 @@ export function requireGuest(guest: SwitchGuest): void {
   const { application_id, port } = netio
   const isWithin = (value: number, least: number, most: number) =>
     Number.isInteger(value) && value >= least && value <= most
-  if (!isWithin(application_id, 1, 511)) throw new KeeperError('bad_request', `${application_id} is no application id`)
-  if (!isWithin(port, 0, 255)) throw new KeeperError('bad_request', `${port} is no port of an IOU instance`)
+  if (!isWithin(application_id, 1, 511))
+    throw new KeeperError('bad_request', `${application_id} is not an application id`)
+  if (!isWithin(port, 0, 255)) throw new KeeperError('bad_request', `${port} is not a port of an IOU instance`)
 }

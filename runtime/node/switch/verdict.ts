@@ -54,7 +54,7 @@ export function judgeJoined(row: number, counters: Counters): 'ok' | 'peer_unrea
   return get(at.guestRefused) > 0 && !hasSpokenSince && !hasTakenSince ? 'peer_unreachable' : 'ok'
 }
 
-export const refusingGuest = 'the program of the node at the other end does not take frames'
+export const refusingGuest = 'the program of the node at the other end does not accept frames'
 
 /** Why a link with the verdict `peer_unreachable` passes no frames; `back`: the link of this switch at its other end, if any. */
 export function verdictReasonOf(verdict: Verdict, nio: SwitchNio, back: SwitchNio | null): string | null {

@@ -79,7 +79,7 @@ export const LabLinkEndGiven = Type.Union([
   LabLinkEnd,
   Type.String({
     ...{ minLength: 3, maxLength: 600, description: '`node:port`, by their names, such as R1:eth0' },
-    expects: 'a text node:port, such as R1:eth0',
+    expects: 'a string node:port, such as R1:eth0',
   }),
 ])
 export type LabLinkCreate = Static<typeof LabLinkCreate>

@@ -87,7 +87,7 @@ test('a command says why a service cannot be reached, and what to do', async () 
   })
   const server = await serverWith((request) => request.socket.destroy())
   expect((await patchbay.run(['ls', '--server', server])).err).toMatch(
-    / cannot be reached: the other side ended the connection \(/,
+    / cannot be reached: the other side closed the connection \(/,
   )
   const plain = await serverWith((_, answer) => answer.end())
   expect((await patchbay.run(['ls', '--server', plain.replace('http:', 'https:')])).err).toMatch(

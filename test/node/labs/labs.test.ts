@@ -147,13 +147,13 @@ describe('a mistake', () => {
       /^node_type: this service has no kind toaster, expected one of pc, /,
     ],
     ['POST', 'nodes', { name: 'X', node_type: 'pc', properties: { ram: 1 } }, /^properties\.ram: unknown field/],
-    ['PUT', 'nodes/PC1', { properties: { startup_script: 5 } }, /^properties\.startup_script: expected a text/],
-    ['POST', 'nodes?unique=refuse', { name: 'pc1', node_type: 'pc' }, /^name: the project has a node PC1 already/],
+    ['PUT', 'nodes/PC1', { properties: { startup_script: 5 } }, /^properties\.startup_script: expected a string/],
+    ['POST', 'nodes?unique=refuse', { name: 'pc1', node_type: 'pc' }, /^name: the project already has a node PC1/],
     [
       'POST',
       'links',
       { nodes: ['R1', 'PC2:e0'] },
-      /^nodes\[0\]: expected an object or a text node:port, such as R1:eth0/,
+      /^nodes\[0\]: expected an object or a string node:port, such as R1:eth0/,
     ],
   ] as const)('in %s of %s (%j) is reported with what would be right', async ([method, at, body, message]) => {
     const { service } = await lab()

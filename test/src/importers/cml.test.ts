@@ -152,8 +152,8 @@ const node = (id: string, more = '') =>
   `{ id: ${id}, label: ${id}, node_definition: alpine, interfaces: [{ id: i0, label: eth0, slot: 0, type: physical }]${more} }`
 
 test.each([
-  [lab('[{ id: a }]'), '2:9: nodes[0].node_definition: is missing, expected a text'],
-  ['lab: a lab file\nnodes: {}\n', '1:1: this is a lab file already'],
+  [lab('[{ id: a }]'), '2:9: nodes[0].node_definition: is missing, expected a string'],
+  ['lab: a lab file\nnodes: {}\n', '1:1: this is already a lab file'],
 ])('%j is refused: %s', (text, message) => {
   expect(() => importLabFile({ text })).toThrow(expect.objectContaining({ status: 400, message }))
 })

@@ -199,7 +199,7 @@ test('a project of which no node can be read is refused with the first reason', 
   expect(() => importLabFile({ text: projectOf({ nodes: [{ node_type: 'vpcs' }] }) })).toThrow(
     expect.objectContaining({
       status: 400,
-      message: expect.stringContaining('topology.nodes[0].node_id: is missing, expected a text'),
+      message: expect.stringContaining('topology.nodes[0].node_id: is missing, expected a string'),
     }),
   )
 })

@@ -7,7 +7,7 @@ test.each([
   ['mac_address: 01:00:5e:00:00:01 is an address of a group', { mac_address: '01:00:5e:00:00:01', adapters: 3 }],
   ['mac_address: 00:00:00:00:00:00 is not an adapter address', { mac_address: '00:00:00:00:00:00' }],
   ['mac_address: ff:ff:ff:ff:ff:ff is the broadcast address', { mac_address: 'ff:ff:ff:ff:ff:ff' }],
-  ['mac_address: adapter 2 would have ff:00:00:00:00:00', { mac_address: 'fe:ff:ff:ff:ff:fe', adapters: 3 }],
+  ['mac_address: adapter 2 would get ff:00:00:00:00:00', { mac_address: 'fe:ff:ff:ff:ff:fe', adapters: 3 }],
   [
     'custom_adapters: the adapters 0 and 1 would both have 0c:aa:aa:aa:00:01',
     { adapters: 2, custom_adapters: [0, 1].map((adapter_number) => ({ adapter_number, mac_address: mac })) },

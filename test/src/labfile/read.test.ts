@@ -418,7 +418,7 @@ describe('YAML', () => {
     [`%YAML 1.1\n---\nlab: x\n${pc}`, 'directives (lines that begin with %) are not allowed'],
     [`lab: !!str x\n${pc}`, 'tags (here "tag:yaml.org,2002:str") are not allowed'],
     ['lab: x\nnodes: { A: { <<: { kind: pc } } }', 'the merge key << is not allowed; use `templates` and `is`'],
-    ['lab: x\nnodes: { ? [a] : { kind: pc } }', 'a key must be a text'],
+    ['lab: x\nnodes: { ? [a] : { kind: pc } }', 'a key must be a string'],
     ['lab: x\nnodes: { A: *pc }', 'there is no anchor "pc" before this alias'],
     ['lab: x\nnodes: &n { A: *n }', 'this alias names a value that contains it'],
     [`lab: x\nabout: "a\n${pc}`, 'Missing closing "quote'],

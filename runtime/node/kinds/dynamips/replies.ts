@@ -47,7 +47,7 @@ export function commandText(command: string, values: readonly (string | number)[
     if (typeof value === 'number' && Number.isSafeInteger(value)) return String(value)
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are refused
     if (typeof value === 'string' && /^[^"\u0000-\u001f\u007f]+$/.test(value)) return `"${value}"`
-    throw new HypervisorError('protocol', `${command}: dynamips cannot take ${JSON.stringify(value).slice(0, 120)}`)
+    throw new HypervisorError('protocol', `${command}: dynamips does not accept ${JSON.stringify(value).slice(0, 120)}`)
   })
   return [command, ...quoted].join(' ')
 }

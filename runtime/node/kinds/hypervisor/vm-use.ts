@@ -22,7 +22,7 @@ export class VmUse {
   starting(node: VmKindNode): void {
     const { vm_uuid, vmname } = node.record.properties
     const holder = this.nodesOf(vm_uuid).find((it) => it.key !== node.key && this.#runs(it))
-    if (holder !== undefined) throw conflict(`${holder.record.name} runs the VM ${vmname} already: stop it first`)
+    if (holder !== undefined) throw conflict(`${holder.record.name} is already running the VM ${vmname}: stop it first`)
     this.#started.add(node.key)
   }
 
@@ -39,7 +39,7 @@ export class VmUse {
   requireUnused(node: VmKindNode, vm: Vm): void {
     const holder = this.nodesOf(vm.uuid).find(({ key }) => key !== node.key)
     if (holder === undefined) return
-    throw conflict(`vmname: ${holder.record.name} has the VM ${vm.name} already; use linked_clone`)
+    throw conflict(`vmname: ${holder.record.name} already uses the VM ${vm.name}; use linked_clone`)
   }
 
   /** `held`: a node has the VM, but does not run it. */

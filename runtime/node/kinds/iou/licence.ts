@@ -143,7 +143,7 @@ function checkValue(value: string, what: string): string | undefined {
   if (key.length !== keyLength)
     return `${what} has ${key.length} characters, expected ${keyLength} before the semicolon`
   if (!/^[0-9a-f]*$/i.test(key)) return `${what} has characters that are not hexadecimal digits`
-  if (value.slice(semicolon + 1).trim() !== '') return `${what} goes on after the semicolon`
+  if (value.slice(semicolon + 1).trim() !== '') return `${what} continues after the semicolon`
   return undefined
 }
 

@@ -60,7 +60,8 @@ export class Recorder {
 
   /** `exists` when the port already has a file capture. */
   async start(file: string, linkType: number, minFreeMb: number): Promise<void> {
-    if (this.#file !== null) throw new KeeperError('exists', `the port is captured already, into ${this.#file.path}`)
+    if (this.#file !== null)
+      throw new KeeperError('exists', `the port is already being captured, to ${this.#file.path}`)
     const created = await PcapFile.create(file, linkType, minFreeMb)
     // Earlier frames belong to the streams only.
     await this.#settle()

@@ -161,7 +161,7 @@ describe('without dynamips, a router', () => {
     const lab = await RouterLab.open({ program: process.execPath })
     const ref = await lab.router(idling)
     await writeFile(join(lab.data, 'images/dynamips', (await lab.get(ref)).image), 'hostname R1\n')
-    await requireRefused(lab, ref, expect.stringContaining('is no IOS image'))
+    await requireRefused(lab, ref, expect.stringContaining('is not an IOS image'))
   })
 })
 

@@ -40,7 +40,7 @@ test.for([
   [`[license]\nlab = ;`, 'the licence of lab has 0 characters, expected 16 before the semicolon'],
   [`[license]\nlab = 0123456789abcdeé;`, 'the licence of lab has characters that are not ASCII'],
   [`[license]\nlab = 0123456789abcdeg;`, 'the licence of lab has characters that are not hexadecimal digits'],
-  [`[license]\nlab = ${key};x`, 'the licence of lab goes on after the semicolon'],
+  [`[license]\nlab = ${key};x`, 'the licence of lab continues after the semicolon'],
 ] as const)('%j is refused', ([text, defect]) => {
   expect(checkLicence(text, 'lab')).toBe(defect)
 })

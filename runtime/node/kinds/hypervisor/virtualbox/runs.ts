@@ -103,7 +103,7 @@ export class Runs {
       await control(`setlinkstate${number}`, 'on')
       const now = await this.#options.machines.get(uuid)
       if (!isTunnel(now.adapter(number)))
-        this.#options.log.warn({ vm: uuid, adapter: index }, 'VirtualBox did not take a link')
+        this.#options.log.warn({ vm: uuid, adapter: index }, 'VirtualBox did not accept a link')
     }
   }
 
