@@ -197,7 +197,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   })
   keeper.listen({
     exited(key, run, exit) {
-      lifeCycle.noteExit(key, run)
+      lifeCycle.recordExit(key, run)
       table.queue(key, (node) => lifeCycle.exited(node, run, exit))
     },
     captureFailed(key, file, message) {
@@ -214,7 +214,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       emit(node, { type: 'log.warning', message })
     },
     lost: (isHeld, isOwn) => reopen.lost(isHeld, isOwn),
-    silent: (why) => reopen.silent(why),
+    onUnresponsive: (why) => reopen.onUnresponsive(why),
     answered: () => reopen.answered(),
     moved: (keys) => reopen.moved(keys),
   })
@@ -224,7 +224,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   // A project that cannot be opened again must not stop the other projects or the service.
   const restored = projects
     .restore({
-      open: (project, isUnclaimed) => reopen.openNodes(project, isUnclaimed).then(() => snapshots.settle(project)),
+      open: (project, isUnclaimed) => reopen.openNodes(project, isUnclaimed).then(() => snapshots.recover(project)),
       end: (path) => reopen.endNodes(path),
       leave: (path) => reopen.leaveNodes(path),
       commit: (project) => nodes.commitProject(project),

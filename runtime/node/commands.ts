@@ -1,4 +1,4 @@
-import { asking, type Command, command, logging, showing } from './cli/command.ts'
+import { type Command, command, logging, outputFlags, serviceFlags } from './cli/command.ts'
 import {
   applying,
   capturing,
@@ -6,7 +6,7 @@ import {
   confirming,
   consoling,
   diffing,
-  downing,
+  downFlags,
   draining,
   executing,
   exporting,
@@ -18,9 +18,9 @@ import {
   organizationCreating,
   organizationRemoving,
   saving,
-  testing,
+  testFlags,
   tokenCreating,
-  upping,
+  upFlags,
   validating,
 } from './cli/command-flags.ts'
 
@@ -46,7 +46,7 @@ export const commands: Readonly<Record<string, Command>> = {
 An update changes only what differs. Changes that disturb running nodes need a flag. If your local service is used
 and does not run, the command starts it in the background. "patchbay down" stops the lab; --ttl stops it after a time.`,
     args: [labFile],
-    flags: upping,
+    flags: upFlags,
     run: async (input) => (await import('./cli/topology.ts')).up(input),
   }),
   down: command({
@@ -54,7 +54,7 @@ and does not run, the command starts it in the background. "patchbay down" stops
     summary: 'stop a lab, or delete it',
     text: 'Stops the nodes of a lab; disks and configurations are kept. --delete deletes the lab. The service keeps running.',
     args: [{ name: 'FILE|LAB', about: 'a lab, or its file', optional: true, complete: 'lab' }],
-    flags: downing,
+    flags: downFlags,
     run: async (input) => (await import('./cli/topology.ts')).down(input),
   }),
   apply: command({
@@ -101,14 +101,14 @@ service is available, the command also checks that its computes have the images.
 the lab, also after Ctrl-C. A running lab of the same name is not touched; --running checks it as it is instead.
 The exit code is 1 if a lab does not start or a check fails: patchbay test labs/*.lab.yaml --junit out.xml`,
     args: [{ ...labFile, many: true }],
-    flags: testing,
+    flags: testFlags,
     run: async (input) => (await import('./cli/lab-test.ts')).test(input),
   }),
   ls: command({
     group: 'labs',
     summary: 'list the labs',
     text: 'Lists the labs of the service with the number of their nodes and how many of them run.',
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/ls.ts')).ls(input),
   }),
   import: command({
@@ -138,7 +138,7 @@ nodes must be stopped. The command lists what a lab file leaves out.`,
     summary: 'print the JSON Schema of lab files, for editors',
     text: `Prints the JSON Schema of lab files. Editors check and complete a file whose first line names it:
 # yaml-language-server: $schema=lab-1.json`,
-    flags: showing,
+    flags: outputFlags,
     run: async (input) => (await import('./cli/schema.ts')).schema(input),
   }),
   'snapshot ls': command({
@@ -146,7 +146,7 @@ nodes must be stopped. The command lists what a lab file leaves out.`,
     summary: 'list the snapshots of a lab',
     text: 'Lists the snapshots of a lab with the number of nodes that were running.',
     args: [{ name: 'LAB', about: 'a lab', complete: 'lab' }],
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/snapshots.ts')).snapshotLs(input),
   }),
   'snapshot create': command({
@@ -158,7 +158,7 @@ keep running. NAME defaults to the current time. LAB/NAME is the same as LAB NAM
       { name: 'LAB', about: 'a lab', complete: 'lab' },
       { name: 'NAME', about: 'name of the snapshot', optional: true },
     ],
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/snapshots.ts')).snapshotCreate(input),
   }),
   'snapshot restore': command({
@@ -175,7 +175,7 @@ changes are lost, so the command asks first; --yes skips the question. LAB/SNAPS
     summary: 'delete snapshots',
     text: 'Deletes snapshots of a lab. LAB/SNAPSHOT is the same as LAB SNAPSHOT. The lab itself does not change.',
     args: [snapshotArgs[0], { ...snapshotArgs[1], many: true }],
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/snapshots.ts')).snapshotRm(input),
   }),
   inspect: command({
@@ -183,7 +183,7 @@ changes are lost, so the command asks first; --yes skips the question. LAB/SNAPS
     summary: 'show the nodes and links of a lab, or one node',
     text: 'Shows the nodes of a lab with their consoles and its links with their impairment, or all details of one node.',
     args: [{ name: 'LAB[/NODE]', about: 'a lab, or one of its nodes', complete: 'node' }],
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/inspect.ts')).inspect(input),
   }),
   watch: command({
@@ -192,7 +192,7 @@ changes are lost, so the command asks first; --yes skips the question. LAB/SNAPS
     text: `Shows the states and traffic of a lab until Ctrl-C. Without a terminal it prints a line for each change, with --json
 one object per line.`,
     args: [{ name: 'LAB', about: 'a lab', complete: 'lab' }],
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/watch.ts')).watch(input),
   }),
   start: command({
@@ -201,7 +201,7 @@ one object per line.`,
     text: `Starts all nodes of a lab, or single nodes, in the order of "after" and as fast as the load of the computes allows,
 and waits until they are ready. A closed lab is opened.`,
     args: [{ name: 'LAB[/NODE]', about: 'a lab, or one of its nodes', many: true, complete: 'node' }],
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/run-nodes.ts')).runNodes('start', input),
   }),
   stop: command({
@@ -209,7 +209,7 @@ and waits until they are ready. A closed lab is opened.`,
     summary: 'stop labs or nodes; disks and configurations are kept',
     text: 'Stops all nodes of a lab, or single nodes.',
     args: [{ name: 'LAB[/NODE]', about: 'a lab, or one of its nodes', many: true, complete: 'node' }],
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/run-nodes.ts')).runNodes('stop', input),
   }),
   console: command({
@@ -268,7 +268,7 @@ Other captures are not affected, and nothing is left on the service. The exit co
     group: 'files',
     summary: 'list the images of nodes',
     text: 'Lists the images that nodes can start from, after it has computed the digests of new images.',
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/images.ts')).imagesLs(input),
   }),
   'images push': command({
@@ -315,7 +315,7 @@ prints its address on standard output. The log goes to standard error, as text o
     group: 'service',
     summary: 'show whether your local service runs, and where',
     text: 'Shows whether your local service runs, where, and how many labs it has. The exit code is 5 if it does not run.',
-    flags: showing,
+    flags: outputFlags,
     run: async (input) => (await import('./cli/service.ts')).serviceStatus(input),
   }),
   'service start': command({
@@ -323,7 +323,7 @@ prints its address on standard output. The log goes to standard error, as text o
     summary: 'start your local service in the background',
     text: `Starts your local service in the background, as "patchbay up" does, on http://127.0.0.1:3080 or a free port, with the
 settings that "patchbay config" shows. When the service ends, its nodes keep running.`,
-    flags: showing,
+    flags: outputFlags,
     run: async (input) => (await import('./cli/service.ts')).serviceStart(input),
   }),
   'service stop': command({
@@ -331,7 +331,7 @@ settings that "patchbay config" shows. When the service ends, its nodes keep run
     summary: 'stop your local service',
     text: `Stops your local service. If it was started in the background, its nodes keep running, and the next service takes
 them over; "patchbay down" stops them.`,
-    flags: showing,
+    flags: outputFlags,
     run: async (input) => (await import('./cli/service.ts')).serviceStop(input),
   }),
   'service logs': command({
@@ -349,7 +349,7 @@ patchbay login https://labs.example.org < token. It is not an argument, because 
 command checks it and saves it in a file that only you can read; it is sent to this service only. --server,
 PATCHBAY_SERVER and PATCHBAY_TOKEN take precedence over the saved login.`,
     args: [{ name: 'URL', about: 'service URL (default: $PATCHBAY_SERVER, then the saved login)', optional: true }],
-    flags: showing,
+    flags: outputFlags,
     run: async (input) => (await import('./cli/login.ts')).login(input),
   }),
   logout: command({
@@ -357,7 +357,7 @@ PATCHBAY_SERVER and PATCHBAY_TOKEN take precedence over the saved login.`,
     summary: 'remove the saved login',
     text: `Removes the service and the token that "patchbay login" has saved. Commands then use your local service. The token
 stays valid; "patchbay tokens rm" revokes it.`,
-    flags: showing,
+    flags: outputFlags,
     run: async (input) => (await import('./cli/login.ts')).logout(input),
   }),
   doctor: command({
@@ -366,7 +366,7 @@ stays valid; "patchbay tokens rm" revokes it.`,
     text: `Checks what labs need on this machine, and shows the command that fixes each problem. The exit code is 1 if something
 that every lab needs is missing. The command accepts the flags of "patchbay serve", and checks the data directory and
 the programs that they name.`,
-    flags: showing,
+    flags: outputFlags,
     settings: 'named',
     run: async ({ argv }) => (await import('./cli/doctor.ts')).doctorCommand(argv),
   }),
@@ -375,7 +375,7 @@ the programs that they name.`,
     summary: 'show the settings in force and their sources',
     text: `Shows every setting with its value and its source: flag, environment variable, file or default. Secrets are masked.
 The command accepts the flags of "patchbay serve", and shows the resulting settings.`,
-    flags: showing,
+    flags: outputFlags,
     settings: 'list',
     run: async ({ argv }) => (await import('./cli/config.ts')).configCommand(argv),
   }),
@@ -383,7 +383,7 @@ The command accepts the flags of "patchbay serve", and shows the resulting setti
     group: 'fleet',
     summary: 'list the computes of the service',
     text: 'Lists the computes of the service with their state, load and labels.',
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/computes.ts')).computesLs(input),
   }),
   'computes add': command({
@@ -415,7 +415,7 @@ the compute detects itself (kvm, arch, platform). The field "placement" of a lab
       { name: 'COMPUTE', about: 'name or id of a compute', complete: 'compute' },
       { name: 'LABEL', about: 'a label: NAME or NAME=VALUE', many: true, optional: true },
     ],
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/computes.ts')).computesLabel(input),
   }),
   'computes rm': command({
@@ -423,14 +423,14 @@ the compute detects itself (kvm, arch, platform). The field "placement" of a lab
     summary: 'remove computes; their nodes keep running',
     text: 'Removes computes. Their nodes keep running, and are listed again when the compute is added again.',
     args: [{ name: 'COMPUTE', about: 'name or id of a compute', many: true, complete: 'compute' }],
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/computes.ts')).computesRm(input),
   }),
   'tokens ls': command({
     group: 'fleet',
     summary: 'list the tokens without their secrets',
     text: 'Lists the tokens of the service with their rights. Only administrators can do this.',
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/tokens.ts')).tokensLs(input),
   }),
   'tokens create': command({
@@ -447,7 +447,7 @@ patchbay tokens create ci --role operate > token. The user of the token passes i
     summary: 'revoke tokens',
     text: 'Revokes tokens. Requests with them are then refused.',
     args: [{ name: 'TOKEN', about: 'name or id of a token', many: true, complete: 'token' }],
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/tokens.ts')).tokensRm(input),
   }),
   'organizations ls': command({
@@ -455,7 +455,7 @@ patchbay tokens create ci --role operate > token. The user of the token passes i
     summary: 'list the organizations that share a gateway',
     text: `Lists the organizations of a gateway with their limits. Only the administrator of the deployment can do this, with the
 credentials of its configuration. PATCHBAY_ORGANIZATION selects the organization in which all commands act.`,
-    flags: asking,
+    flags: serviceFlags,
     run: async (input) => (await import('./cli/organizations.ts')).organizationsLs(input),
   }),
   'organizations create': command({
@@ -487,7 +487,7 @@ PATCHBAY_ORGANIZATION=ID patchbay tokens create NAME --role admin.`,
     group: 'program',
     summary: 'show the version of the program, and of a service',
     text: 'Shows the version of the program, and with --server or PATCHBAY_SERVER the version of that service.',
-    flags: { server: { value: 'URL', about: 'service URL (default: $PATCHBAY_SERVER)' }, ...showing },
+    flags: { server: { value: 'URL', about: 'service URL (default: $PATCHBAY_SERVER)' }, ...outputFlags },
     run: async (input) => (await import('./cli/version.ts')).versionCommand(input),
   }),
   completion: command({
@@ -497,7 +497,7 @@ PATCHBAY_ORGANIZATION=ID patchbay tokens create NAME --role admin.`,
 bash: source <(patchbay completion bash)
 A service that does not respond within 1 s offers no names; PATCHBAY_COMPLETION_WAIT sets another time, such as 3s.`,
     args: [{ name: 'SHELL', about: 'the shell', choices: ['bash', 'zsh', 'fish'] }],
-    flags: showing,
+    flags: outputFlags,
     run: async ({ args: [shell = ''] }) => (await import('./cli/completion.ts')).completion(shell),
   }),
   complete: command({
@@ -513,7 +513,7 @@ A service that does not respond within 1 s offers no names; PATCHBAY_COMPLETION_
     summary: 'show help, like COMMAND --help',
     text: 'Shows the list of commands, or the help of one command.',
     args: [{ name: 'COMMAND', about: 'a command', optional: true, many: true, complete: 'command' }],
-    flags: showing,
+    flags: outputFlags,
     run: async ({ args }) => (await import('./cli/help.ts')).help(args, commands),
   }),
 }

@@ -109,7 +109,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     report: (error, request) => log.error({ err: error, request }, 'a request failed'),
     // `by` has the name of the credential.
     trace({ credential: _, ...entry }) {
-      memory.noteRequest()
+      memory.recordRequest()
       const { log_level } = config.current
       if (log.level !== log_level) log.level = log_level
       log.debug(entry, 'request')
@@ -142,7 +142,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     throw new StartError(`${address} cannot be listened on: ${reasonOf(error)}; choose others with --host and --port`)
   })
   port = Number(new URL(server.url).port)
-  const tell = () => tellCommands(config, server.url, log)
+  const tell = () => printCommands(config, server.url, log)
   tell()
   config.listen(tell)
   sayReady(server.url, current.data, host.takenOver)
@@ -164,7 +164,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
 }
 
 /** Tells the commands of this user where the service is, and the token that lets them in. */
-function tellCommands({ current }: LoadedConfig, url: string, log: Log): void {
+function printCommands({ current }: LoadedConfig, url: string, log: Log): void {
   try {
     writeServiceFile(current.data, { url, version, ...(current.token !== '' && { token: current.token }) })
   } catch (error) {

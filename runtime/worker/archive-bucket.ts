@@ -1,6 +1,6 @@
 import { ignore } from '../../src/async/ignore.ts'
 import { withTimeout } from '../../src/async/timeout.ts'
-import type { KeptArchives } from '../../src/controller/kept-archives.ts'
+import type { ArchiveStore } from '../../src/controller/kept-archives.ts'
 import { ApiError } from '../../src/errors/api-error.ts'
 import { maxArchiveBytes } from './zip-archives.ts'
 
@@ -13,7 +13,7 @@ const quietMs = 60_000
  * Archives of closed projects in a bucket of R2, as `{organization}/{id}.gns3project`. An upload that broke off because its program ended is
  * removed by R2 after seven days.
  */
-export class ArchiveBucket implements KeptArchives {
+export class ArchiveBucket implements ArchiveStore {
   readonly #bucket: R2Bucket
   readonly #organization: string
 

@@ -5,7 +5,7 @@ import type { ErrorWord } from '../../src/errors/words.ts'
 import { notJoined, type TunnelHolder } from '../../src/fleet/tunnels.ts'
 import type { Env } from './env.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
-import { jointHeader, jointOf, lookedUp, wanted } from './joint-headers.ts'
+import { jointOf, lookedUp, packedHeader, wanted } from './joint-headers.ts'
 import type { Objects } from './objects.ts'
 import { accepted } from './sockets.ts'
 import { wholeFetch } from './whole-bodies.ts'
@@ -24,7 +24,7 @@ export const feedsPath = '/feeds'
 const maxJoint = 1000
 
 /** Says that the answer may be idle without a limit; see `Outgoing.rests`. */
-export const restsHeader = 'x-patchbay-rests'
+export const longLivedHeader = 'x-patchbay-rests'
 /** Says that the object must record the digest of an image in the body; without it, the sender does that. */
 export const watchHeader = 'x-patchbay-watch'
 /** The kind of fault, in place of an answer of the compute. */
@@ -94,12 +94,12 @@ export class ComputeAsking implements TunnelHolder {
   async #answer(computeId: string, { path, longLived, ...request }: Outgoing): Promise<ComputeAnswer> {
     const { headers, body } = request
     const isWatched = this.#isWatched && request.method === 'POST'
-    const marks = { ...(longLived === true && { [restsHeader]: '1' }), ...(isWatched && { [watchHeader]: '1' }) }
+    const marks = { ...(longLived === true && { [longLivedHeader]: '1' }), ...(isWatched && { [watchHeader]: '1' }) }
     // workerd has to know the length of a body, and the object looks at the headers of an upload itself.
     const isJoint = body === null && !isWatched && this.#joint.has(computeId)
     const sent = isJoint
-      ? { ...marks, [jointHeader]: jointOf(Object.entries(headers)) }
-      : { ...headers, ...marks, [jointHeader]: wanted }
+      ? { ...marks, [packedHeader]: jointOf(Object.entries(headers)) }
+      : { ...headers, ...marks, [packedHeader]: wanted }
     let answer: Response
     try {
       answer = await this.#ask(computeId, (isJoint ? jointOrigin : askOrigin) + path, { ...request, headers: sent })
@@ -108,7 +108,7 @@ export class ComputeAsking implements TunnelHolder {
       this.#joint.delete(computeId)
       throw error
     }
-    const joint = answer.headers.get(jointHeader)
+    const joint = answer.headers.get(packedHeader)
     if (joint === null) return this.#checked(answer)
     if (!isJoint) this.#remember(computeId)
     return { status: answer.status, headers: lookedUp(joint), body: answer.body }

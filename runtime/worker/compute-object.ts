@@ -23,7 +23,7 @@ import {
   feedsPath,
   joinPath,
   jointOrigin,
-  restsHeader,
+  longLivedHeader,
   type TunnelFault,
   watchHeader,
 } from './compute-asking.ts'
@@ -35,8 +35,8 @@ import { checkTimeouts, HealthCheckLoop } from './health-check-loop.ts'
 import { HibernatableSockets } from './hibernatable-sockets.ts'
 import { warn } from './host.ts'
 import { workerHasher } from './image-digest-table.ts'
-import { jointHeader, jointOf, partedHeaders } from './joint-headers.ts'
-import { KeptCompute } from './kept-compute.ts'
+import { jointOf, packedHeader, unpackHeaders } from './joint-headers.ts'
+import { ComputeCache } from './kept-compute.ts'
 import { inLargePieces } from './large-pieces.ts'
 import { resultOf } from './object-reply.ts'
 import { Objects } from './objects.ts'
@@ -70,7 +70,7 @@ interface Opened {
 export class ComputeObject extends DurableObject<Env> {
   readonly #id: string
   readonly #objects: Objects
-  readonly #kept: KeptCompute
+  readonly #kept: ComputeCache
   readonly #sockets: HibernatableSockets
   readonly #tunnelSockets: TunnelSockets
   readonly #tunnels: Tunnels
@@ -89,7 +89,7 @@ export class ComputeObject extends DurableObject<Env> {
     super(state, env)
     this.#objects = Objects.around(env, state)
     this.#id = Objects.ownIdOf(state)
-    this.#kept = new KeptCompute(state.storage, new Sealer(env.FLEET_KEY ?? ''), warn)
+    this.#kept = new ComputeCache(state.storage, new Sealer(env.FLEET_KEY ?? ''), warn)
     this.#sockets = new HibernatableSockets(state)
     this.#tunnelSockets = new TunnelSockets(this.#sockets)
     const directory = () => this.#objects.directory()
@@ -145,8 +145,8 @@ export class ComputeObject extends DurableObject<Env> {
     const checks = new HealthCheckLoop({
       ...{ storage: this.ctx.storage, kept: this.#kept, fleet, computeId: this.#id },
       tell: async (shown, isNew) => {
-        await this.#telling.run(() => this.#tellState(shown))
-        if (isNew) this.ctx.waitUntil(this.#tellProjects().catch(ignore('they are reported when it connects again')))
+        await this.#telling.run(() => this.#reportState(shown))
+        if (isNew) this.ctx.waitUntil(this.#reportProjects().catch(ignore('they are reported when it connects again')))
       },
       waitUntil: (work) => this.ctx.waitUntil(work),
     })
@@ -172,7 +172,7 @@ export class ComputeObject extends DurableObject<Env> {
     // The feed of the compute ended with the earlier program: the directory asks again, from its last event on.
     if (turn === undefined) return
     this.#kept.listening = undefined
-    this.ctx.waitUntil(this.#pump.tellEnd(turn))
+    this.ctx.waitUntil(this.#pump.reportEnd(turn))
   }
 
   override async fetch(request: Request): Promise<Response> {
@@ -186,7 +186,7 @@ export class ComputeObject extends DurableObject<Env> {
     }
     if (url.startsWith(jointOrigin)) {
       this.#open.checks.used()
-      const headers = Object.fromEntries(partedHeaders(request.headers.get(jointHeader) ?? '[]'))
+      const headers = Object.fromEntries(unpackHeaders(request.headers.get(packedHeader) ?? '[]'))
       return this.#ask(request, url.slice(jointOrigin.length), headers, true)
     }
     const { pathname, searchParams } = new URL(url)
@@ -221,7 +221,7 @@ export class ComputeObject extends DurableObject<Env> {
     return this.#take(record)
   }
 
-  /** The directory listens to the events of the compute from `since` on; see `ToldFeeds`. Resolves when they are read. */
+  /** The directory listens to the events of the compute from `since` on; see `PushedFeeds`. Resolves when they are read. */
   async listen(turn: string, since: number | undefined): Promise<void> {
     await this.#pump.listen(turn, since)
   }
@@ -245,7 +245,7 @@ export class ComputeObject extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     await this.#open.checks.run()
     this.#kept.settle()
-    await this.#feeds.tellLoads()
+    await this.#feeds.publishLoads()
   }
 
   override webSocketMessage(socket: WebSocket, data: string | ArrayBuffer): void {
@@ -303,7 +303,7 @@ export class ComputeObject extends DurableObject<Env> {
           abandon: () => opened.close(1001, 'The client disconnected'),
         }) as Response
       }
-      const longLived = given.has(restsHeader)
+      const longLived = given.has(longLivedHeader)
       const ask = isFetched
         ? reaching.transport(record)
         : this.#tunnels.transport({ ...anyAddress, compute_id: this.#id })
@@ -311,7 +311,7 @@ export class ComputeObject extends DurableObject<Env> {
         ask({ method, path, headers, signal, longLived, body: method === 'GET' ? null : sent })
       const isWatched = !isJoint && given.has(watchHeader)
       const answer = await (isWatched ? this.#watched(request, path, send) : send())
-      return isJoint || given.has(jointHeader) ? jointAnswerOf(answer) : answerOf(answer)
+      return isJoint || given.has(packedHeader) ? jointAnswerOf(answer) : answerOf(answer)
     } catch (error) {
       if (error instanceof ApiError) {
         const { status, message, word } = error
@@ -373,14 +373,14 @@ export class ComputeObject extends DurableObject<Env> {
     checks.begin()
   }
 
-  async #tellState(shown: Compute): Promise<void> {
+  async #reportState(shown: Compute): Promise<void> {
     const record = await this.#objects.directory().told(JSON.stringify(shown))
     if (record === undefined) await this.dismiss()
     else await this.#take(record)
   }
 
   /** Reports the projects of the compute to the directory, unless the list is the same as in the last report. */
-  async #tellProjects(): Promise<void> {
+  async #reportProjects(): Promise<void> {
     const listed = agentOf(this.#open.fleet, this.#id).projects.list('all')
     const projects = await withTimeout(listed, listMs, () => undefined)
     const ids = projects?.map(({ project_id }) => project_id.toLowerCase()).sort()
@@ -417,7 +417,7 @@ const computePath = '/v2/compute/'
 const uploadPieceBytes = 64 * 1024
 
 const ours: ReadonlySet<string> = new Set([
-  ...[isolateHeader, restsHeader, watchHeader, jointHeader],
+  ...[isolateHeader, longLivedHeader, watchHeader, packedHeader],
   ...['upgrade', 'connection', 'host'],
 ])
 
@@ -437,7 +437,7 @@ function answerOf(answer: ComputeAnswer): Response {
 
 /** workerd decodes a body by `Content-Encoding` alone, and so for an isolate, too. */
 function jointAnswerOf({ status, headers, whole, body }: ComputeAnswer): Response {
-  const own: Record<string, string> = { [jointHeader]: jointOf(headers.entries?.() ?? []) }
+  const own: Record<string, string> = { [packedHeader]: jointOf(headers.entries?.() ?? []) }
   const encoding = headers.get('content-encoding')
   if (encoding !== null) own['content-encoding'] = encoding
   return new Response(whole ?? wholeBody(body, headers), { status, headers: own, encodeBody: 'manual' })

@@ -28,14 +28,14 @@ import { FeedReaders } from './feed-readers.ts'
 import { FeedSockets } from './feed-sockets.ts'
 import { openGateway, type WorkerGateway } from './gateway.ts'
 import { HibernatableSockets } from './hibernatable-sockets.ts'
-import { JointWrites } from './joint-writes.ts'
+import { BatchedWrites } from './joint-writes.ts'
 import type { LabQuestion } from './object-computes.ts'
 import { type ObjectReply, replyOf } from './object-reply.ts'
 import { Objects } from './objects.ts'
 import { maxOrganizations, OrganizationObjects } from './organization-objects.ts'
 import { OrganizationTable } from './organization-table.ts'
 import { upgrade } from './sockets.ts'
-import { ToldFeeds } from './told-feeds.ts'
+import { PushedFeeds } from './told-feeds.ts'
 import { TunnelTable } from './tunnel-table.ts'
 import { UsedTickets } from './used-tickets.ts'
 import { wholeBody } from './whole-bodies.ts'
@@ -57,9 +57,9 @@ interface Opened extends WorkerGateway {
 export class DirectoryObject extends DurableObject<Env> {
   readonly #sockets: HibernatableSockets
   /** Writes of the states and tunnels of computes: after a restart all are reported at once. */
-  readonly #writes = new JointWrites()
+  readonly #writes = new BatchedWrites()
   readonly #tunnels: TunnelTable
-  readonly #toldFeeds: ToldFeeds
+  readonly #toldFeeds: PushedFeeds
   /** Where feeds of each token are read. */
   readonly #readers: FeedReaders
   readonly #objects: Objects
@@ -76,10 +76,10 @@ export class DirectoryObject extends DurableObject<Env> {
     this.#sockets = new HibernatableSockets(state)
     this.#objects = Objects.around(env, state)
     this.#tunnels = new TunnelTable(state.storage.sql, this.#writes, new ComputeAsking(env, this.#objects), env.PROCESS)
-    this.#toldFeeds = new ToldFeeds(this.#objects)
+    this.#toldFeeds = new PushedFeeds(this.#objects)
     this.#readers = new FeedReaders(state.storage.sql)
     // An earlier version held the tunnels here; the computes join again.
-    for (const { socket } of this.#sockets.survivors('tunnel')) socket.close(1012, 'The gateway restarts')
+    for (const { socket } of this.#sockets.existingSockets('tunnel')) socket.close(1012, 'The gateway restarts')
     this.#usedTickets = new UsedTickets(state.storage.sql)
     this.#admissions = new Admissions(env)
     this.#organizations = new OrganizationTable(state.storage.sql)
@@ -138,7 +138,7 @@ export class DirectoryObject extends DurableObject<Env> {
   /** Takes the state of a compute, a `Compute` as JSON, from its object. The result: the present record; undefined for an unknown compute. */
   async told(shown: string): Promise<ComputeRecord | undefined> {
     const record = await this.#open.states.told(JSON.parse(shown) as Compute)
-    this.#tellLoads()
+    this.#publishLoads()
     return record
   }
 
@@ -180,7 +180,7 @@ export class DirectoryObject extends DurableObject<Env> {
     await Promise.all(written)
   }
 
-  /** Takes an item of the feed of a joined compute, as JSON; see `ToldFeeds`. */
+  /** Takes an item of the feed of a joined compute, as JSON; see `PushedFeeds`. */
   heard(computeId: string, turn: string, item: string | undefined): Promise<boolean> {
     return this.#toldFeeds.heard(
       computeKey(computeId),
@@ -366,10 +366,10 @@ export class DirectoryObject extends DurableObject<Env> {
     return this.#gateway
   }
 
-  #tellLoads(): void {
+  #publishLoads(): void {
     if (Date.now() - this.#loadsAt < loadsMs) return
     this.#loadsAt = Date.now()
-    this.ctx.waitUntil(this.#open.feeds.tellLoads())
+    this.ctx.waitUntil(this.#open.feeds.publishLoads())
   }
 
   /** Ends the feeds of a revoked credential. */

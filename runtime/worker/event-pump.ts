@@ -51,7 +51,7 @@ export class EventPump {
   resume(listening: EventSubscription | undefined): void {
     if (listening === undefined) return
     const { turn, heard } = listening
-    const failed = () => this.tellEnd(turn)
+    const failed = () => this.reportEnd(turn)
     void this.listen(turn, heard).catch(failed)
   }
 
@@ -73,11 +73,11 @@ export class EventPump {
     } catch {
       // The directory asks again.
     }
-    if (!signal.aborted) await this.tellEnd(turn)
+    if (!signal.aborted) await this.reportEnd(turn)
   }
 
   /** Tells the directory that no more events follow, unless a new subscription has begun. */
-  async tellEnd(turn: string): Promise<void> {
+  async reportEnd(turn: string): Promise<void> {
     if (this.#turn !== undefined && this.#turn !== turn) return
     this.stop(turn)
     await this.#options.tell(turn, undefined).catch(ignore('the directory finds it out by itself'))

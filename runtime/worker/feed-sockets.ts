@@ -62,7 +62,7 @@ export class FeedSockets {
   /** Resumes the feeds of an earlier program; their readers get the events that they missed. */
   resume(): void {
     const { events, sockets } = this.#options
-    for (const { socket, kept } of sockets.survivors('feed')) {
+    for (const { socket, kept } of sockets.existingSockets('feed')) {
       if (!Check(WantedFeed, kept)) {
         socket.close(1012, 'The gateway restarts')
         continue
@@ -79,7 +79,7 @@ export class FeedSockets {
   }
 
   /** Sends the load of the computes, for the pings. */
-  async tellLoads(): Promise<void> {
+  async publishLoads(): Promise<void> {
     for (const feed of this.#open) {
       const load = await this.#options.load(feed.wanted.projectId)
       if (load !== undefined) this.#tell(feed, { kind: 'load', load })

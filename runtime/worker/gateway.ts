@@ -30,7 +30,7 @@ import { commonOptions, dialectOf, gatewayHost, reportDefect, warn } from './hos
 import { ImageBucket } from './image-bucket.ts'
 import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
 import { JobTable } from './job-table.ts'
-import type { JointWrites } from './joint-writes.ts'
+import type { BatchedWrites } from './joint-writes.ts'
 import { LabTable } from './lab-table.ts'
 import { objectLimits } from './object-limits.ts'
 import { resultOf } from './object-reply.ts'
@@ -41,16 +41,16 @@ import { RegistryTable } from './registry-table.ts'
 import { Sealer } from './sealed.ts'
 import { StateTable } from './state-table.ts'
 import { TokenTable } from './token-table.ts'
-import type { ToldFeeds } from './told-feeds.ts'
+import type { PushedFeeds } from './told-feeds.ts'
 import { ReportedProjectsTable } from './told-projects.ts'
-import { sharedRegistry, ToldStates } from './told-states.ts'
+import { ReportedStates, sharedRegistry } from './told-states.ts'
 import type { TunnelTable } from './tunnel-table.ts'
-import { UnkeptTable } from './unkept-table.ts'
+import { PendingReplicationsTable } from './unkept-table.ts'
 
 export interface WorkerGateway {
   readonly app: App
   readonly fleet: Fleet
-  readonly states: ToldStates
+  readonly states: ReportedStates
   readonly placements: PlacementTable
   readonly toldProjects: ReportedProjectsTable
   /** Ids of the projects, labs among them, as the limit of the organization counts them. */
@@ -76,11 +76,11 @@ export interface WorkerGateway {
 
 export interface GatewayParts {
   readonly storage: DurableObjectStorage
-  readonly writes: JointWrites
+  readonly writes: BatchedWrites
   readonly objects: Objects
   readonly upgrade: Upgrade
   readonly tunnels: TunnelTable
-  readonly toldFeeds: ToldFeeds
+  readonly toldFeeds: PushedFeeds
   readonly tickets: TicketOffice
   /** Of the organization; undefined: it is `default` without limits, or was deleted. */
   readonly limits: () => OrganizationLimits | undefined
@@ -115,7 +115,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
   fleet.listen((event) => {
     if (event.type === 'log.warning') warn(event.message)
   })
-  const states = new ToldStates(fleet, stateTable, objects)
+  const states = new ReportedStates(fleet, stateTable, objects)
   const placements = new PlacementTable(sql)
   const digestTable = new ImageDigestTable(sql)
   const digests = { store: digestTable, newHasher: workerHasher }
@@ -131,7 +131,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     const known = await storage.getAlarm()
     if (known === null || known > time) await storage.setAlarm(time)
   }
-  const unkept = new UnkeptTable(sql, (time) => waitUntil(wakeAt(time)))
+  const unkept = new PendingReplicationsTable(sql, (time) => waitUntil(wakeAt(time)))
   digestTable.unused = (sha256) => {
     unkept.remove(sha256)
     const removing = images?.remove(sha256).catch(({ message }: Error) => warn(`An image stays in R2: ${message}`))

@@ -3,7 +3,7 @@ import { withTimeout } from '../../src/async/timeout.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 import type { FleetTimeouts } from '../../src/fleet/timeouts.ts'
 import type { Compute } from '../../src/model/compute.ts'
-import type { KeptCompute } from './kept-compute.ts'
+import type { ComputeCache } from './kept-compute.ts'
 
 /** Time between two health checks of a compute that is used, ms. */
 const roundMs = 15_000
@@ -31,7 +31,7 @@ export const checkTimeouts: Partial<FleetTimeouts> = {
 export interface HealthCheckOptions {
   /** Of the object, which has one alarm. */
   readonly storage: { getAlarm(): Promise<number | null>; setAlarm(at: number): Promise<void> }
-  readonly kept: Pick<KeptCompute, 'told' | 'usedAt'>
+  readonly kept: Pick<ComputeCache, 'told' | 'usedAt'>
   /** Has this compute only. */
   readonly fleet: Fleet
   readonly computeId: string

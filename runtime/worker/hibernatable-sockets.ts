@@ -13,7 +13,7 @@ export type HibernatableSocket = Socket & Required<Pick<Socket, 'keep'>>
 
 /**
  * Websockets that outlive the memory of the Durable Object: Cloudflare keeps them open during hibernation, and wakes the object with the
- * next message. The new program takes them over by `survivors`.
+ * next message. The new program takes them over by `existingSockets`.
  */
 export class HibernatableSockets {
   readonly #state: DurableObjectState
@@ -40,7 +40,7 @@ export class HibernatableSockets {
   }
 
   /** The open websockets that an earlier program of the object accepted, with their attachments. */
-  survivors(purpose: SocketPurpose): { readonly socket: HibernatableSocket; readonly kept: unknown }[] {
+  existingSockets(purpose: SocketPurpose): { readonly socket: HibernatableSocket; readonly kept: unknown }[] {
     return this.#state
       .getWebSockets(purpose)
       .filter((server) => !this.#listeners.has(server) && server.readyState === WebSocket.OPEN)

@@ -1,5 +1,5 @@
 import { ignore } from '../../src/async/ignore.ts'
-import type { KeptImage, KeptImages } from '../../src/gateway/kept-images.ts'
+import type { KeptImage, StoredImages } from '../../src/gateway/kept-images.ts'
 import { keptImagesPath } from '../../src/model/kept-image.ts'
 import type { Env } from './env.ts'
 import { Sealer } from './sealed.ts'
@@ -25,7 +25,7 @@ interface BucketOptions {
  * Images in a bucket of R2, as `{organization}/{sha256}`: an organization has only images that it has uploaded itself. Computes that have
  * joined read them at an address of the Worker that is sealed: it reveals nothing, and is valid for some minutes.
  */
-export class ImageBucket implements KeptImages {
+export class ImageBucket implements StoredImages {
   readonly #bucket: R2Bucket
   readonly #options: BucketOptions
   readonly #sealer: Sealer

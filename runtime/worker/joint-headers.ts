@@ -5,7 +5,7 @@ import type { ComputeAnswer } from '../../src/client/transport.ts'
  * instructions for each header that is set, and 4,000 for each that is listed. In a request that has its headers for themselves it is `wanted`:
  * the answer may be joint. An object of an earlier version answers without it.
  */
-export const jointHeader = 'x-patchbay-joint'
+export const packedHeader = 'x-patchbay-joint'
 export const wanted = 'wanted'
 
 /** Its value: printable ASCII characters. Names become lower-case. */
@@ -20,11 +20,11 @@ const isPlain = /^[ -~]*$/
 const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 
 /** The headers in a value of `jointOf`. */
-export const partedHeaders = (joint: string): [name: string, value: string][] => JSON.parse(joint)
+export const unpackHeaders = (joint: string): [name: string, value: string][] => JSON.parse(joint)
 
 /** The same to look up, as those of a Response. */
 export function lookedUp(joint: string): ComputeAnswer['headers'] {
-  const headers = new Map(partedHeaders(joint))
+  const headers = new Map(unpackHeaders(joint))
   return {
     get: (name) => headers.get(name.toLowerCase()) ?? null,
     has: (name) => headers.has(name.toLowerCase()),

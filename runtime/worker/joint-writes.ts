@@ -5,7 +5,7 @@ const waitMs = 50
  * Joins writes of many calls of an object into one transaction: each transaction waits for the disk, and blocks the object meanwhile. Each
  * write sets a whole row, which `key` names: the last one counts.
  */
-export class JointWrites {
+export class BatchedWrites {
   readonly #waiting = new Map<string, () => unknown>()
   #made: Promise<void> | undefined
 

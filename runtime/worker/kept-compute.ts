@@ -11,7 +11,7 @@ export interface ToldState {
 }
 
 /** The state that the object of a compute stores for its next program. Nothing is stored before the compute has a record. */
-export class KeptCompute {
+export class ComputeCache {
   readonly #storage: DurableObjectStorage
   readonly #sealer: Sealer
   readonly #warn: (message: string) => void

@@ -151,8 +151,8 @@ export class ProjectObject extends DurableObject<Env> {
         const { labs } = await this.#open(id)
         // When this program ends during the move, the alarm starts the next one, which removes the rest.
         await this.#lookAgain()
-        const ask = (computeId: string) => labs.computes.client(computeId)
-        return await labs.move(id, from, { ask, signal: cancel.signal, show: shown })
+        const clientFor = (computeId: string) => labs.computes.client(computeId)
+        return await labs.move(id, from, { clientFor, signal: cancel.signal, show: shown })
       } finally {
         this.#moves.delete(from)
       }
@@ -190,7 +190,7 @@ export class ProjectObject extends DurableObject<Env> {
   }
 
   /** Sends the head of the lab to the directory; edits within `headMs` are sent together. */
-  #tellHead(id: string, head: unknown): void {
+  #reportHead(id: string, head: unknown): void {
     const isDue = this.#head !== undefined
     this.#head = head
     if (isDue || head === undefined) return
@@ -215,7 +215,7 @@ export class ProjectObject extends DurableObject<Env> {
     const { env } = this
     const objects = this.#objects
     const labs = await Labs.start({
-      store: storeOf(id, new LabTable(this.ctx.storage), objects, (head) => this.#tellHead(id, head)),
+      store: storeOf(id, new LabTable(this.ctx.storage), objects, (head) => this.#reportHead(id, head)),
       computes: objectComputes(env, objects),
       events: new EventLog({ history, feeds: () => maxFeeds }, () => ({
         cpu_usage_percent: 0,

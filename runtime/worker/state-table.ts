@@ -1,14 +1,14 @@
 import { computeKey } from '../../src/fleet/computes.ts'
 import type { Compute } from '../../src/model/compute.ts'
-import type { JointWrites } from './joint-writes.ts'
+import type { BatchedWrites } from './joint-writes.ts'
 
 /** The state of each compute as its object reported it last, in a table of the directory. */
 export class StateTable {
   readonly #sql: SqlStorage
-  readonly #writes: JointWrites
+  readonly #writes: BatchedWrites
   readonly #connected = new Map<string, boolean>()
 
-  constructor(sql: SqlStorage, writes: JointWrites) {
+  constructor(sql: SqlStorage, writes: BatchedWrites) {
     this.#sql = sql
     this.#writes = writes
     sql.exec('CREATE TABLE IF NOT EXISTS states (compute_id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID')

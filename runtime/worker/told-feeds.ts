@@ -13,7 +13,7 @@ interface Told {
 }
 
 /** The feeds of computes in the directory: the objects of the computes send the events, see `EventPump`. */
-export class ToldFeeds {
+export class PushedFeeds {
   readonly #objects: Objects
   readonly #open = new Map<string, Told>()
 

@@ -32,7 +32,7 @@ export function sharedRegistry(table: ComputeRegistry, states: StateTable, objec
 }
 
 /** The states of the computes in the directory, which checks none itself: the objects of the computes report them. */
-export class ToldStates {
+export class ReportedStates {
   readonly #fleet: Fleet
   readonly #table: StateTable
   readonly #objects: Objects

@@ -43,7 +43,7 @@ export class TunnelSockets {
 
   /** Resumes the websockets that an earlier program accepted. */
   resume(tunnels: Tunnels): void {
-    for (const { socket, kept } of this.#sockets.survivors('tunnel')) {
+    for (const { socket, kept } of this.#sockets.existingSockets('tunnel')) {
       if (!Check(Kept, kept)) {
         // Its HELLO had not arrived; the compute connects again.
         socket.close(1012, 'The gateway restarts')

@@ -3,7 +3,7 @@ import type { SocketTransport, Transport } from '../../src/client/transport.ts'
 import { computeKey } from '../../src/fleet/computes.ts'
 import type { TunnelHolder } from '../../src/fleet/tunnels.ts'
 import { type ComputeAsking, NotJoined } from './compute-asking.ts'
-import type { JointWrites } from './joint-writes.ts'
+import type { BatchedWrites } from './joint-writes.ts'
 
 /**
  * The tunnels that the directory knows: the objects of computes report them. Where one process runs all objects, the tunnels of an earlier
@@ -11,7 +11,7 @@ import type { JointWrites } from './joint-writes.ts'
  */
 export class TunnelTable implements TunnelHolder {
   readonly #sql: SqlStorage
-  readonly #writes: JointWrites
+  readonly #writes: BatchedWrites
   readonly #asking: ComputeAsking
   readonly #open = new Map<string, { readonly address: string | null }>()
   readonly #process: string
@@ -19,7 +19,7 @@ export class TunnelTable implements TunnelHolder {
   gone: (id: string) => void = () => {}
 
   /** `process`: names the process that runs all objects; absent: there is no such process. */
-  constructor(sql: SqlStorage, writes: JointWrites, asking: ComputeAsking, process = '') {
+  constructor(sql: SqlStorage, writes: BatchedWrites, asking: ComputeAsking, process = '') {
     this.#sql = sql
     this.#writes = writes
     this.#asking = asking

@@ -1,8 +1,8 @@
 import { longWaitsMs } from '../../src/async/long-waits.ts'
-import type { UnkeptImages } from '../../src/gateway/kept-images.ts'
+import type { PendingReplications } from '../../src/gateway/kept-images.ts'
 
 /** The digests of images that are still to be copied to R2, in a table of the directory, whose alarm starts the next attempt. */
-export class UnkeptTable implements UnkeptImages {
+export class PendingReplicationsTable implements PendingReplications {
   readonly #sql: SqlStorage
   readonly #wakeAt: (time: number) => void
 

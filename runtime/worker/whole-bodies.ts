@@ -8,7 +8,7 @@ type Fetch = (url: string, init: RequestInit) => Promise<Response>
 const known = new WeakSet<ReadableStream>()
 
 /** Notes the body of a request that came to this program: `wholeFetch` may send it on as it is, in half the processor time of a copy. */
-export function noteBody(request: Request): void {
+export function trackBody(request: Request): void {
   if (request.method === 'GET' || request.method === 'HEAD') return
   const { headers, body } = request
   if (body !== null && lengthIn(headers) !== undefined) known.add(body)

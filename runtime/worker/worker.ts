@@ -3,7 +3,7 @@ import { EdgeRouters } from './edge-routers.ts'
 import { type Env, missingSetting } from './env.ts'
 import { json } from './host.ts'
 import { isKeptImage, keptImage } from './image-bucket.ts'
-import { noteBody } from './whole-bodies.ts'
+import { trackBody } from './whole-bodies.ts'
 
 export { ComputeObject } from './compute-object.ts'
 export { DirectoryObject } from './directory-object.ts'
@@ -23,7 +23,7 @@ export default {
     if (hasTwoLengths(request)) return refusal('A request has Content-Length or Transfer-Encoding, not both', 400)
     const image = isKeptImage(request, env) ? await keptImage(request, env) : undefined
     if (image !== undefined) return image
-    noteBody(request)
+    trackBody(request)
     return edgeRouters.answer(request)
   },
 } satisfies ExportedHandler<Env>

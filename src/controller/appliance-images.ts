@@ -2,17 +2,17 @@ import { mapLimit } from '../async/map-limit.ts'
 import type { ApplianceImage } from '../importers/appliance.ts'
 import { type Image, type ImageKindName, isImageKind } from '../model/image.ts'
 import type { ApplianceImport } from '../model/lab/appliance.ts'
-import type { AskCompute, Labs } from './labs.ts'
+import type { ComputeClients, Labs } from './labs.ts'
 
 /** The names of images on the connected computes, by their digests. A compute that fails to list its images is left out. */
 export async function applianceImages(
   images: readonly ApplianceImage[],
   kind: string,
-  { labs, ask }: { labs: Labs; ask: AskCompute },
+  { labs, clientFor }: { labs: Labs; clientFor: ComputeClients },
 ): Promise<ApplianceImport['images']> {
   const computes = images.length > 0 && isImageKind(kind) ? await labs.computes.all() : []
   const lists = await mapLimit(computes, (id) =>
-    ask(id)
+    clientFor(id)
       .images.list(kind as ImageKindName)
       .catch(() => []),
   )

@@ -12,7 +12,7 @@ import { Placement } from '../model/placement.ts'
 import { Name, nullable, Uuid } from '../schema/fields.ts'
 import { Filters } from '../schema/filters.ts'
 import type { DrawingRecord, LabDocument, LinkRecord, NodeRecord } from './document.ts'
-import { given } from './fields.ts'
+import { withoutNulls } from './fields.ts'
 import { freeName, nameKey } from './names.ts'
 import { newestRevision, newProject } from './old-projects.ts'
 
@@ -124,7 +124,10 @@ export function archiveOf(
   const keptOf = [...drawings.values()].flatMap(({ drawing_id, kept }) => (kept ? [[drawing_id, { kept }]] : []))
   const more: More = {
     ...{ nodes: {}, links: {}, images: { ...images } },
-    ...{ project: given({ kept: project.kept, placement: project.placement }), drawings: Object.fromEntries(keptOf) },
+    ...{
+      project: withoutNulls({ kept: project.kept, placement: project.placement }),
+      drawings: Object.fromEntries(keptOf),
+    },
   }
   const { computes: _, is_open: __, path: ___, revision: ____, project_id, name, ...rest } = project
   const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => key in labSettings && key !== 'placement'))
@@ -149,7 +152,11 @@ export function archiveOf(
     const all = Object.entries(rest.properties)
     // A startup script is in the archive as a file.
     const apart = all.filter((it) => !isTheirs(it) && !it[0].startsWith('startup_script'))
-    more.nodes[rest.node_id] = { ...given({ ready, kept, labels, placement }), after, ...Object.fromEntries(apart) }
+    more.nodes[rest.node_id] = {
+      ...withoutNulls({ ready, kept, labels, placement }),
+      after,
+      ...Object.fromEntries(apart),
+    }
     return {
       ...rest,
       ...{ compute_id: 'local', width: 65, height: 65 },
@@ -160,7 +167,7 @@ export function archiveOf(
   }
   const linkOf = (link: LinkRecord) => {
     const { link_id, name, nodes: ends, filters, filters_ab, filters_ba, suspend, link_style, kept } = link
-    more.links[link_id] = { filters_ab, filters_ba, ...given({ name, kept }) }
+    more.links[link_id] = { filters_ab, filters_ba, ...withoutNulls({ name, kept }) }
     return {
       ...{ link_id, nodes: ends, filters, suspend },
       ...(Object.keys(link_style).length > 0 && { link_style }),

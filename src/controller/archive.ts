@@ -30,7 +30,7 @@ import type { ArchiveMember, LabArchives, OpenArchive } from './archives.ts'
 import type { Conventions } from './conventions.ts'
 import { Changes, type LabDocument, type NodeRecord, type SnapshotRecord } from './document.ts'
 import type { Lab } from './lab.ts'
-import type { AskCompute, Labs } from './labs.ts'
+import type { ComputeClients, Labs } from './labs.ts'
 import { freeName, nameKey } from './names.ts'
 import { nodePathOf } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
@@ -84,7 +84,7 @@ export async function exportLab(
   labs: Labs,
   lab: Lab,
   options: ExportOptions,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<ReadableStream<Uint8Array>> {
   const archives = archivesOf(labs)
   labs.requireStaying(lab.id)
@@ -92,14 +92,15 @@ export async function exportLab(
   const { promise, resolve, reject } = withResolvers<ReadableStream<Uint8Array>>()
   // The project stays open on its computes until the client has read the archive, or has given it up.
   labs
-    .whileOpen(lab, ask, async () => {
-      const images = await imagesOf([...lab.document.nodes.values()], ask)
+    .whileOpen(lab, clientFor, async () => {
+      const images = await imagesOf([...lab.document.nodes.values()], clientFor)
       const sums = Object.fromEntries([...images].flatMap(([name, { sha256 }]) => (sha256 ? [[name, sha256]] : [])))
       const snapshots = options.withSnapshots ? [...lab.document.snapshots.values()] : []
       const { document, more } = archiveOf(lab.document, { ...options, images: sums })
       // Before the first byte of the archive, so that a compute that is not connected is an error and no archive that breaks off.
-      const lists = await filesOn(lab, lab.document.project.computes, ask)
-      const listsOf = async (it: SnapshotRecord) => [it, await filesOn(lab, it.computes, ask, it.snapshot_id)] as const
+      const lists = await filesOn(lab, lab.document.project.computes, clientFor)
+      const listsOf = async (it: SnapshotRecord) =>
+        [it, await filesOn(lab, it.computes, clientFor, it.snapshot_id)] as const
       const listsOfSnapshots = await mapLimit(snapshots, listsOf)
       const ended = withResolvers<void>()
       const room = new Room(options.maxBytes)
@@ -107,11 +108,11 @@ export async function exportLab(
         try {
           yield jsonMember(documentName, document)
           yield jsonMember(moreName, more)
-          yield* filesOf(lab, lab.document, ask, { lists, room })
+          yield* filesOf(lab, lab.document, clientFor, { lists, room })
           if (snapshots.length > 0) yield jsonMember(snapshotList, listOf(lab, snapshots))
           for (const [snapshot, lists] of listsOfSnapshots) {
             const content = archives.write(
-              snapshotMembers(labs, lab, snapshot, { ...options, lists, room }, ask),
+              snapshotMembers(labs, lab, snapshot, { ...options, lists, room }, clientFor),
               options.level,
             )
             const modified = snapshot.created_at * 1000
@@ -119,7 +120,7 @@ export async function exportLab(
           }
           if (!options.withImages) return
           for (const [name, { compute_id, kind, path }] of images) {
-            const image = await ask(compute_id).images.read(kind, path, {})
+            const image = await clientFor(compute_id).images.read(kind, path, {})
             room.take(image)
             yield { name: `images/${name}`, ...image }
           }
@@ -140,14 +141,14 @@ async function* snapshotMembers(
   lab: Lab,
   record: SnapshotRecord,
   options: ExportOptions & { readonly lists: FileLists; readonly room: Room },
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): AsyncGenerator<ArchiveMember> {
   const content = documentOf(await keptOf(labs, record))
   const { document, more } = archiveOf(content, { ...options, images: {} })
   yield jsonMember(documentName, document)
   yield jsonMember(moreName, more)
   const { lists, room } = options
-  yield* filesOf(lab, content, ask, { lists, room, snapshot_id: record.snapshot_id })
+  yield* filesOf(lab, content, clientFor, { lists, room, snapshot_id: record.snapshot_id })
 }
 
 /** The list of snapshots. Its entries have only the members that GNS3 reads. */
@@ -207,7 +208,7 @@ export const isOfDeleted = ({ nodes }: LabDocument, path: string): boolean => {
 async function* filesOf(
   lab: Lab,
   document: LabDocument,
-  ask: AskCompute,
+  clientFor: ComputeClients,
   { lists, room, snapshot_id }: { lists: FileLists; room: Room; snapshot_id?: string },
 ): AsyncGenerator<ArchiveMember> {
   const names = new Set<string>()
@@ -216,7 +217,7 @@ async function* filesOf(
       const name = renamed(path, archiveWord)
       if (!isExported(path) || isOfDeleted(document, path) || names.has(name)) continue
       names.add(name)
-      const file = await ask(computeId).readFile(lab.id, path, { snapshotId: snapshot_id })
+      const file = await clientFor(computeId).readFile(lab.id, path, { snapshotId: snapshot_id })
       room.take(file)
       yield { name, ...file }
     }
@@ -229,10 +230,10 @@ type FileLists = ReadonlyMap<string, readonly ProjectFile[]>
 async function filesOn(
   lab: Lab,
   computes: readonly string[],
-  ask: AskCompute,
+  clientFor: ComputeClients,
   snapshotId?: string,
 ): Promise<FileLists> {
-  const listOf = async (id: string) => [id, await ask(id).files(lab.id, snapshotId)] as const
+  const listOf = async (id: string) => [id, await clientFor(id).files(lab.id, snapshotId)] as const
   return new Map(await mapLimit([...computes], listOf))
 }
 
@@ -248,8 +249,11 @@ interface FoundImage {
 }
 
 /** The images of nodes, where their computes have them, by `{directory}/{name}`. */
-export async function imagesOf(nodes: readonly NodeRecord[], ask: AskCompute): Promise<Map<string, FoundImage>> {
-  const lists = new Map<string, ReturnType<ReturnType<AskCompute>['images']['list']>>()
+export async function imagesOf(
+  nodes: readonly NodeRecord[],
+  clientFor: ComputeClients,
+): Promise<Map<string, FoundImage>> {
+  const lists = new Map<string, ReturnType<ReturnType<ComputeClients>['images']['list']>>()
   const found = new Map<string, FoundImage>()
   for (const node of nodes) {
     const { node_type: kind, compute_id, properties } = node
@@ -258,7 +262,7 @@ export async function imagesOf(nodes: readonly NodeRecord[], ask: AskCompute): P
     for (const property of imageProperties(node)) {
       const path = properties[property] as string
       const key = `${compute_id} ${kind}`
-      const list = lists.get(key) ?? ask(compute_id).images.list(kind)
+      const list = lists.get(key) ?? clientFor(compute_id).images.list(kind)
       lists.set(key, list)
       const image = (await list).find((it) => it.path === path)
       if (image !== undefined) found.set(`${directory}/${path}`, { compute_id, kind, path, sha256: image.sha256 })
@@ -293,18 +297,18 @@ export async function importLab(
   labs: Labs,
   input: ImportInput,
   content: ReadableStream<Uint8Array>,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<ImportedLab> {
   await using archive = await archivesOf(labs).open(content)
   // Awaited here, as the archive must stay open until this has ended.
-  return await importOpened(labs, input, archive, ask)
+  return await importOpened(labs, input, archive, clientFor)
 }
 
 /** Opens a project of GNS3 on the disk of this host. One that is not there yet is imported under its id. 400, 403, 404, 409, 413, 501, 507. */
 export async function loadLab(
   labs: Labs,
   { path, isTrusted }: { readonly path: string; readonly isTrusted: boolean },
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<LabProject> {
   if (labs.hostProjects === undefined)
     throw new ApiError(501, 'This service cannot load projects from disk: import an archive of the project')
@@ -314,15 +318,15 @@ export async function loadLab(
     throw badRequest('path: the file is not a GNS3 project: its project_id is not a UUID')
   const id = project_id.toLowerCase()
   const input = { project_id: id, storesImages: false, check: () => {}, asksAll: false, isTrusted }
-  if (labs.nameOf(id) === undefined) await importOpened(labs, input, archive, ask)
-  return labs.open(id, ask)
+  if (labs.nameOf(id) === undefined) await importOpened(labs, input, archive, clientFor)
+  return labs.open(id, clientFor)
 }
 
 async function importOpened(
   labs: Labs,
   { project_id, name, storesImages, check, asksAll, scope, conventions, isTrusted }: ImportInput,
   archive: OpenArchive,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<ImportedLab> {
   const whole = await readWhole(archive, project_id)
   const { settings, name: own, nodes, leftOut } = whole.main.read
@@ -338,8 +342,8 @@ async function importOpened(
       nodes: async (of) => requireTrust(labs.trust, await untrustedNodes(labs.trust, of), isTrusted),
       content: labs.trust?.isJudged() ? (found) => requireTrusted(labs.trust, found, isTrusted) : undefined,
     }
-    const fill = (lab: Lab) => fillFrom(labs, lab, whole, { storesImages, undo, judge, ask })
-    return { project: await labs.build(input, { ask, asksAll, scope }, fill), leftOut }
+    const fill = (lab: Lab) => fillFrom(labs, lab, whole, { storesImages, undo, judge, clientFor })
+    return { project: await labs.build(input, { clientFor, asksAll, scope }, fill), leftOut }
   } catch (error) {
     for (const step of undo) await step().catch(ignore('the client gets the first error'))
     throw error
@@ -354,10 +358,15 @@ export async function fillFromArchive(
   labs: Labs,
   lab: Lab,
   content: ReadableStream<Uint8Array>,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<void> {
   await using archive = await archivesOf(labs).open(content)
-  await fillFrom(labs, lab, await readWhole(archive, lab.id), { storesImages: false, undo: [], judge: ofOwnLab, ask })
+  await fillFrom(labs, lab, await readWhole(archive, lab.id), {
+    storesImages: false,
+    undo: [],
+    judge: ofOwnLab,
+    clientFor,
+  })
 }
 
 /** Judges what an archive would run and open on the host. */
@@ -408,13 +417,13 @@ async function fillFrom(
     storesImages,
     undo,
     judge,
-    ask,
-  }: { storesImages: boolean; undo: (() => Promise<void>)[]; judge: Judge; ask: AskCompute },
+    clientFor,
+  }: { storesImages: boolean; undo: (() => Promise<void>)[]; judge: Judge; clientFor: ComputeClients },
 ): Promise<void> {
   const { read, files } = main
   const [computeId = ''] = lab.document.project.computes
   const others = new Map<string, string>()
-  const images = { to: ask(computeId), sums: read.images, stores: storesImages, others, undo, judge }
+  const images = { to: clientFor(computeId), sums: read.images, stores: storesImages, others, undo, judge }
   for (const [from, path] of files.images) await putImage(archive, from, path, images)
   for (const snapshot of snapshots) {
     await using of = await archivesOf(labs).open(await archive.read(snapshot.member), archive)
@@ -422,10 +431,10 @@ async function fillFrom(
       throw error instanceof ApiError ? new ApiError(error.status, `${snapshot.member}: ${error.message}`) : error
     })
     await judge.nodes(content.read.nodes)
-    await put(labs, lab, of, { ...content, computeId, others, judge }, ask)
-    await keepAsSnapshot(labs, lab, { ...snapshot, settings: content.read.settings }, ask)
+    await put(labs, lab, of, { ...content, computeId, others, judge }, clientFor)
+    await keepAsSnapshot(labs, lab, { ...snapshot, settings: content.read.settings }, clientFor)
   }
-  await put(labs, lab, archive, { ...main, computeId, others, judge }, ask)
+  await put(labs, lab, archive, { ...main, computeId, others, judge }, clientFor)
 }
 
 interface ReadArchive {
@@ -454,10 +463,10 @@ async function put(
     others,
     judge,
   }: ReadArchive & { computeId: string; others: ReadonlyMap<string, string>; judge: Judge },
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<void> {
   for (const [from, path] of files.project)
-    await ask(computeId).writeFile(lab.id, path, {
+    await clientFor(computeId).writeFile(lab.id, path, {
       content: await readJudged(archive, from, path, judge),
       size: archive.members.get(from) as number,
     })
@@ -469,14 +478,14 @@ async function put(
     })
     const properties = { ...node.properties, ...Object.fromEntries(renamed) }
     const isStored = judge === ofOwnLab
-    const made = await makeNode(lab, { ...node, compute_id: computeId, properties }, ask, { isStored })
+    const made = await makeNode(lab, { ...node, compute_id: computeId, properties }, clientFor, { isStored })
     changes.put('node', node.node_id, made)
   }
   for (const link of read.links) changes.put('link', link.link_id, link)
   for (const drawing of read.drawings) changes.put('drawing', drawing.drawing_id, drawing)
   await lab.edit(() => ({ changes, ...silent }))
   const joined = new Changes()
-  for (const link of await joinLinks(labs, lab, read.links, ask)) joined.put('link', link.link_id, link)
+  for (const link of await joinLinks(labs, lab, read.links, clientFor)) joined.put('link', link.link_id, link)
   await lab.edit(() => ({ changes: joined, ...silent }))
 }
 
@@ -520,7 +529,7 @@ async function keepAsSnapshot(
   labs: Labs,
   lab: Lab,
   { name, created_at, settings }: ArchivedSnapshot & { settings: Record<string, unknown> },
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<void> {
   const { project, nodes, links, drawings } = lab.document
   const [computeId = ''] = project.computes
@@ -529,11 +538,12 @@ async function keepAsSnapshot(
   const record = { snapshot_id, name, created_at, computes: [computeId], ran: {} }
   // The record is saved before the document: when the import fails, or its service ends, both are removed.
   await lab.edit(() => ({ changes: new Changes().put('snapshot', snapshot_id, { ...record, size: 0 }), ...silent }))
-  await labs.keepApart(snapshot_id, { ...contentOf(lab.document), project: { ...own, ...settings } })
-  const { size } = await ask(computeId).takeSnapshot(lab.id, snapshot_id)
+  await labs.putSideDocument(snapshot_id, { ...contentOf(lab.document), project: { ...own, ...settings } })
+  const { size } = await clientFor(computeId).takeSnapshot(lab.id, snapshot_id)
   const changes = new Changes().put('snapshot', snapshot_id, { ...record, size })
   for (const node of nodes.values()) {
-    if (isKnownKind(node.node_type) && node.unmade === undefined) await ask(computeId).removeNode(nodePathOf(lab, node))
+    if (isKnownKind(node.node_type) && node.unmade === undefined)
+      await clientFor(computeId).removeNode(nodePathOf(lab, node))
     changes.remove('node', node.node_id)
   }
   for (const link of links.keys()) changes.remove('link', link)
@@ -635,7 +645,7 @@ async function putImage(
     undo,
     judge,
   }: {
-    to: ReturnType<AskCompute>
+    to: ReturnType<ComputeClients>
     sums: Readonly<Record<string, string>>
     stores: boolean
     others: Map<string, string>

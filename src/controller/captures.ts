@@ -6,11 +6,11 @@ import { isKnownKind } from '../model/lab/node.ts'
 import { portsOf } from '../model/lab/ports.ts'
 import type { PortPath } from './compute-client.ts'
 import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
-import { given } from './fields.ts'
+import { withoutNulls } from './fields.ts'
 import type { Lab } from './lab.ts'
-import type { AskCompute } from './labs.ts'
+import type { ComputeClients } from './labs.ts'
 import { nodePathOf } from './nodes.ts'
-import { saved } from './saved.ts'
+import { saveOrRevert } from './saved.ts'
 
 /** The port at which a link is captured, and its node. */
 interface CapturePoint {
@@ -23,7 +23,7 @@ export async function startCapture(
   lab: Lab,
   id: string,
   { made, ...input }: LabCaptureStart & { made?: true },
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<LabLink> {
   const link = lab.link(id)
   if (link.capture !== null) throw conflict('The link is already being captured; stop that capture first')
@@ -31,11 +31,11 @@ export async function startCapture(
   const { node, port } = pointOf(lab, link, end)
   const file = input.capture_file_name ?? defaultName(lab, link)
   const data_link_type = input.data_link_type ?? undefined
-  await ask(node.compute_id).startCapture(port, inputOf(link, { file, data_link_type }))
-  return saved(
+  await clientFor(node.compute_id).startCapture(port, inputOf(link, { file, data_link_type }))
+  return saveOrRevert(
     lab,
-    () => save(lab, link.link_id, { end, file, ...given({ made, data_link_type }) }),
-    () => ask(node.compute_id).stopCapture(port),
+    () => save(lab, link.link_id, { end, file, ...withoutNulls({ made, data_link_type }) }),
+    () => clientFor(node.compute_id).stopCapture(port),
   )
 }
 
@@ -48,12 +48,16 @@ const inputOf = (
  * Continues the capture of a link that was wired again. As a capture overwrites its file, the new file has a number in its name. The result
  * is for the record of the link: null, with a warning in the feed, when the capture could not be continued.
  */
-export async function resumeCapture(lab: Lab, link: LinkRecord, ask: AskCompute): Promise<LinkRecord['capture']> {
+export async function resumeCapture(
+  lab: Lab,
+  link: LinkRecord,
+  clientFor: ComputeClients,
+): Promise<LinkRecord['capture']> {
   const { capture } = link
   if (capture === null) return null
   const { end, file, asked = file, data_link_type } = capture
   const { node, port } = pointOf(lab, link, end)
-  const compute = ask(node.compute_id)
+  const compute = clientFor(node.compute_id)
   try {
     const taken = new Set((await compute.files(lab.id)).map(({ path }) => path))
     const [, stem = asked, extension = ''] = /^(.+?)(\.[^.]*)?$/.exec(asked) ?? []
@@ -73,12 +77,16 @@ export async function resumeCapture(lab: Lab, link: LinkRecord, ask: AskCompute)
  * Removes from the records the captures on these computes that have ended by themselves: the disk was full, the keeper ended, or the event
  * of it was missed. Captures of computes that do not answer stay.
  */
-export async function noteEndedCaptures(lab: Lab, computes: readonly string[], ask: AskCompute): Promise<void> {
+export async function recordEndedCaptures(
+  lab: Lab,
+  computes: readonly string[],
+  clientFor: ComputeClients,
+): Promise<void> {
   const captured = [...lab.document.links.values()].filter(({ capture }) => capture !== null)
   await mapLimit(captured, async ({ link_id, capture }) => {
     const { node, port } = pointOf(lab, lab.link(link_id), capture?.end ?? 0)
     if (!computes.includes(node.compute_id)) return
-    const state = await ask(node.compute_id).nio(port)
+    const state = await clientFor(node.compute_id).nio(port)
     if (state.capture !== null) return
     // Another one may have begun meanwhile.
     if (lab.document.links.get(link_id)?.capture === capture) await save(lab, link_id, null)
@@ -89,11 +97,11 @@ export async function noteEndedCaptures(lab: Lab, computes: readonly string[], a
  * Stops the capture of a link. Does nothing without one. When that cannot be saved, the next call or reading of the compute does it: a capture
  * that was started again would overwrite its file.
  */
-export async function stopCapture(lab: Lab, id: string, ask: AskCompute): Promise<LabLink> {
+export async function stopCapture(lab: Lab, id: string, clientFor: ComputeClients): Promise<LabLink> {
   const link = lab.link(id)
   if (link.capture === null) return lab.linkView(link)
   const { node, port } = pointOf(lab, link, link.capture.end)
-  await ask(node.compute_id)
+  await clientFor(node.compute_id)
     .stopCapture(port)
     .catch((error: unknown) => {
       // 404 and 409: the port has no NIO any more, and so no capture.

@@ -4,7 +4,7 @@ import type { DesiredCheck } from '../labfile/desired.ts'
 import type { LabCheckResult } from '../model/lab/topology.ts'
 import type { JobState, StartedJob } from './jobs.ts'
 import type { Lab } from './lab.ts'
-import type { AskCompute, Labs } from './labs.ts'
+import type { ComputeClients, Labs } from './labs.ts'
 import { freshLinks } from './link-states.ts'
 import { nameKey } from './names.ts'
 import { nodePathOf } from './nodes.ts'
@@ -26,7 +26,7 @@ export function runChecks(
   labs: Pick<Labs, 'jobs'>,
   lab: Lab,
   checks: readonly DesiredCheck[],
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): StartedJob {
   const results = checks.map(({ name }): LabCheckResult => ({ name, state: 'waiting', seconds: 0, saw: null }))
   return labs.jobs.run(lab, 'check', {
@@ -41,7 +41,7 @@ export function runChecks(
         }
         show({ state: 'running' })
         try {
-          await run(lab, check, signal, ask)
+          await run(lab, check, signal, clientFor)
           show({ state: 'ok' })
         } catch (error) {
           if (signal.aborted) {
@@ -73,10 +73,10 @@ function stateOf(results: readonly LabCheckResult[]): JobState {
 }
 
 /** Resolves when a check has passed; rejects with what was there instead. */
-async function run(lab: Lab, check: DesiredCheck, signal: AbortSignal, ask: AskCompute): Promise<void> {
-  if (check.check === 'not') return runNot(lab, check, signal, ask)
+async function run(lab: Lab, check: DesiredCheck, signal: AbortSignal, clientFor: ComputeClients): Promise<void> {
+  if (check.check === 'not') return runNot(lab, check, signal, clientFor)
   const until = Date.now() + check.within_s * 1000
-  if (check.check === 'link') return linkIs(lab, check, { until, signal }, ask)
+  if (check.check === 'link') return linkIs(lab, check, { until, signal }, clientFor)
   const typed =
     check.check === 'ping'
       ? {
@@ -87,7 +87,7 @@ async function run(lab: Lab, check: DesiredCheck, signal: AbortSignal, ask: AskC
           ...{ node: check.on, line: check.type, expect: check.expect },
           missed: `Nothing after "${check.type}" matched ${check.expect} within ${check.within_s} s`,
         }
-  return typeUntil(lab, typed, { until, signal }, ask)
+  return typeUntil(lab, typed, { until, signal }, clientFor)
 }
 
 /** The command of a pc that sends one echo. */
@@ -98,10 +98,10 @@ async function runNot(
   lab: Lab,
   { of, within_s }: Extract<DesiredCheck, { check: 'not' }>,
   signal: AbortSignal,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<void> {
   try {
-    await run(lab, { ...of, within_s }, signal, ask)
+    await run(lab, { ...of, within_s }, signal, clientFor)
   } catch (error) {
     if (error instanceof NotTrue) return
     throw error
@@ -120,10 +120,10 @@ async function typeUntil(
   lab: Lab,
   { node, line, expect, missed }: { node: string; line: string; expect: string; missed: string },
   { until, signal }: Deadline,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<void> {
   const record = lab.node(node)
-  const client = ask(record.compute_id)
+  const client = clientFor(record.compute_id)
   let output = ''
   for (;;) {
     const left = (until - Date.now()) / 1000
@@ -145,12 +145,12 @@ async function linkIs(
   lab: Lab,
   { link, verdict }: Extract<DesiredCheck, { check: 'link' }>,
   { until, signal }: Deadline,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<void> {
   const found = [...lab.document.links.values()].find(({ name }) => name != null && nameKey(name) === nameKey(link))
   if (found === undefined) throw new NotTrue(`No such link: ${link}`)
   for (;;) {
-    await freshLinks(lab, ask)
+    await freshLinks(lab, clientFor)
     const state = lab.linkStates.get(found.link_id)
     if (state?.verdict === verdict) return
     if (Date.now() >= until)

@@ -6,9 +6,9 @@ import { kindOf } from '../kinds/node.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import { Changes, type NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
-import type { AskCompute } from './labs.ts'
+import type { ComputeClients } from './labs.ts'
 import { nodeOnCompute, nodePathOf, propertiesOf } from './nodes.ts'
-import { saved } from './saved.ts'
+import { saveOrRevert } from './saved.ts'
 
 /** The text of a configuration, and its digest as an entity tag. */
 export interface NodeConfig {
@@ -24,11 +24,11 @@ export async function readConfig(
   lab: Lab,
   word: string,
   name: string | undefined,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<NodeConfig> {
   const record = nodeOnCompute(lab, word)
   const { field, action } = accessOf(record, name)
-  const client = ask(record.compute_id)
+  const client = clientFor(record.compute_id)
   const node = nodePathOf(lab, record)
   const shown: Record<string, unknown> =
     action === undefined ? await client.node(node) : await client.nodeAction(node, action)
@@ -41,7 +41,12 @@ export async function readConfig(
 export async function writeConfig(
   lab: Lab,
   word: string,
-  { name, text, ifMatch, ask }: { name: string | undefined; text: string; ifMatch: string | null; ask: AskCompute },
+  {
+    name,
+    text,
+    ifMatch,
+    clientFor,
+  }: { name: string | undefined; text: string; ifMatch: string | null; clientFor: ComputeClients },
 ): Promise<NodeConfig> {
   const record = nodeOnCompute(lab, word)
   const { field, keepsEmpty } = accessOf(record, name)
@@ -50,14 +55,14 @@ export async function writeConfig(
   const mutex = mutexes.get(lab) ?? new KeyedMutex()
   mutexes.set(lab, mutex)
   return mutex.run(`${record.node_id}/${field}`, async () => {
-    const { etag, text: before } = await readConfig(lab, word, name, ask)
+    const { etag, text: before } = await readConfig(lab, word, name, clientFor)
     if (ifMatch !== null) {
       const wanted = ifMatch.split(',').map((tag) => tag.trim())
       if (!wanted.includes(etag) && !wanted.includes('*'))
         throw new ApiError(412, `If-Match: the configuration was changed meanwhile; its ETag is ${etag} now`)
     }
     const put = async (value: string) => {
-      const shown = await ask(record.compute_id).updateNode(nodePathOf(lab, record), { [field]: value })
+      const shown = await clientFor(record.compute_id).updateNode(nodePathOf(lab, record), { [field]: value })
       lab.show(shown)
       return shown
     }
@@ -73,9 +78,9 @@ export async function writeConfig(
             result: undefined,
           }
         })
-      await saved(lab, write, () => put(before))
+      await saveOrRevert(lab, write, () => put(before))
     })
-    return readConfig(lab, record.node_id, name, ask)
+    return readConfig(lab, record.node_id, name, clientFor)
   })
 }
 

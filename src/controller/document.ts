@@ -280,7 +280,7 @@ export class LabDocument {
         continue
       }
       const [table = '', id = ''] = key.split('/')
-      if (table === 'link') this.#noteEnds(id, value as LinkRecord | undefined)
+      if (table === 'link') this.#indexEnds(id, value as LinkRecord | undefined)
       if (value === undefined) tables[table]?.delete(id)
       else tables[table]?.set(id, value)
     }
@@ -317,7 +317,7 @@ export class LabDocument {
     return [...(this.#linksAt.get(nodeId) ?? [])].flatMap((id) => this.links.get(id) ?? [])
   }
 
-  #noteEnds(id: string, record: LinkRecord | undefined): void {
+  #indexEnds(id: string, record: LinkRecord | undefined): void {
     const before = this.links.get(id)?.nodes ?? []
     // A link that stays at its nodes keeps its position among theirs.
     if (before.length === record?.nodes.length && before.every((end, at) => end.node_id === record.nodes[at]?.node_id))

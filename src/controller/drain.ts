@@ -2,7 +2,7 @@ import { mapLimit } from '../async/map-limit.ts'
 import { ApiError, conflict } from '../errors/api-error.ts'
 import type { LabJobProject } from '../model/lab/job.ts'
 import type { JobState, StartedJob } from './jobs.ts'
-import type { AskCompute, Labs } from './labs.ts'
+import type { ComputeClients, Labs } from './labs.ts'
 
 /** Labs that move at the same time: each copies its files through the service. */
 const maxAtOnce = 2
@@ -24,7 +24,7 @@ const shownStates: readonly Part['state'][] = ['failed', 'skipped', 'cancelled',
 export async function drainCompute(
   labs: Labs,
   computeId: string,
-  ask: AskCompute,
+  clientFor: ComputeClients,
   close: () => Promise<unknown>,
 ): Promise<StartedJob> {
   requireUndrained(labs, computeId)
@@ -57,7 +57,7 @@ export async function drainCompute(
           show(part, 'moving')
           try {
             const to = await labs.move(part.project_id, computeId, {
-              ...{ ask, signal },
+              ...{ clientFor, signal },
               show: (doing) => show(part, 'moving', doing),
             })
             part.compute_id = to
@@ -76,7 +76,7 @@ export async function drainCompute(
         },
         maxAtOnce,
       ).finally(() => clearTimeout(timer))
-      for (const other of await unmanagedOn(labs, computeId, ask)) parts.push(other)
+      for (const other of await unmanagedOn(labs, computeId, clientFor)) parts.push(other)
       changed()
     },
   })
@@ -94,8 +94,8 @@ const reasonOf = (error: unknown): string =>
   error instanceof ApiError ? error.message : 'Internal error of the service; see its log'
 
 /** Projects that clients of the compute interface made: only these clients know on which computes their nodes are. */
-async function unmanagedOn(labs: Labs, computeId: string, ask: AskCompute): Promise<Part[]> {
-  const all = await ask(computeId)
+async function unmanagedOn(labs: Labs, computeId: string, clientFor: ComputeClients): Promise<Part[]> {
+  const all = await clientFor(computeId)
     .projects()
     .catch(() => [])
   const reason = 'It was created through the compute interface: the client that created it has to move it'

@@ -2,7 +2,7 @@ import { conflict } from '../errors/api-error.ts'
 import { drawingFields, type LabDrawing, type LabDrawingCreate, type LabDrawingUpdate } from '../model/lab/drawing.ts'
 import type { Conventions } from './conventions.ts'
 import { Changes, type DrawingRecord } from './document.ts'
-import { given, withDefaults } from './fields.ts'
+import { withDefaults, withoutNulls } from './fields.ts'
 import type { Lab } from './lab.ts'
 import { requireUnlocked } from './locked.ts'
 
@@ -16,12 +16,12 @@ export async function createDrawing(
   if (existing !== undefined && conventions?.showsExisting === true) return lab.drawingView(existing)
   return put(lab, 'drawing.created', () => {
     if (lab.document.drawings.has(id)) throw conflict(`drawing_id: a drawing ${id} already exists`)
-    return { drawing_id: id, ...withDefaults(drawingFields, input), ...given({ kept: input.kept }) }
+    return { drawing_id: id, ...withDefaults(drawingFields, input), ...withoutNulls({ kept: input.kept }) }
   })
 }
 
 export function updateDrawing(lab: Lab, id: string, input: LabDrawingUpdate): Promise<LabDrawing> {
-  return put(lab, 'drawing.updated', () => ({ ...lab.drawing(id), ...given(input) }))
+  return put(lab, 'drawing.updated', () => ({ ...lab.drawing(id), ...withoutNulls(input) }))
 }
 
 /** Deletes a drawing. 409 when it is locked. */

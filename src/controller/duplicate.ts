@@ -10,7 +10,7 @@ import { isExported, requireStopped } from './archive.ts'
 import { withoutAddresses } from './archive-document.ts'
 import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
-import type { AskCompute, Labs } from './labs.ts'
+import type { ComputeClients, Labs } from './labs.ts'
 import { nodePathOf, shownIn } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
 
@@ -38,28 +38,28 @@ export async function duplicateLab(
   labs: Labs,
   lab: Lab,
   input: LabCopyInput,
-  { ask, caller }: { ask: AskCompute; caller: Caller },
+  { clientFor, caller }: { clientFor: ComputeClients; caller: Caller },
 ): Promise<LabProject> {
   labs.requireStaying(lab.id)
   requireStopped(lab, 'copied')
-  return labs.whileOpen(lab, ask, () => labs.copy?.(lab, input, caller) ?? copyLab(labs, lab, input, ask))
+  return labs.whileOpen(lab, clientFor, () => labs.copy?.(lab, input, caller) ?? copyLab(labs, lab, input, clientFor))
 }
 
 /** Copies a lab in this process. The lab must be open on its computes. */
-export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, ask: AskCompute): Promise<LabProject> {
+export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, clientFor: ComputeClients): Promise<LabProject> {
   const { document } = lab
   const { project_id: _, path: __, computes, ...settings } = document.project
   return labs.build(
     { ...settings, name: input.name, path: input.path ?? null },
-    { ask, like: computes, scope: input.scope },
+    { clientFor, like: computes, scope: input.scope },
     async (copy) => {
       const ids = new Map([...document.nodes.keys()].map((id) => [id, crypto.randomUUID() as string]))
       const nodes = await mapLimit(
         [...document.nodes.values()],
-        (source) => copyNode(lab, copy, source, { ids, resets: input.reset_mac_addresses ?? false, ask }),
+        (source) => copyNode(lab, copy, source, { ids, resets: input.reset_mac_addresses ?? false, clientFor }),
         maxAtOnce,
       )
-      await copyFiles(lab, copy, { ids, ask })
+      await copyFiles(lab, copy, { ids, clientFor })
       const links = [...document.links.values()].map(
         (link): LinkRecord => ({
           ...link,
@@ -79,7 +79,7 @@ export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, ask: AskCompu
         }
         return { changes, ...noEvents }
       })
-      const joined = await joinLinks(labs, copy, links, ask)
+      const joined = await joinLinks(labs, copy, links, clientFor)
       const changes = joined.reduce((all, link) => all.put('link', link.link_id, link), new Changes())
       await copy.edit(() => ({ changes, ...noEvents }))
     },
@@ -90,17 +90,17 @@ async function copyNode(
   lab: Lab,
   copy: Lab,
   source: NodeRecord,
-  { ids, resets, ask }: { ids: ReadonlyMap<string, string>; resets: boolean; ask: AskCompute },
+  { ids, resets, clientFor }: { ids: ReadonlyMap<string, string>; resets: boolean; clientFor: ComputeClients },
 ): Promise<NodeRecord> {
   const record: NodeRecord = {
     ...(resets ? withoutAddresses(source) : source),
     ...{ node_id: ids.get(source.node_id) as string, console: null },
   }
-  const made = await makeNode(copy, record, ask)
+  const made = await makeNode(copy, record, clientFor)
   if (!isKnownKind(source.node_type) || source.unmade !== undefined) return made
   if (made.unmade !== undefined) throw conflict(`${source.name}: ${made.unmade}`)
   if (!copiesDirectory(source)) return made
-  const compute = ask(source.compute_id)
+  const compute = clientFor(source.compute_id)
   await compute.duplicate(nodePathOf(lab, source), made.node_id, copy.id)
   return { ...made, ...shownIn(await compute.node(nodePathOf(copy, made))) }
 }
@@ -113,7 +113,7 @@ const copiesDirectory = ({ node_type, unmade }: NodeRecord): boolean =>
 async function copyFiles(
   lab: Lab,
   copy: Lab,
-  { ids, ask }: { ids: ReadonlyMap<string, string>; ask: AskCompute },
+  { ids, clientFor }: { ids: ReadonlyMap<string, string>; clientFor: ComputeClients },
 ): Promise<void> {
   const { nodes, project } = lab.document
   const newPathOf = (path: string): string | undefined => {
@@ -124,7 +124,7 @@ async function copyFiles(
     return node === undefined || copiesDirectory(node) ? undefined : directory + ids.get(node.node_id) + rest
   }
   await mapLimit([...project.computes], async (computeId) => {
-    const compute = ask(computeId)
+    const compute = clientFor(computeId)
     for (const { path } of await compute.files(lab.id)) {
       const newPath = newPathOf(path)
       if (newPath !== undefined) await compute.writeFile(copy.id, newPath, await compute.readFile(lab.id, path))

@@ -3,7 +3,7 @@ import type { Static, TProperties, TSchema } from '@sinclair/typebox'
 type Values<T extends TProperties> = { [K in keyof T]: Static<T[K]> }
 
 /** The members that have a value: in input, null and absent mean "leave as it is". */
-export function given<T extends object>(input: T): { [K in keyof T]?: Exclude<T[K], null | undefined> } {
+export function withoutNulls<T extends object>(input: T): { [K in keyof T]?: Exclude<T[K], null | undefined> } {
   return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== null && value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], null | undefined>
   }

@@ -9,7 +9,7 @@ import type { LabComputes } from './computes.ts'
 import type { Conventions } from './conventions.ts'
 import type { NodeRecord } from './document.ts'
 import type { Lab, LabNews } from './lab.ts'
-import type { AskCompute } from './labs.ts'
+import type { ComputeClients } from './labs.ts'
 import { nameKey } from './names.ts'
 import { actOn, nodePathOf } from './nodes.ts'
 import { untilReady } from './ready.ts'
@@ -152,7 +152,7 @@ export class Jobs implements JobList {
   }
 
   /** Starts a job on nodes. 400 when the `after` of nodes form a cycle, 404 for an unknown node, 429. */
-  start(lab: Lab, input: LabJobCreate, ask: AskCompute, conventions?: Conventions): StartedJob {
+  start(lab: Lab, input: LabJobCreate, clientFor: ComputeClients, conventions?: Conventions): StartedJob {
     const { action, nodes } = input
     this.requireRoom()
     // A placeholder cannot start. A job for all nodes leaves it out, so as not to fail by it.
@@ -169,7 +169,7 @@ export class Jobs implements JobList {
     }
     if (action === 'start') putInOrder(job.steps)
     const { listed, signal } = this.#begin(job)
-    const steps = job.steps.map((step) => this.#step(job, step, ask, signal))
+    const steps = job.steps.map((step) => this.#step(job, step, clientFor, signal))
     const orFail = () => {
       if (job.failure !== undefined) throw job.failure
     }
@@ -248,7 +248,7 @@ export class Jobs implements JobList {
     }
   }
 
-  async #step(job: NodeJob, step: Step, ask: AskCompute, signal: AbortSignal): Promise<void> {
+  async #step(job: NodeJob, step: Step, clientFor: ComputeClients, signal: AbortSignal): Promise<void> {
     const { record, settle } = step
     const { node_id, compute_id } = record
     const show = (state: Step['state'], reason: string | null = null) => {
@@ -267,7 +267,7 @@ export class Jobs implements JobList {
       try {
         requireNotGivenUp(job)
         show('asked')
-        const { command_line } = await actOn(this.#options, job.lab, job.lab.node(node_id), job.action, ask)
+        const { command_line } = await actOn(this.#options, job.lab, job.lab.node(node_id), job.action, clientFor)
         if (job.action === 'start' && record.node_type === 'pc') this.#learn(compute_id, command_line)
       } finally {
         end()
@@ -276,7 +276,7 @@ export class Jobs implements JobList {
       if (job.action === 'start' && record.ready !== null) {
         show('unready', 'Started, but not ready yet')
         job.lab.unready.add(node_id)
-        await untilReady(ask(compute_id), nodePathOf(job.lab, record), record.ready, signal)
+        await untilReady(clientFor(compute_id), nodePathOf(job.lab, record), record.ready, signal)
         job.lab.unready.delete(node_id)
       }
       show('done')

@@ -2,7 +2,7 @@
  * Archives of closed projects apart from their computes. A project whose compute is gone can be made from its archive on another one
  * (`moveLab`).
  */
-export interface KeptArchives {
+export interface ArchiveStore {
   /** Stores the archive of a project in place of the one before. When the content fails, the one before stays. 507. */
   write(projectId: string, content: ReadableStream<Uint8Array>): Promise<void>
   /** Undefined: there is none. */

@@ -8,7 +8,7 @@ import { isKnownKind } from '../model/lab/node.ts'
 import { day0MediumIn } from './day0.ts'
 import type { NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
-import type { AskCompute } from './labs.ts'
+import type { ComputeClients } from './labs.ts'
 import { captureName } from './plan.ts'
 import { configTexts } from './topology.ts'
 
@@ -16,7 +16,7 @@ import { configTexts } from './topology.ts'
 const maxAtOnce = 6
 
 /** A lab file that makes an equal lab; `schemaUrl` is for editors. Comments before it say what a lab file cannot have, and which configurations were not read. */
-export async function labFileOf(lab: Lab, ask: AskCompute, schemaUrl: string): Promise<string> {
+export async function labFileOf(lab: Lab, clientFor: ComputeClients, schemaUrl: string): Promise<string> {
   const records = [...lab.document.nodes.values()]
   const configs = new Map<string, Readonly<Record<string, string>>>()
   const unread: string[] = []
@@ -26,7 +26,7 @@ export async function labFileOf(lab: Lab, ask: AskCompute, schemaUrl: string): P
       if (!hasConfigs(record)) return
       const texts =
         lab.isOpen && record.unmade === undefined
-          ? await configTexts(lab, record, ask).catch(() => undefined)
+          ? await configTexts(lab, record, clientFor).catch(() => undefined)
           : undefined
       configs.set(record.node_id, texts ?? shownTexts(record))
       if (texts === undefined && Object.keys(shownTexts(record)).length === 0)

@@ -5,12 +5,12 @@ import { quotedPath } from '../errors/shown.ts'
 import { nearest } from '../http/nearest-word.ts'
 import { kindOf } from '../kinds/node.ts'
 import type { DesiredNode, WantedDigest } from '../labfile/desired.ts'
-import { Faults } from '../labfile/faults.ts'
+import { Diagnostics } from '../labfile/faults.ts'
 import { LabFileError } from '../labfile/read.ts'
 import { type Image, type ImageKindName, isImageKind } from '../model/image.ts'
 import { imageProperties } from './archive-document.ts'
 import type { ComputeClient } from './compute-client.ts'
-import type { AskCompute, Labs } from './labs.ts'
+import type { ComputeClients, Labs } from './labs.ts'
 import type { Plan } from './plan.ts'
 
 /** An image that a node of a lab file needs. */
@@ -43,11 +43,11 @@ export async function requireImages(
   { computes }: Pick<Labs, 'computes'>,
   { plan, nodes }: { plan: Plan; nodes: readonly DesiredNode[] },
   {
-    ask,
+    clientFor,
     computeOf,
     project_id,
   }: {
-    ask: AskCompute
+    clientFor: ComputeClients
     /** The compute of a node; undefined: it has none yet. */
     computeOf: (want: DesiredNode) => string | undefined
     /** The project, when it is there: nodes also find images among its files. */
@@ -56,8 +56,8 @@ export async function requireImages(
 ): Promise<void> {
   const wanted = imagesOf(plan, nodes, computeOf)
   if (wanted.length === 0) return
-  const answers = answersOf(await computes.all(), ask, project_id)
-  const faults = new Faults()
+  const answers = answersOf(await computes.all(), clientFor, project_id)
+  const faults = new Diagnostics()
   await mapLimit(wanted, async (image) => {
     const fault = await faultOf(image, answers)
     if (fault === undefined) return
@@ -92,7 +92,7 @@ function imagesOf(
   })
 }
 
-function answersOf(all: readonly string[], ask: AskCompute, project_id: string | undefined): Answers {
+function answersOf(all: readonly string[], clientFor: ComputeClients, project_id: string | undefined): Answers {
   const asked = new Map<string, Promise<unknown>>()
   const once = <T>(key: string, run: () => Promise<T>): Promise<T> => {
     const answer = (asked.get(key) as Promise<T> | undefined) ?? run()
@@ -101,17 +101,17 @@ function answersOf(all: readonly string[], ask: AskCompute, project_id: string |
   }
   return {
     all,
-    isThere: (id, kind, name) => once(`${id} ${kind} ${name}`, () => isThere(ask(id), kind, name)),
+    isThere: (id, kind, name) => once(`${id} ${kind} ${name}`, () => isThere(clientFor(id), kind, name)),
     // A compute that does not answer has no images to propose.
     images: (id, kind) =>
       once(`${id} ${kind}`, () =>
-        ask(id)
+        clientFor(id)
           .images.list(kind)
           .catch(() => undefined),
       ),
     async isInProject(name) {
       if (project_id === undefined) return false
-      const files = (id: string) => ask(id).files(project_id).catch(ignore('a compute without the project'))
+      const files = (id: string) => clientFor(id).files(project_id).catch(ignore('a compute without the project'))
       const lists = await mapLimit(all, (id) => once(`files ${id}`, () => files(id)))
       return lists.some((list) => list?.some(({ path }) => isNamed(path, name)))
     },

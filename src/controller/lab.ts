@@ -20,7 +20,7 @@ import {
   type NodeRecord,
   type ProjectRecord,
 } from './document.ts'
-import { given } from './fields.ts'
+import { withoutNulls } from './fields.ts'
 import { type EditStep, LabHistory, setBy } from './history.ts'
 import { defaultLabLimits, inMebibytes, jsonBytes, type LabLimits, limitReached, mebibyte } from './lab-limits.ts'
 import { nameKey } from './names.ts'
@@ -68,7 +68,7 @@ export class Lab {
   /** The last state of each node on its compute; empty while the lab is closed. */
   readonly shown = new Map<string, ComputeNode>()
   /** Why the state of a node is unknown: its compute does not answer, or lacks the node. */
-  readonly troubles = new Map<string, string>()
+  readonly unknownReasons = new Map<string, string>()
   /** Names and ports that pending requests have claimed. */
   readonly claimed = new Set<string>()
   /** MAC addresses of nodes that are being created -> their computes. */
@@ -158,7 +158,7 @@ export class Lab {
 
   /**
    * Runs a change of nodes or links: on a compute, then in the document. In between both have different ones, so a snapshot, a restore and a
-   * closing wait for its end (`alone`), and it waits for theirs. It must not begin another one. 404 for a lab that was closed meanwhile.
+   * closing wait for its end (`exclusive`), and it waits for theirs. It must not begin another one. 404 for a lab that was closed meanwhile.
    */
   change<T>(operation: () => Promise<T>): Promise<T> {
     return this.#parts.shared(async () => {
@@ -168,7 +168,7 @@ export class Lab {
   }
 
   /** Runs an operation while no change of nodes and links runs. `late` is called when those under way take too long, see `SharedLock`. */
-  alone<T>(operation: () => Promise<T>, late: () => void = this.#tooLate): Promise<T> {
+  exclusive<T>(operation: () => Promise<T>, late: () => void = this.#tooLate): Promise<T> {
     return this.#parts.exclusive(operation, { waitMs: maxWaitMs, late })
   }
 
@@ -227,7 +227,7 @@ export class Lab {
     all.project({
       ...((all.entries.get('project') as LabDocument['project'] | undefined) ?? project),
       ...{ revision: revision + 1, sizes: this.document.sizesAfter(all.entries) },
-      ...given({ changed_at: edits.every(({ isUpkeep }) => isUpkeep) ? changed_at : new Date().toISOString() }),
+      ...withoutNulls({ changed_at: edits.every(({ isUpkeep }) => isUpkeep) ? changed_at : new Date().toISOString() }),
     })
     const before = this.document.read(all.entries.keys())
     await this.#save(all.entries)
@@ -253,7 +253,7 @@ export class Lab {
   }
 
   /** Saves `ran`, which is not a part of the document. */
-  saveRan(): Promise<void> {
+  saveLastRunning(): Promise<void> {
     return this.#save(new Map([['ran', [...this.ran]]]))
   }
 
@@ -264,7 +264,7 @@ export class Lab {
   }
 
   /** Saves the boot id of a compute. True when an earlier one was different. */
-  async noteBoot(computeId: string, bootId: string): Promise<boolean> {
+  async recordBoot(computeId: string, bootId: string): Promise<boolean> {
     const before = this.#boots.get(computeId)
     if (before === bootId) return false
     this.#boots.set(computeId, bootId)
@@ -321,7 +321,7 @@ export class Lab {
     if (this.statusReason !== undefined) return sizes
     const isRead = Date.now() - this.linksReadAt < oldMs
     const verdicts = isRead ? [...links.keys()].flatMap((id) => this.linkStates.get(id)?.verdict ?? []) : []
-    return { ...sizes, running: this.running(), ...given({ worst_verdict: worstVerdict(verdicts) }) }
+    return { ...sizes, running: this.running(), ...withoutNulls({ worst_verdict: worstVerdict(verdicts) }) }
   }
 
   project(): LabProject {
@@ -344,7 +344,7 @@ export class Lab {
       ...record,
       ...placementOf(record),
       ...archivedOf(this.document.project),
-      ...given({ status_reason: this.statusReason ?? archiveFailureOf(this.document.project) }),
+      ...withoutNulls({ status_reason: this.statusReason ?? archiveFailureOf(this.document.project) }),
       ...{ compute_ids: [...compute_ids], counts: this.counts() },
       status: this.isOpen ? 'opened' : 'closed',
       filename: `${fileName(record.name)}.gns3`,
@@ -354,7 +354,7 @@ export class Lab {
   /** A node as the interface shows it: its record, with its state on its compute. */
   nodeView({ unmade, file: _, ...record }: NodeRecord): LabNode {
     const shown = this.shown.get(record.node_id)
-    const trouble = this.troubles.get(record.node_id)
+    const trouble = this.unknownReasons.get(record.node_id)
     const status = shown?.status === 'started' || shown?.status === 'suspended' ? shown.status : 'stopped'
     return {
       ...record,

@@ -24,17 +24,17 @@ import { compareText } from '../schema/compare-text.ts'
 import { isUuid } from '../schema/fields.ts'
 import { exportLab } from './archive.ts'
 import type { HostProjects, LabArchives } from './archives.ts'
-import { noteEndedCaptures } from './captures.ts'
+import { recordEndedCaptures } from './captures.ts'
 import type { ComputeClient } from './compute-client.ts'
 import type { AbsentCompute, LabComputes } from './computes.ts'
 import type { Conventions } from './conventions.ts'
 import { Changes, noSizes, type ProjectRecord } from './document.ts'
 import type { CopyLab } from './duplicate.ts'
-import { given, withDefaults } from './fields.ts'
+import { withDefaults, withoutNulls } from './fields.ts'
 import { requireSmallHead } from './head-size.ts'
 import type { EditStep } from './history.ts'
 import { type JobList, Jobs, type StartedJob } from './jobs.ts'
-import type { KeptArchives } from './kept-archives.ts'
+import type { ArchiveStore } from './kept-archives.ts'
 import {
   archivedOf,
   archiveFailureOf,
@@ -49,12 +49,12 @@ import { defaultLabLimits, inMebibytes, type LabLimits, limitReached, mebibyte }
 import { LabTimes } from './lab-times.ts'
 import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
-import { forgetOn, type MoveOptions, moveLab, settleMove } from './move.ts'
+import { forgetOn, type MoveOptions, moveLab, recoverMove } from './move.ts'
 import { type FreeName, freeName, nameKey } from './names.ts'
 import { requireProjectRoom } from './project-limits.ts'
-import { saved } from './saved.ts'
+import { saveOrRevert } from './saved.ts'
 import { SharedDocument } from './shared-document.ts'
-import { runRestored, settleSnapshots } from './snapshots.ts'
+import { recoverSnapshots, runRestored } from './snapshots.ts'
 import { apart, type LabDirectory, type LabEntries, type LabStorage, type StoredHead, UnreadableLab } from './store.ts'
 import { Symbols } from './symbols.ts'
 import { Templates } from './templates.ts'
@@ -72,7 +72,7 @@ const freshMs = 1000
 const readersMs = 5000
 
 /** Gives the client of a compute, on behalf of the caller of a request or of the service itself. */
-export type AskCompute = (computeId: string) => ComputeClient
+export type ComputeClients = (computeId: string) => ComputeClient
 
 /** Time after which a lab is stopped, s, and whether it is deleted then. */
 interface Ttl {
@@ -92,7 +92,7 @@ const maxArchiving = 4
 const maxFailure = 500
 
 interface BuildOptions {
-  readonly ask: AskCompute
+  readonly clientFor: ComputeClients
   /** Computes on which it is made. */
   readonly like?: readonly string[]
   readonly asksAll?: boolean
@@ -119,7 +119,7 @@ interface LabsOptions {
   /** Copies a lab in the process of the new lab; absent: this process does. */
   readonly copy?: CopyLab
   /** Archives of closed labs apart from their computes; absent: none are kept. */
-  readonly keptArchives?: KeptArchives
+  readonly keptArchives?: ArchiveStore
   /** Time for the archive of a closed lab, and most bytes of its files. */
   readonly archiveLimits?: ArchiveLimits
   /** Moves a lab that has a process of its own, in that process. */
@@ -147,7 +147,7 @@ export class Labs {
   readonly archives: LabArchives | undefined
   readonly hostProjects: HostProjects | undefined
   readonly trust: FileTrust | undefined
-  readonly keptArchives: KeptArchives | undefined
+  readonly keptArchives: ArchiveStore | undefined
   readonly copy: CopyLab | undefined
   readonly templates: Templates
   readonly symbols: Symbols
@@ -290,14 +290,14 @@ export class Labs {
         const { project_id, payload } = item
         const lab = this.#open.get(project_id)
         // A compute may send events of any project.
-        if (lab?.document.project.computes.includes(computeId)) this.#heard(lab, computeId, payload)
+        if (lab?.document.project.computes.includes(computeId)) this.#onComputeEvent(lab, computeId, payload)
       },
       refresh: (computeId) => this.#refreshAll(computeId),
       lost: (computeId, error) => {
         for (const lab of this.#openOn(computeId)) {
           this.#absent(lab, computeId, error)
-          this.#tellNodes(lab, computeId)
-          this.#tellReason(lab)
+          this.#publishNodes(lab, computeId)
+          this.#publishReason(lab)
         }
       },
     }
@@ -379,13 +379,15 @@ export class Labs {
     )
     const open = async ([id, { name, is_open, unfinished, computes }]: (typeof wanted)[number]) => {
       if (unfinished) {
-        const ask = ownAsk(this.computes)
+        const clientFor = ownAsk(this.computes)
         // A compute that crashed may have the directory of the project and not know the project: once opened, both can be removed.
         // One that was removed from the fleet cannot be asked any more.
         const known = mapLimit(computes, async (computeId) => {
-          await ask(computeId).openProject({ project_id: id, name }).catch(ignoreNotFound)
+          await clientFor(computeId).openProject({ project_id: id, name }).catch(ignoreNotFound)
         })
-        await known.then(() => this.#drop(id, computes, ask)).catch(ignore('the next start of the service tries again'))
+        await known
+          .then(() => this.#drop(id, computes, clientFor))
+          .catch(ignore('the next start of the service tries again'))
         return
       }
       await this.#openNow(id, id, ownAsk(this.computes), !is_open).catch((error: Error) => {
@@ -396,19 +398,19 @@ export class Labs {
         else this.#warn(`The project ${id} could not be opened: ${error.message}`)
       })
     }
-    const opened = ready.then(() => mapLimit(wanted, open)).then(() => this.#settleMoves())
+    const opened = ready.then(() => mapLimit(wanted, open)).then(() => this.#recoverMoves())
     this.#restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
-    for (const [id, head] of this.#heads) this.#noteTimes(id, head)
+    for (const [id, head] of this.#heads) this.#scheduleTimes(id, head)
     return this.#restored
   }
 
   /** Settles moves of closed labs that ended with the service; those of open ones are settled when they are opened. */
-  async #settleMoves(): Promise<void> {
+  async #recoverMoves(): Promise<void> {
     const left = [...this.#heads].filter(([id, { moving, left, unjoined, unfinished }]) => {
       return !this.#open.has(id) && !unfinished && (moving ?? left ?? unjoined) !== undefined
     })
     await mapLimit(left, async ([id]) => {
-      const settle = async () => settleMove(this, await this.find(id), ownAsk(this.computes))
+      const settle = async () => recoverMove(this, await this.find(id), ownAsk(this.computes))
       await this.#mutex.run(id, settle).catch(ignore('the next opening or move of the project tries again'))
     })
   }
@@ -424,14 +426,14 @@ export class Labs {
   }
 
   /** Emits an event to the feed of the lab and to that of the service. */
-  #tellAll(lab: Lab, action: string): void {
+  #publish(lab: Lab, action: string): void {
     const news = { action, event: lab.project() }
     lab.emit(news)
     this.#emit(news)
   }
 
   /** All labs, and the projects that only computes have. */
-  async list(ask: AskCompute): Promise<LabProject[]> {
+  async list(clientFor: ComputeClients): Promise<LabProject[]> {
     await this.#restored
     const shown = [...this.#heads].filter(([, { unfinished }]) => !unfinished)
     const reasonOf = await this.#reasons(shown.flatMap(([, { computes }]) => computes))
@@ -445,7 +447,7 @@ export class Labs {
       await this.computes.all(),
       async (compute_id) => {
         const none = ignore('a compute that does not answer has no projects to list')
-        const projects = (await ask(compute_id).projects().catch(none)) ?? []
+        const projects = (await clientFor(compute_id).projects().catch(none)) ?? []
         return projects.map((project) => ({ ...unmanaged(project), compute_ids: [compute_id] }))
       },
       undefined,
@@ -500,7 +502,7 @@ export class Labs {
     const open = this.#open.get(id)
     if (open !== undefined) {
       if (!this.#listens && Date.now() - this.#readAt > freshMs) await this.#readAgain(open)
-      else if (this.#only === undefined) await this.#noteReason(open)
+      else if (this.#only === undefined) await this.#recordReason(open)
       return open
     }
     if (this.#creations.isBusy(id)) {
@@ -515,7 +517,7 @@ export class Labs {
       throw noSuchProject(word)
     }
     const lab = this.#labOf(id, entries)
-    await this.#noteReason(lab)
+    await this.#recordReason(lab)
     return lab
   }
 
@@ -524,7 +526,7 @@ export class Labs {
   }
 
   /** Updates what is wrong with a lab; true when that has changed. */
-  async #noteReason(lab: Lab): Promise<boolean> {
+  async #recordReason(lab: Lab): Promise<boolean> {
     const { project } = lab.document
     const before = lab.statusReason
     lab.statusReason = this.#unopened.get(lab.id) ?? (await this.#reasons(project.computes))(project)
@@ -542,7 +544,7 @@ export class Labs {
   /** `more`: members of the record that no client gives. `scope`: the projects of the client. */
   async create(
     input: LabProjectCreate,
-    ask: AskCompute,
+    clientFor: ComputeClients,
     { scope, ...more }: Pick<ProjectRecord, 'file'> & { readonly scope?: ProjectScope | undefined } = {},
   ): Promise<LabProject> {
     const { name, path = null, compute_id, project_id, ...settings } = input
@@ -555,7 +557,7 @@ export class Labs {
         project_id: id,
         name,
         ...withDefaults(labSettings, settings),
-        ...given({ kept: settings.kept }),
+        ...withoutNulls({ kept: settings.kept }),
         path: null,
         ...{ revision: 0, changed_at: new Date().toISOString(), sizes: noSizes },
         computes: [await this.computes.choose(compute_id ?? undefined, settings.placement ?? undefined)],
@@ -568,7 +570,7 @@ export class Labs {
       try {
         const lab = await this.#creations.run(id, async () => {
           await this.#directory?.put(id, record, scope)
-          const compute = ask(record.computes[0] as string)
+          const compute = clientFor(record.computes[0] as string)
           // A project that only the compute knows has nodes that the new one would not show, and would delete.
           const known = project_id == null ? undefined : await compute.project(id).catch(ignoreNotFound)
           if (known !== undefined) throw projectExists(id)
@@ -583,8 +585,8 @@ export class Labs {
           await this.#keepHead(id, head)
           return this.#opened(id, this.#labOf(id, new Map([['project', head]])))
         })
-        this.#tellAll(lab, 'project.created')
-        await this.#startAfterReboot(lab, record.computes, ask)
+        this.#publish(lab, 'project.created')
+        await this.#startAfterReboot(lab, record.computes, clientFor)
         return lab.project()
       } catch (error) {
         this.#heads.delete(id)
@@ -600,7 +602,7 @@ export class Labs {
    */
   async build(
     { name, path = null, ...settings }: LabProjectCreate,
-    { ask, like = [], asksAll = false, scope }: BuildOptions,
+    { clientFor, like = [], asksAll = false, scope }: BuildOptions,
     fill: (lab: Lab) => Promise<void>,
   ): Promise<LabProject> {
     const id = this.#only ?? settings.project_id?.toLowerCase() ?? crypto.randomUUID()
@@ -611,12 +613,12 @@ export class Labs {
       requireSmallHead(settings)
       if (this.#heads.has(id)) throw projectExists(id)
       // Before the lab has its name, by which credentials see every project of its id.
-      if (asksAll) await this.#requireNowhere(id, ask)
+      if (asksAll) await this.#requireNowhere(id, clientFor)
       const first =
         like[0] ?? (await this.computes.choose(settings.compute_id ?? undefined, settings.placement ?? undefined))
       const record: ProjectRecord = {
         ...{ project_id: id, name, ...withDefaults(labSettings, settings), path: null, revision: 0 },
-        ...given({ kept: settings.kept }),
+        ...withoutNulls({ kept: settings.kept }),
         ...{ computes: [first, ...like.slice(1)], is_open: false, unfinished: true },
       }
       this.#quota?.require(id)
@@ -628,13 +630,14 @@ export class Labs {
         const input = { project_id: id, name }
         // Before the record is saved: after a crash the next start removes an unfinished project from all its computes.
         for (const computeId of record.computes)
-          if ((await ask(computeId).projects()).some(({ project_id }) => project_id === id)) throw projectExists(id)
+          if ((await clientFor(computeId).projects()).some(({ project_id }) => project_id === id))
+            throw projectExists(id)
         await this.#store.save(id, new Changes().project(record).entries)
         isNew = true
-        const made = await ask(first).openProject({ ...input, path })
-        for (const computeId of like.slice(1)) await ask(computeId).openProject(input)
+        const made = await clientFor(first).openProject({ ...input, path })
+        for (const computeId of like.slice(1)) await clientFor(computeId).openProject(input)
         await fill(lab)
-        await this.#closeComputes(lab, ask)
+        await this.#closeComputes(lab, clientFor)
         await lab.edit(({ project: { unfinished: _, ...project } }) => ({
           changes: new Changes().project({ ...project, path: made.path }),
           news: () => [],
@@ -644,17 +647,17 @@ export class Labs {
         this.#emit({ action: 'project.created', event: lab.project() })
         return lab.project()
       } catch (error) {
-        await this.#drop(id, isNew ? record.computes : [], ask).catch(ignore('the client gets the first error'))
+        await this.#drop(id, isNew ? record.computes : [], clientFor).catch(ignore('the client gets the first error'))
         throw error
       }
     })
   }
 
   /** 409 when any compute of the fleet has a project of this id, 503 when one cannot be asked. */
-  async #requireNowhere(id: string, ask: AskCompute): Promise<void> {
+  async #requireNowhere(id: string, clientFor: ComputeClients): Promise<void> {
     const all = await this.computes.registered()
     await mapLimit(all, async (computeId) => {
-      const projects = await ask(computeId)
+      const projects = await clientFor(computeId)
         .projects()
         .catch((error: unknown) => {
           if (error instanceof ApiError && error.word === 'no-such-compute') return []
@@ -666,8 +669,8 @@ export class Labs {
   }
 
   /** Runs an operation while a project is open on its computes. Closes a closed lab there again after the last one. */
-  async whileOpen<T>(lab: Lab, ask: AskCompute, run: () => Promise<T>): Promise<T> {
-    if (!lab.isOpen) await settleSnapshots(this, lab, ask)
+  async whileOpen<T>(lab: Lab, clientFor: ComputeClients, run: () => Promise<T>): Promise<T> {
+    if (!lab.isOpen) await recoverSnapshots(this, lab, clientFor)
     const { computes, name } = lab.document.project
     this.#users.set(lab.id, (this.#users.get(lab.id) ?? 0) + 1)
     try {
@@ -675,7 +678,7 @@ export class Labs {
         await this.#leaving
           .get(lab.id)
           ?.catch(ignore('the operation before reports that it could not close the project'))
-        for (const id of computes) await ask(id).openProject({ project_id: lab.id, name })
+        for (const id of computes) await clientFor(id).openProject({ project_id: lab.id, name })
       }
       return await run()
     } finally {
@@ -684,7 +687,7 @@ export class Labs {
       else {
         this.#users.delete(lab.id)
         if (!lab.isOpen && !this.#open.has(lab.id) && !this.#opening.has(lab.id)) {
-          const leaving = this.#closeComputes(lab, ask)
+          const leaving = this.#closeComputes(lab, clientFor)
           this.#leaving.set(lab.id, leaving)
           await leaving.finally(() => this.#leaving.delete(lab.id))
         }
@@ -698,7 +701,7 @@ export class Labs {
    */
   async whileClosed<T>(
     id: string,
-    ask: AskCompute,
+    clientFor: ComputeClients,
     check: (lab: Lab) => void,
     run: (lab: Lab) => Promise<T>,
   ): Promise<T> {
@@ -712,21 +715,21 @@ export class Labs {
         if (open.isOpen) {
           await this.#requirePresent(open, 'close')
           wasOpen = true
-          await open.alone(async () => {
-            await this.#closeComputes(open, ask)
+          await open.exclusive(async () => {
+            await this.#closeComputes(open, clientFor)
             // The record says that it is open: after a crash the next start opens it.
             this.#closed(open, 'project.closed')
-          }, inAnyCase)
+          }, force)
         }
         return run(await this.find(id))
       })
     } finally {
       this.#moving.delete(id)
       if (wasOpen)
-        await this.#openNow(id, id, ask, false).then(
+        await this.#openNow(id, id, clientFor, false).then(
           () => {
             const opened = this.#open.get(id)
-            if (opened !== undefined) this.#tellAll(opened, 'project.opened')
+            if (opened !== undefined) this.#publish(opened, 'project.opened')
           },
           (error: Error) => this.#warn(`The project ${id} could not be opened after its move: ${error.message}`),
         )
@@ -784,12 +787,12 @@ export class Labs {
   }
 
   /** Opens a lab on its computes again, and reads its nodes. */
-  async reopen(lab: Lab, ask: AskCompute): Promise<void> {
+  async reopen(lab: Lab, clientFor: ComputeClients): Promise<void> {
     const { computes, name } = lab.document.project
-    for (const id of computes) await ask(id).openProject({ project_id: lab.id, name })
+    for (const id of computes) await clientFor(id).openProject({ project_id: lab.id, name })
     lab.shown.clear()
-    lab.troubles.clear()
-    await this.#refresh(lab, computes, ask)
+    lab.unknownReasons.clear()
+    await this.#refresh(lab, computes, clientFor)
   }
 
   /** Takes note that the document of a lab was replaced. */
@@ -798,17 +801,17 @@ export class Labs {
     this.#keepHead(lab.id, lab.document.project).catch(ignore('the next change of the project is saved again'))
   }
 
-  closeOnComputes(lab: Lab, ask: AskCompute): Promise<void> {
-    return this.#closeComputes(lab, ask)
+  closeOnComputes(lab: Lab, clientFor: ComputeClients): Promise<void> {
+    return this.#closeComputes(lab, clientFor)
   }
 
   /** Saves a document apart from that of its lab (see `apart`); undefined removes it. */
-  async keepApart(word: string, document: unknown): Promise<void> {
+  async putSideDocument(word: string, document: unknown): Promise<void> {
     if (document === undefined) await this.#store.remove(apart(word))
     else await this.#store.save(apart(word), new Map([['document', document]]))
   }
 
-  async readApart(word: string): Promise<unknown> {
+  async readSideDocument(word: string): Promise<unknown> {
     return (await this.#store.load(apart(word)))?.get('document')
   }
 
@@ -820,8 +823,8 @@ export class Labs {
   }
 
   /** Removes an unfinished project. */
-  async #drop(id: string, computes: readonly string[], ask: AskCompute): Promise<void> {
-    for (const computeId of computes) await ask(computeId).removeProject(id).catch(ignoreNotFound)
+  async #drop(id: string, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
+    for (const computeId of computes) await clientFor(computeId).removeProject(id).catch(ignoreNotFound)
     const unreadable = ignore('snapshots of a document that cannot be read are not known')
     for (const key of (await this.#entriesOf(id).catch(unreadable))?.keys() ?? [])
       if (key.startsWith('snapshot/')) await this.#store.remove(apart(key.slice('snapshot/'.length)))
@@ -830,13 +833,13 @@ export class Labs {
     await this.#directory?.remove(id)
   }
 
-  async update(word: string, input: LabProjectUpdate, ask: AskCompute): Promise<LabProject> {
+  async update(word: string, input: LabProjectUpdate, clientFor: ComputeClients): Promise<LabProject> {
     this.requireStaying(this.idOf(word))
     const { ttl_s, ttl_deletes, ...settings } = input
-    const lab = await this.find(word).catch((error) => this.#notFound(error, word, ask))
+    const lab = await this.find(word).catch((error) => this.#notFound(error, word, clientFor))
     // Refused before anything is changed; the time is set last, as a name may be refused, too.
     deletesAfter(lab, { ttl_s, ttl_deletes })
-    await this.set(lab, given(settings), ask)
+    await this.set(lab, withoutNulls(settings), clientFor)
     await this.stopAfter(lab, { ttl_s, ttl_deletes })
     return lab.project()
   }
@@ -856,19 +859,19 @@ export class Labs {
     if (lab.document.project.stop_at === stop_at) return
     await lab.edit(({ project: { stop_at: _, ttl_deletes: __, ...project } }) => ({
       changes: new Changes().project({
-        ...{ ...project, ...given({ stop_at }) },
+        ...{ ...project, ...withoutNulls({ stop_at }) },
         ...(stop_at !== undefined && deletes && { ttl_deletes: true }),
       }),
       news: () => [],
       result: undefined,
     }))
     await this.#keepHead(lab.id, lab.document.project)
-    this.#tellAll(lab, 'project.updated')
+    this.#publish(lab, 'project.updated')
   }
 
   /** Starts a job on nodes. One that stops all nodes ends the jobs that start nodes, and removes `stop_at`. 400, 404, 429. */
-  act(lab: Lab, input: LabJobCreate, ask: AskCompute, conventions?: Conventions): StartedJob {
-    const job = this.jobs.start(lab, input, ask, conventions)
+  act(lab: Lab, input: LabJobCreate, clientFor: ComputeClients, conventions?: Conventions): StartedJob {
+    const job = this.jobs.start(lab, input, clientFor, conventions)
     if (input.action !== 'stop' || input.nodes !== undefined) return job
     this.jobs.endOf(lab.id, 'All nodes were stopped', { only: 'start' })
     const { stop_at } = lab.document.project
@@ -903,7 +906,7 @@ export class Labs {
     }
   }
 
-  #noteTimes(id: string, { stop_at, is_open, archiving }: ProjectRecord): void {
+  #scheduleTimes(id: string, { stop_at, is_open, archiving }: ProjectRecord): void {
     // Each lab of a directory has a process of its own.
     if (this.#isDirectory) return
     const againAt = this.keptArchives === undefined || is_open ? undefined : archiving?.again_at
@@ -913,7 +916,7 @@ export class Labs {
   }
 
   /** Changes the settings of a lab. In contrast to `update` null is a value. */
-  async set(lab: Lab, input: Partial<ProjectRecord>, ask: AskCompute, step?: EditStep): Promise<LabProject> {
+  async set(lab: Lab, input: Partial<ProjectRecord>, clientFor: ComputeClients, step?: EditStep): Promise<LabProject> {
     const { name, ...settings } = input
     requireSmallHead({ ...lab.document.project, ...settings }, lab.document.project)
     if (step?.by !== 'rollback') {
@@ -924,7 +927,7 @@ export class Labs {
     }
     const save = async (more: { readonly name?: string }) => {
       // Before the setting: a start of the service would start what ran when `ran` was saved last.
-      if (settings.auto_start ?? lab.document.project.auto_start) await lab.saveRan()
+      if (settings.auto_start ?? lab.document.project.auto_start) await lab.saveLastRunning()
       await lab.edit(
         ({ project }) => ({
           changes: new Changes().project({ ...project, ...settings, ...more }),
@@ -935,16 +938,16 @@ export class Labs {
       )
     }
     if (name === undefined || name === lab.document.project.name) await save({})
-    else await this.#rename(lab, name, ask, () => save({ name }))
+    else await this.#rename(lab, name, clientFor, () => save({ name }))
     await this.#keepHead(lab.id, lab.document.project)
     if (lab.document.project.auto_start && lab.isOpen)
-      await this.#startAfterReboot(lab, lab.document.project.computes, ask)
-    this.#tellAll(lab, 'project.updated')
+      await this.#startAfterReboot(lab, lab.document.project.computes, clientFor)
+    this.#publish(lab, 'project.updated')
     return lab.project()
   }
 
   /** Gives a lab a name in the directory and on its computes; then `save` gives it in the document. A failure leaves the former name. */
-  async #rename(lab: Lab, name: string, ask: AskCompute, save: () => Promise<void>): Promise<void> {
+  async #rename(lab: Lab, name: string, clientFor: ComputeClients, save: () => Promise<void>): Promise<void> {
     requireName(name)
     this.#requireFreeName(lab.id, name)
     this.#newNames.set(lab.id, name)
@@ -952,10 +955,10 @@ export class Labs {
     const give = async (to: string) => {
       await this.#directory?.put(lab.id, { ...project, name: to })
       if (!lab.isOpen) return
-      for (const id of project.computes) await ask(id).renameProject(lab.id, to).catch(unlessAway)
+      for (const id of project.computes) await clientFor(id).renameProject(lab.id, to).catch(ignoreUnreachable)
     }
     try {
-      await saved(
+      await saveOrRevert(
         lab,
         async () => {
           await give(name)
@@ -969,41 +972,41 @@ export class Labs {
   }
 
   /** Opens a lab, or a project that only a compute has. Does nothing for an open lab. */
-  async open(word: string, ask: AskCompute): Promise<LabProject> {
+  async open(word: string, clientFor: ComputeClients): Promise<LabProject> {
     const id = this.idOf(word)
     await this.#restored
     this.requireStaying(id)
-    return this.#openNow(id, word, ask, true)
+    return this.#openNow(id, word, clientFor, true)
   }
 
   /** `startsAll`: `auto_start` starts all nodes, and else those that ran before a reboot of their computes. */
-  #openNow(id: string, word: string, ask: AskCompute, startsAll: boolean): Promise<LabProject> {
+  #openNow(id: string, word: string, clientFor: ComputeClients, startsAll: boolean): Promise<LabProject> {
     return this.#mutex.run(id, async () => {
       const open = this.#open.get(id)
       if (open !== undefined) return open.project()
       this.#unopened.delete(id)
-      const lab = await this.#load(id, word, ask)
+      const lab = await this.#load(id, word, clientFor)
       this.#requireMemory(lab)
       // From now on it counts, while its computes are asked.
       this.#entering.add(lab)
       using _ = { [Symbol.dispose]: () => this.#entering.delete(lab) }
       if (lab.document.project.archived !== undefined) {
-        await this.#noteReason(lab)
-        if (this.isGone(lab)) throw goneFor(lab, lab.statusReason)
+        await this.#recordReason(lab)
+        if (this.isComputeLost(lab)) throw computeLost(lab, lab.statusReason)
       }
-      await settleSnapshots(this, lab, ask)
-      await settleMove(this, lab, ask).catch(ignore('the next opening of the project tries again'))
+      await recoverSnapshots(this, lab, clientFor)
+      await recoverMove(this, lab, clientFor).catch(ignore('the next opening of the project tries again'))
       const { computes, name } = lab.document.project
       // An export that ends just now must not close it again.
       this.#opening.add(id)
       try {
         await this.#leaving.get(id)?.catch(ignore('the export reports that it could not close the project'))
         await mapLimit(computes, async (computeId) => {
-          await ask(computeId)
+          await clientFor(computeId)
             .openProject({ project_id: id, name })
             .catch((error: Error) => {
               // The compute has just gone: `#noteReason` did not know it yet.
-              if (this.#isArchived(lab) && isAway(error)) throw goneFor(lab, error.message)
+              if (this.#isArchived(lab) && isAway(error)) throw computeLost(lab, error.message)
               // A restart of the service opens what it can.
               if (startsAll && isMalformed(error)) throw error
               this.#absent(lab, computeId, error)
@@ -1012,38 +1015,38 @@ export class Labs {
         this.#opened(id, lab)
       } catch (error) {
         // Those that have opened it.
-        await this.#closeComputes(lab, ask).catch(ignore('the client gets the first error'))
+        await this.#closeComputes(lab, clientFor).catch(ignore('the client gets the first error'))
         throw error
       } finally {
         this.#opening.delete(id)
       }
-      await this.#refresh(lab, computes, ask)
+      await this.#refresh(lab, computes, clientFor)
       this.#readAt = Date.now()
       // A lab that the start of the service opens was open before, so there is no event.
       if (!lab.document.project.is_open) {
         try {
           await this.#saveOpen(lab, true)
         } catch (error) {
-          await this.#closeComputes(lab, ask).catch(ignore('the client gets the first error'))
+          await this.#closeComputes(lab, clientFor).catch(ignore('the client gets the first error'))
           this.#closed(lab, 'project.closed')
           throw error
         }
-        this.#tellAll(lab, 'project.opened')
+        this.#publish(lab, 'project.opened')
       }
-      await runRestored(lab, ask)
-      this.#startStopped(lab, ask)
+      await runRestored(lab, clientFor)
+      this.#startStopped(lab, clientFor)
       for (const [node, { status }] of lab.shown) if (status !== 'stopped') lab.ran.add(node)
-      if (startsAll) this.#autoStart(lab, undefined, ask)
-      await this.#startAfterReboot(lab, computes, ask)
+      if (startsAll) this.#autoStart(lab, undefined, clientFor)
+      await this.#startAfterReboot(lab, computes, clientFor)
       return lab.project()
     })
   }
 
   /** Starts nodes by a job, with `auto_start`. `nodes`: their ids; undefined: all. */
-  #autoStart(lab: Lab, nodes: string[] | undefined, ask: AskCompute): void {
+  #autoStart(lab: Lab, nodes: string[] | undefined, clientFor: ComputeClients): void {
     if (!lab.document.project.auto_start || (nodes ?? [...lab.document.nodes.keys()]).length === 0) return
     try {
-      this.jobs.start(lab, { action: 'start', ...(nodes && { nodes }) }, ask)
+      this.jobs.start(lab, { action: 'start', ...(nodes && { nodes }) }, clientFor)
     } catch (error) {
       lab.emit({
         action: 'log.warning',
@@ -1053,7 +1056,7 @@ export class Labs {
   }
 
   /** Starts the nodes that an apply of a lab file had stopped when the service ended, and reports that there is more to do. */
-  #startStopped(lab: Lab, ask: AskCompute): void {
+  #startStopped(lab: Lab, clientFor: ComputeClients): void {
     const { name, file } = lab.document.project
     if (file?.begun === undefined) return
     const nodes = file.begun.stopped.filter((id) => lab.shown.get(id)?.status === 'stopped')
@@ -1074,18 +1077,21 @@ export class Labs {
       })
     }
     this.jobs
-      .start(lab, { action: 'start', nodes }, ask)
+      .start(lab, { action: 'start', nodes }, clientFor)
       .over.then(done, done)
       .catch(ignore('the job shows what failed'))
   }
 
   /** Starts the nodes that ran on computes whose boot id has changed. */
-  async #startAfterReboot(lab: Lab, computes: readonly string[], ask: AskCompute): Promise<void> {
+  async #startAfterReboot(lab: Lab, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
     if (!lab.document.project.auto_start) return
     const rebooted = new Set<string>()
     await mapLimit(computes, async (id) => {
-      const note = async (boot: string | undefined) => boot !== undefined && lab.noteBoot(id, boot)
-      const isOther = await ask(id).bootId().then(note).catch(ignore('an absent compute is asked when it is back'))
+      const note = async (boot: string | undefined) => boot !== undefined && lab.recordBoot(id, boot)
+      const isOther = await clientFor(id)
+        .bootId()
+        .then(note)
+        .catch(ignore('an absent compute is asked when it is back'))
       if (isOther === true) rebooted.add(id)
     })
     const ran = [...lab.document.nodes.values()].filter(
@@ -1096,12 +1102,12 @@ export class Labs {
       this.#autoStart(
         lab,
         ran.map(({ node_id }) => node_id),
-        ask,
+        clientFor,
       )
   }
 
   /** Closes a lab, which stops its nodes. Does nothing for a closed lab. */
-  async close(word: string, ask: AskCompute): Promise<void> {
+  async close(word: string, clientFor: ComputeClients): Promise<void> {
     const id = this.idOf(word)
     this.requireStaying(id)
     // A running apply has locked the lab until it has reverted its changes: it is cancelled before the lock is waited for.
@@ -1112,15 +1118,15 @@ export class Labs {
       await this.#requirePresent(lab, 'close')
       await lab.requireSavable()
       this.jobs.endOf(id, 'The project was closed')
-      await lab.alone(async () => {
-        await this.#closeComputes(lab, ask)
-        await saved(
+      await lab.exclusive(async () => {
+        await this.#closeComputes(lab, clientFor)
+        await saveOrRevert(
           lab,
           () => this.#saveOpen(lab, false),
-          () => this.reopen(lab, ask),
+          () => this.reopen(lab, clientFor),
         )
         this.#closed(lab, 'project.closed')
-      }, inAnyCase)
+      }, force)
       if (this.keptArchives !== undefined)
         void this.#keepArchive(id).catch((error: Error) => this.#notArchived(id, error))
     })
@@ -1160,7 +1166,7 @@ export class Labs {
       if (time !== undefined) {
         if (head.archiving.again_at !== time) return undefined
         const { tries, failure } = head.archiving
-        const archiving = { ...archiveTry(tries), ...given({ failure }) }
+        const archiving = { ...archiveTry(tries), ...withoutNulls({ failure }) }
         await this.moved(found, (project) => new Changes().project({ ...project, archiving }))
       }
       return found
@@ -1192,7 +1198,7 @@ export class Labs {
   }
 
   /** Whether the compute of a lab is not connected, and the lab can be made elsewhere from its archive. */
-  isGone(lab: Lab): boolean {
+  isComputeLost(lab: Lab): boolean {
     return this.#isArchived(lab) && lab.statusReason !== undefined
   }
 
@@ -1202,7 +1208,7 @@ export class Labs {
   }
 
   /** Deletes a lab, also on its computes, or a project that only computes have. */
-  async remove(word: string, ask: AskCompute): Promise<void> {
+  async remove(word: string, clientFor: ComputeClients): Promise<void> {
     const id = this.idOf(word)
     this.requireStaying(id)
     this.jobs.endOf(id, 'The project was deleted', { only: 'apply' })
@@ -1210,10 +1216,10 @@ export class Labs {
       const lab = await this.find(id)
         .catch((error) => this.#withoutDocument(id, error))
         .catch(ignoreNotFound)
-      if (lab === undefined) return this.#removeUnmanaged(id, word, ask)
+      if (lab === undefined) return this.#removeUnmanaged(id, word, clientFor)
       await this.#requirePresent(lab, 'delete')
       this.jobs.endOf(id, 'The project was deleted', { forget: true })
-      await this.discard(lab, ask)
+      await this.discard(lab, clientFor)
     })
   }
 
@@ -1225,14 +1231,18 @@ export class Labs {
   }
 
   /** Deletes a project that only computes have, as lists show it. 404. */
-  async #removeUnmanaged(id: string, word: string, ask: AskCompute): Promise<void> {
-    const shown = await this.#unmanaged(id, word, ask)
-    for (const computeId of shown.compute_ids) await ask(computeId).removeProject(id).catch(ignoreNotFound)
+  async #removeUnmanaged(id: string, word: string, clientFor: ComputeClients): Promise<void> {
+    const shown = await this.#unmanaged(id, word, clientFor)
+    for (const computeId of shown.compute_ids) await clientFor(computeId).removeProject(id).catch(ignoreNotFound)
     this.#emit({ action: 'project.deleted', event: shown })
   }
 
   /** A lab, or a project that only computes have, as lists show it. `before`: called with a lab. 404. */
-  async read(word: string, ask: AskCompute, before: (lab: Lab) => Promise<void> = async () => {}): Promise<LabProject> {
+  async read(
+    word: string,
+    clientFor: ComputeClients,
+    before: (lab: Lab) => Promise<void> = async () => {},
+  ): Promise<LabProject> {
     const id = this.idOf(word)
     const lab = await this.find(id).catch(ignoreNotFound).catch(unlessUnreadable)
     const head = this.#heads.get(id)
@@ -1240,16 +1250,20 @@ export class Labs {
       await before(lab)
       return lab.project()
     }
-    if (head === undefined || !this.#unreadable.has(id)) return this.#unmanaged(id, word, ask)
+    if (head === undefined || !this.#unreadable.has(id)) return this.#unmanaged(id, word, clientFor)
     return this.#closedView(id, head, undefined)
   }
 
   /** A project that only computes have. 404. */
-  async #unmanaged(id: string, word: string, ask: AskCompute): Promise<LabProject & { compute_ids: string[] }> {
+  async #unmanaged(
+    id: string,
+    word: string,
+    clientFor: ComputeClients,
+  ): Promise<LabProject & { compute_ids: string[] }> {
     if (this.#heads.get(id)?.unfinished) throw noSuchProject(word)
     const none = ignore('a compute that does not answer has no projects to show')
     const look = async (computeId: string) => {
-      const project = await ask(computeId).project(id).catch(ignoreNotFound).catch(none)
+      const project = await clientFor(computeId).project(id).catch(ignoreNotFound).catch(none)
       return project === undefined ? [] : [{ computeId, project }]
     }
     const found = (await mapLimit(await this.computes.all(), look, undefined, silentMs)).flat()
@@ -1259,25 +1273,25 @@ export class Labs {
   }
 
   /** For `catch`: 409 for a project that only computes have. */
-  async #notFound(error: unknown, word: string, ask: AskCompute): Promise<never> {
+  async #notFound(error: unknown, word: string, clientFor: ComputeClients): Promise<never> {
     ignoreNotFound(error)
-    const { name, project_id } = await this.#unmanaged(this.idOf(word), word, ask)
+    const { name, project_id } = await this.#unmanaged(this.idOf(word), word, clientFor)
     throw conflict(
       `Project ${name} exists only on a compute. Import it first with POST /v2/projects/${project_id}/open`,
     )
   }
 
   /** Deletes a lab that the caller has locked (`exclusively`). Its jobs stay in the list. */
-  async discard(lab: Lab, ask: AskCompute): Promise<void> {
-    return lab.alone(() => this.#discardNow(lab, ask), inAnyCase)
+  async discard(lab: Lab, clientFor: ComputeClients): Promise<void> {
+    return lab.exclusive(() => this.#discardNow(lab, clientFor), force)
   }
 
-  async #discardNow(lab: Lab, ask: AskCompute): Promise<void> {
+  async #discardNow(lab: Lab, clientFor: ComputeClients): Promise<void> {
     const { id, document } = lab
     const { left = [], name } = document.project
     for (const computeId of computesWithFiles(document.project)) {
       const isLeft = left.includes(computeId)
-      await ask(computeId)
+      await clientFor(computeId)
         .removeProject(id)
         .catch((error: unknown) => {
           if (!isLeft || !isAway(error)) return ignoreNotFound(error)
@@ -1297,33 +1311,33 @@ export class Labs {
     await this.#directory?.remove(id)
     if (lab.isOpen) this.#closed(lab, 'project.deleted')
     else {
-      this.#tellAll(lab, 'project.deleted')
+      this.#publish(lab, 'project.deleted')
       this.events.closeProject(lab.id)
     }
   }
 
   /** Opens an open lab on a further compute. */
-  async enlist(lab: Lab, computeId: string, ask: AskCompute): Promise<void> {
+  async attachCompute(lab: Lab, computeId: string, clientFor: ComputeClients): Promise<void> {
     const isOn = () => lab.document.project.computes.includes(computeId)
     if (isOn()) return
     await this.#enlistments.run(`${lab.id}/${computeId}`, async () => {
       if (isOn()) return
-      await forgetOn(this, lab, computeId, ask)
-      const known = await ask(computeId).project(lab.id).catch(ignoreNotFound)
-      await ask(computeId).openProject({ project_id: lab.id, name: lab.document.project.name })
+      await forgetOn(this, lab, computeId, clientFor)
+      const known = await clientFor(computeId).project(lab.id).catch(ignoreNotFound)
+      await clientFor(computeId).openProject({ project_id: lab.id, name: lab.document.project.name })
       const save = () =>
         lab.edit(({ project }) => ({
           changes: new Changes().project({ ...project, computes: [...project.computes, computeId] }),
           news: () => [],
           result: undefined,
         }))
-      await saved(lab, save, async () => {
+      await saveOrRevert(lab, save, async () => {
         // What another client has made there is not ours to remove.
-        if (known === undefined) await ask(computeId).removeProject(lab.id)
+        if (known === undefined) await clientFor(computeId).removeProject(lab.id)
       })
       await this.#keepHead(lab.id, lab.document.project)
       if (this.#listens) this.#watch.add(computeId)
-      await this.#startAfterReboot(lab, [computeId], ask)
+      await this.#startAfterReboot(lab, [computeId], clientFor)
     })
   }
 
@@ -1363,7 +1377,7 @@ export class Labs {
   /** A closed lab from its head. `reason`: what else is wrong with it. */
   #closedView(id: string, head: ProjectRecord, reason: string | undefined): LabProject {
     const status_reason = this.#unreadable.get(id) ?? this.#unopened.get(id) ?? reason ?? archiveFailureOf(head)
-    return { ...this.#headView(head), ...given({ status_reason }) }
+    return { ...this.#headView(head), ...withoutNulls({ status_reason }) }
   }
 
   #headView(head: ProjectRecord): LabProject {
@@ -1383,16 +1397,16 @@ export class Labs {
     this.events.close()
     for (const [lab, cancel] of this.#unsaved) {
       cancel()
-      await lab.saveRan().catch(ignore('the saved set is a second older'))
+      await lab.saveLastRunning().catch(ignore('the saved set is a second older'))
     }
   }
 
   /** The document of a closed lab, or a new one for a project that a compute has. */
-  async #load(id: string, word: string, ask: AskCompute): Promise<Lab> {
+  async #load(id: string, word: string, clientFor: ComputeClients): Promise<Lab> {
     const entries = await this.#entriesOf(id)
     if (entries !== undefined) return this.#labOf(id, entries)
     for (const computeId of await this.computes.all()) {
-      const found = (await ask(computeId).projects()).find(({ project_id }) => project_id === id)
+      const found = (await clientFor(computeId).projects()).find(({ project_id }) => project_id === id)
       if (found === undefined) continue
       const record: ProjectRecord = {
         project_id: id,
@@ -1415,7 +1429,7 @@ export class Labs {
     lab.isOpen = true
     this.events.openProject(id)
     this.#open.set(id, lab)
-    lab.acted = (shown) => this.#noteRun(lab, shown)
+    lab.acted = (shown) => this.#trackRunning(lab, shown)
     lab.linkReaders = this.#linkReaders.get(id) ?? 0
     if (this.#only === undefined) this.#listen(lab, lab.closing.signal)
     else if (this.events.hasReaders(id)) void this.#attend(lab)
@@ -1455,8 +1469,8 @@ export class Labs {
   }
 
   #listen(lab: Lab, signal: AbortSignal): void {
-    const ask = ownAsk(this.computes)
-    void watchLinks(lab, { ask, signal })
+    const clientFor = ownAsk(this.computes)
+    void watchLinks(lab, { clientFor, signal })
     for (const computeId of lab.document.project.computes) this.#watch.add(computeId)
   }
 
@@ -1477,18 +1491,18 @@ export class Labs {
 
   async #readAgain(lab: Lab): Promise<void> {
     this.#readAt = Date.now()
-    const ask = ownAsk(this.computes)
+    const clientFor = ownAsk(this.computes)
     const { computes } = lab.document.project
-    await this.#refresh(lab, computes, ask)
-    await this.#noteReason(lab)
+    await this.#refresh(lab, computes, clientFor)
+    await this.#recordReason(lab)
     const hasEnded = [...lab.ran].some((id) => lab.shown.get(id)?.status === 'stopped')
-    if (hasEnded) await this.#startAfterReboot(lab, computes, ask)
-    for (const shown of lab.shown.values()) this.#noteRun(lab, shown)
+    if (hasEnded) await this.#startAfterReboot(lab, computes, clientFor)
+    for (const shown of lab.shown.values()) this.#trackRunning(lab, shown)
   }
 
   async #keepHead(id: string, head: ProjectRecord): Promise<void> {
     this.#heads.set(id, head)
-    this.#noteTimes(id, head)
+    this.#scheduleTimes(id, head)
     await this.#directory?.put(id, head)
   }
 
@@ -1498,23 +1512,28 @@ export class Labs {
     lab.isOpen = false
     lab.isOver = true
     lab.closing.abort()
-    this.#tellAll(lab, action)
+    this.#publish(lab, action)
     this.#open.delete(lab.id)
     if (action === 'project.deleted') this.events.closeProject(lab.id)
     else this.events.idleProject(lab.id)
     this.#watch.keep(new Set([...this.#open.values()].flatMap(({ document }) => document.project.computes)))
   }
 
-  async #closeComputes(lab: Lab, ask: AskCompute): Promise<void> {
+  async #closeComputes(lab: Lab, clientFor: ComputeClients): Promise<void> {
     await mapLimit(lab.document.project.computes, (computeId) =>
-      ask(computeId).closeProject(lab.id).catch(ignoreNotFound),
+      clientFor(computeId).closeProject(lab.id).catch(ignoreNotFound),
     )
   }
 
   async #saveOpen(lab: Lab, is_open: boolean): Promise<void> {
     const more = is_open || this.keptArchives === undefined ? {} : { archiving: archiveTry(0) }
     await lab.edit(({ project: { stop_at, ttl_deletes, archiving: _, ...project } }) => ({
-      changes: new Changes().project({ ...project, is_open, ...more, ...(is_open && given({ stop_at, ttl_deletes })) }),
+      changes: new Changes().project({
+        ...project,
+        is_open,
+        ...more,
+        ...(is_open && withoutNulls({ stop_at, ttl_deletes })),
+      }),
       news: () => [],
       result: undefined,
       isUpkeep: true,
@@ -1523,55 +1542,55 @@ export class Labs {
   }
 
   /** Reads the nodes of a lab from computes. */
-  async #refresh(lab: Lab, computes: readonly string[], ask: AskCompute): Promise<void> {
+  async #refresh(lab: Lab, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
     await mapLimit(computes, async (computeId) => {
       const nodes = [...lab.document.nodes.values()].filter(({ compute_id }) => compute_id === computeId)
       await mapLimit([...new Set(nodes.map(({ node_type }) => node_type))], async (kind) => {
         try {
-          const shown = new Map((await ask(computeId).nodes(lab.id, kind)).map((node) => [node.node_id, node]))
+          const shown = new Map((await clientFor(computeId).nodes(lab.id, kind)).map((node) => [node.node_id, node]))
           for (const { node_id, node_type } of nodes) {
             if (node_type !== kind) continue
             const node = shown.get(node_id)
             if (node === undefined)
-              lab.troubles.set(node_id, 'Its compute has lost the node: delete the node, or recreate it')
+              lab.unknownReasons.set(node_id, 'Its compute has lost the node: delete the node, or recreate it')
             else {
-              lab.troubles.delete(node_id)
+              lab.unknownReasons.delete(node_id)
               lab.show(node)
             }
           }
         } catch (error) {
           for (const { node_id, node_type } of nodes) {
-            if (node_type === kind) lab.troubles.set(node_id, (error as Error).message)
+            if (node_type === kind) lab.unknownReasons.set(node_id, (error as Error).message)
           }
         }
       })
     })
-    this.#noteCaptures(lab, computes, ask)
+    this.#recordEndedCaptures(lab, computes, clientFor)
   }
 
   /** After a break in the feed of a compute: opens its labs there if they are closed, and reads their nodes. */
   async #refreshAll(computeId: string): Promise<void> {
-    const ask = ownAsk(this.computes)
+    const clientFor = ownAsk(this.computes)
     for (const lab of this.#openOn(computeId)) {
       const { name } = lab.document.project
       try {
-        const there = await ask(computeId).openProject({ project_id: lab.id, name })
+        const there = await clientFor(computeId).openProject({ project_id: lab.id, name })
         // The lab was renamed while the compute was not connected.
-        if (there.name !== name) await ask(computeId).renameProject(lab.id, name)
-        await this.#refresh(lab, [computeId], ask)
-        await this.#startAfterReboot(lab, [computeId], ask)
+        if (there.name !== name) await clientFor(computeId).renameProject(lab.id, name)
+        await this.#refresh(lab, [computeId], clientFor)
+        await this.#startAfterReboot(lab, [computeId], clientFor)
       } catch (error) {
         this.#absent(lab, computeId, error as Error)
       }
-      this.#tellNodes(lab, computeId)
-      this.#tellReason(lab)
+      this.#publishNodes(lab, computeId)
+      this.#publishReason(lab)
     }
   }
 
   /** Emits an event when `status_reason` of a lab has changed. */
-  #tellReason(lab: Lab): void {
-    this.#noteReason(lab).then((isOther) => {
-      if (isOther && lab.isOpen) this.#tellAll(lab, 'project.updated')
+  #publishReason(lab: Lab): void {
+    this.#recordReason(lab).then((isOther) => {
+      if (isOther && lab.isOpen) this.#publish(lab, 'project.updated')
     }, ignore('the next reading of the project shows it'))
   }
 
@@ -1579,7 +1598,7 @@ export class Labs {
     return [...this.#open.values()].filter(({ document }) => document.project.computes.includes(computeId))
   }
 
-  #tellNodes(lab: Lab, computeId: string): void {
+  #publishNodes(lab: Lab, computeId: string): void {
     for (const record of lab.document.nodes.values()) {
       if (record.compute_id === computeId) lab.emit({ action: 'node.updated', event: lab.nodeView(record) })
     }
@@ -1605,7 +1624,7 @@ export class Labs {
   }
 
   /** Handles an event of a compute. */
-  #heard(lab: Lab, computeId: string, payload: EventPayload): void {
+  #onComputeEvent(lab: Lab, computeId: string, payload: EventPayload): void {
     if (payload.type === 'node.updated' || payload.type === 'node.deleted') {
       const { kind: _, ...shown } = payload.node as unknown as {
         kind: string
@@ -1616,26 +1635,29 @@ export class Labs {
       }
       const record = lab.document.nodes.get(shown.node_id)
       if (record === undefined || record.compute_id !== computeId) return
-      lab.troubles.delete(record.node_id)
-      this.#noteRun(lab, shown)
+      lab.unknownReasons.delete(record.node_id)
+      this.#trackRunning(lab, shown)
       if (payload.type === 'node.deleted') lab.shown.delete(record.node_id)
       else lab.show(shown)
       if (payload.type === 'node.deleted')
-        lab.troubles.set(record.node_id, 'The node was deleted on its compute: delete it here as well, or recreate it')
+        lab.unknownReasons.set(
+          record.node_id,
+          'The node was deleted on its compute: delete it here as well, or recreate it',
+        )
       lab.emit({ action: 'node.updated', event: lab.nodeView(record) })
     } else if (payload.type.startsWith('log.') && 'message' in payload) {
       lab.emit({ action: payload.type, event: { message: payload.message } })
-      if (payload.type === 'log.error') this.#noteCaptures(lab, [computeId], ownAsk(this.computes))
+      if (payload.type === 'log.error') this.#recordEndedCaptures(lab, [computeId], ownAsk(this.computes))
     }
   }
 
   /** Looks for captures that have ended by themselves: a compute reports this by an error event, which may have been missed. */
-  #noteCaptures(lab: Lab, computes: readonly string[], ask: AskCompute): void {
-    noteEndedCaptures(lab, computes, ask).catch(ignore('the next reading of the computes takes note of it'))
+  #recordEndedCaptures(lab: Lab, computes: readonly string[], clientFor: ComputeClients): void {
+    recordEndedCaptures(lab, computes, clientFor).catch(ignore('the next reading of the computes takes note of it'))
   }
 
   /** Updates `ran`. A node that ended by itself, or with its host, stays in it. */
-  #noteRun(
+  #trackRunning(
     lab: Lab,
     { node_id, status, status_reason }: { node_id: string; status: string; status_reason?: string | null },
   ): void {
@@ -1646,14 +1668,14 @@ export class Labs {
     if (!lab.document.project.auto_start || this.#unsaved.has(lab)) return
     const cancel = startTimer(() => {
       this.#unsaved.delete(lab)
-      lab.saveRan().catch(ignore('the next change is saved with it'))
+      lab.saveLastRunning().catch(ignore('the next change is saved with it'))
     }, saveRanMs)
     this.#unsaved.set(lab, cancel)
   }
 
   #absent(lab: Lab, computeId: string, error: Error): void {
     for (const { node_id, compute_id } of lab.document.nodes.values()) {
-      if (compute_id === computeId) lab.troubles.set(node_id, error.message)
+      if (compute_id === computeId) lab.unknownReasons.set(node_id, error.message)
     }
   }
 
@@ -1680,7 +1702,7 @@ export class Labs {
 }
 
 /** A lab is closed also when changes of its nodes and links under way do not end: these fail then. */
-const inAnyCase = (): void => {}
+const force = (): void => {}
 
 /** The computes that have files of a lab: also those that it has left. */
 const computesWithFiles = ({
@@ -1705,7 +1727,7 @@ function absenceReason(absent: readonly AbsentCompute[]): string | undefined {
 
 /** Clients of computes on behalf of the service itself. */
 const ownAsk =
-  (computes: LabComputes): AskCompute =>
+  (computes: LabComputes): ComputeClients =>
   (computeId) =>
     computes.client(computeId)
 
@@ -1723,7 +1745,7 @@ const madeUpHead = (project_id: string): ProjectRecord => ({
 })
 
 /** Ignores a compute that is not connected: `#refreshAll` renames the project there later. */
-function unlessAway(error: unknown): void {
+function ignoreUnreachable(error: unknown): void {
   if (!isAway(error)) throw error
 }
 
@@ -1733,7 +1755,7 @@ const isMalformed = (error: unknown): boolean => error instanceof ApiError && er
 const isAway = (error: unknown): boolean => error instanceof ApiError && error.word === 'compute-unreachable'
 
 /** 503 for a lab that has an archive and whose compute is gone. Opened without the compute, the lab would differ from its archive. */
-function goneFor({ document }: Lab, reason: string | undefined): ApiError {
+function computeLost({ document }: Lab, reason: string | undefined): ApiError {
   const [compute = ''] = document.project.computes
   return new ApiError(
     503,

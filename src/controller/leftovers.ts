@@ -3,7 +3,7 @@ import { pause } from '../async/pause.ts'
 import { ignoreNotFound, mayHaveSucceeded } from '../errors/api-error.ts'
 import type { NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
-import type { AskCompute } from './labs.ts'
+import type { ComputeClients } from './labs.ts'
 
 /** What a request whose answer was lost may have made on a compute. */
 interface Leftover {
@@ -16,7 +16,7 @@ interface Leftover {
  * Makes something on a compute. When the answer is lost, what it may have made is removed: nobody would know of it, and its id and its ports
  * would stay taken. A compute that does not answer is asked again for days, until the lab is closed.
  */
-export async function orNothing<T>(lab: Lab, make: () => Promise<T>, leftover: Leftover): Promise<T> {
+export async function createOrCleanUp<T>(lab: Lab, make: () => Promise<T>, leftover: Leftover): Promise<T> {
   try {
     return await make()
   } catch (error) {
@@ -25,7 +25,7 @@ export async function orNothing<T>(lab: Lab, make: () => Promise<T>, leftover: L
   }
 }
 
-/** Removes what was made, as `orNothing` does. */
+/** Removes what was made, as `createOrCleanUp` does. */
 export async function removeLeftover(lab: Lab, leftover: Leftover): Promise<void> {
   if (!(await isRemoved(leftover))) void removeLater(lab, leftover)
 }
@@ -51,19 +51,19 @@ async function isRemoved({ isWanted, remove }: Leftover): Promise<boolean> {
 export const nodeLeftover = (
   lab: Lab,
   { compute_id, node_type, node_id }: Pick<NodeRecord, 'compute_id' | 'node_type' | 'node_id'>,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Leftover => ({
   isWanted() {
     const now = lab.document.nodes.get(node_id)
     return now?.compute_id === compute_id && now.unmade === undefined
   },
-  remove: () => ask(compute_id).removeNode({ project_id: lab.id, node_type, node_id }, { files: 'later' }),
+  remove: () => clientFor(compute_id).removeNode({ project_id: lab.id, node_type, node_id }, { files: 'later' }),
 })
 
 /** A link within a compute that could not be made. */
-export const linkLeftover = (lab: Lab, computeId: string, linkId: string, ask: AskCompute): Leftover => ({
+export const linkLeftover = (lab: Lab, computeId: string, linkId: string, clientFor: ComputeClients): Leftover => ({
   isWanted: () => lab.document.links.get(linkId)?.wiring.type === 'direct',
-  remove: () => ask(computeId).removeLink(lab.id, linkId),
+  remove: () => clientFor(computeId).removeLink(lab.id, linkId),
 })
 
 /** Several as one. */

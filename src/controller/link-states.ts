@@ -7,7 +7,7 @@ import type { LabLinkState } from '../model/lab/link.ts'
 import type { NioState } from '../schema/nio.ts'
 import type { LinkRecord } from './document.ts'
 import type { Lab } from './lab.ts'
-import type { AskCompute } from './labs.ts'
+import type { ComputeClients } from './labs.ts'
 import { nodePathOf } from './nodes.ts'
 
 /** Time between two reads of the link states of a lab whose feed has readers of them, ms. */
@@ -20,9 +20,12 @@ const spareStates = 1000
 const mostStates = ({ document }: Lab): number => 2 * document.links.size + spareStates
 
 /** Polls the link states of a lab while its feed has readers of them. Ends with the signal. */
-export async function watchLinks(lab: Lab, { ask, signal }: { ask: AskCompute; signal: AbortSignal }): Promise<void> {
+export async function watchLinks(
+  lab: Lab,
+  { clientFor, signal }: { clientFor: ComputeClients; signal: AbortSignal },
+): Promise<void> {
   while (!signal.aborted) {
-    if (lab.linkReaders > 0 && lab.document.links.size > 0) await readLinks(lab, ask)
+    if (lab.linkReaders > 0 && lab.document.links.size > 0) await readLinks(lab, clientFor)
     await pause(everyMs, signal)
   }
 }
@@ -31,16 +34,16 @@ export async function watchLinks(lab: Lab, { ask, signal }: { ask: AskCompute; s
  * Reads the states of all links, unless they are younger than `staleMs` and nothing has changed them since. Waits for a read in progress, but
  * not for long: a compute may not answer.
  */
-export async function freshLinks(lab: Lab, ask: AskCompute): Promise<void> {
+export async function freshLinks(lab: Lab, clientFor: ComputeClients): Promise<void> {
   if (!lab.isOpen) return
   if (Date.now() - lab.linksReadAt < staleMs) return withTimeout(lab.linksRead, staleMs, () => undefined)
-  await readLinks(lab, ask)
+  await readLinks(lab, clientFor)
 }
 
 /** Reads the states of links. A link that cannot be read keeps its last state, if it has one. */
-function readLinks(lab: Lab, ask: AskCompute): Promise<void> {
+function readLinks(lab: Lab, clientFor: ComputeClients): Promise<void> {
   lab.linksReadAt = Date.now()
-  lab.linksRead = readAll(lab, ask)
+  lab.linksRead = readAll(lab, clientFor)
   return lab.linksRead
 }
 
@@ -48,7 +51,7 @@ function readLinks(lab: Lab, ask: AskCompute): Promise<void> {
  * Reads the states of links that changed: from each compute in pieces, and by two requests for each link between computes. Emits
  * `link.state` for each change while the feed has readers of it.
  */
-async function readAll(lab: Lab, ask: AskCompute): Promise<void> {
+async function readAll(lab: Lab, clientFor: ComputeClients): Promise<void> {
   const { links } = lab.document
   // States of links that are not in the document are kept for a while: an undo, or a request in progress, may bring the links (back).
   if (lab.linkStates.size >= mostStates(lab)) {
@@ -62,19 +65,19 @@ async function readAll(lab: Lab, ask: AskCompute): Promise<void> {
     if (link.wiring.type === 'udp') remote.push(link)
   }
   await mapLimit([...computes], (computeId) =>
-    readDirect(lab, computeId, ask).catch(ignore('a compute that does not answer has no new states')),
+    readDirect(lab, computeId, clientFor).catch(ignore('a compute that does not answer has no new states')),
   )
   await mapLimit(remote, async (link) => {
-    const state = await remoteState(lab, link, ask)
+    const state = await remoteState(lab, link, clientFor)
     if (state !== undefined) keep(lab, state)
   })
 }
 
 /** A compute that reports more states than it can have links, or states of links of others, is read no further. */
-async function readDirect(lab: Lab, computeId: string, ask: AskCompute): Promise<void> {
+async function readDirect(lab: Lab, computeId: string, clientFor: ComputeClients): Promise<void> {
   const { links } = lab.document
   for (let read = 0; ; ) {
-    const { states, next, more } = await ask(computeId).linkChanges(lab.id, lab.linkCursors.get(computeId))
+    const { states, next, more } = await clientFor(computeId).linkChanges(lab.id, lab.linkCursors.get(computeId))
     lab.linkCursors.set(computeId, next)
     for (const state of states) {
       const wiring = links.get(state.link_id)?.wiring
@@ -115,11 +118,11 @@ const stateOf = ({ link_id, verdict, reason, ab, ba }: DirectLinkState): LabLink
 })
 
 /** The state of a link between two computes, from the NIOs at both ends. Undefined when one cannot be read. */
-async function remoteState(lab: Lab, link: LinkRecord, ask: AskCompute): Promise<LabLinkState | undefined> {
+async function remoteState(lab: Lab, link: LinkRecord, clientFor: ComputeClients): Promise<LabLinkState | undefined> {
   const ends = await mapLimit(link.nodes, async ({ node_id, adapter_number, port_number }) => {
     const node = lab.document.nodes.get(node_id)
     if (node === undefined) return undefined
-    const nio = await ask(node.compute_id).nio({ ...nodePathOf(lab, node), adapter_number, port_number })
+    const nio = await clientFor(node.compute_id).nio({ ...nodePathOf(lab, node), adapter_number, port_number })
     const status = lab.shown.get(node_id)?.status ?? ''
     return { nio, name: node.name, status, link: nio.link, reason: nio.link_reason }
   }).catch(ignore('the link keeps the state that was read last'))

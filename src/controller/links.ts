@@ -12,23 +12,23 @@ import type { Filters } from '../schema/filters.ts'
 import type { Nio } from '../schema/nio.ts'
 import type { Conventions } from './conventions.ts'
 import { Changes, type LinkRecord, type LinkWiring, type NodeRecord } from './document.ts'
-import { given } from './fields.ts'
+import { withoutNulls } from './fields.ts'
 import type { EditStep } from './history.ts'
 import type { Lab } from './lab.ts'
-import type { AskCompute, Labs } from './labs.ts'
-import { all, linkLeftover, orNothing } from './leftovers.ts'
+import type { ComputeClients, Labs } from './labs.ts'
+import { all, createOrCleanUp, linkLeftover } from './leftovers.ts'
 import { keepState } from './link-states.ts'
 import { nameKey } from './names.ts'
 import { nodePathOf } from './nodes.ts'
-import { saved } from './saved.ts'
+import { saveOrRevert } from './saved.ts'
 
 /** An endpoint of a link, with its node and port. */
-interface Found {
+interface FoundEnd {
   readonly end: LabLinkEnd
   readonly node: NodeRecord
   readonly port: LabPort
 }
-export type Ends = readonly [Found, Found]
+export type Ends = readonly [FoundEnd, FoundEnd]
 
 interface LinkOptions {
   /** The step of the edit. */
@@ -53,14 +53,14 @@ export async function createLink(
   labs: Labs,
   lab: Lab,
   input: LabLinkCreate,
-  ask: AskCompute,
+  clientFor: ComputeClients,
   options: LinkOptions = {},
 ): Promise<LabLink> {
   const link = begin(lab, input, options)
   try {
     await lab.change(async () => {
-      await wire(labs, lab, link.ends, link.record, ask)
-      await saveLinks(lab, [link.record], ask, options)
+      await wire(labs, lab, link.ends, link.record, clientFor)
+      await saveLinks(lab, [link.record], clientFor, options)
     })
     return lab.linkView(link.record)
   } finally {
@@ -76,7 +76,7 @@ export async function createLinks(
   labs: Labs,
   lab: Lab,
   inputs: readonly LabLinkCreate[],
-  ask: AskCompute,
+  clientFor: ComputeClients,
   options: LinkOptions = {},
 ): Promise<(string | Error)[]> {
   const begun: NewLink[] = []
@@ -91,9 +91,9 @@ export async function createLinks(
       }
     })
     const failures = await lab.change(async () => {
-      const failures = await wireAll(labs, lab, begun, ask)
+      const failures = await wireAll(labs, lab, begun, clientFor)
       const records = begun.filter((link) => !failures.has(link)).map(({ record }) => record)
-      await saveLinks(lab, records, ask, options)
+      await saveLinks(lab, records, clientFor, options)
       return failures
     })
     return links.map((link) => (link instanceof Error ? link : (failures.get(link) ?? link.record.link_id)))
@@ -122,7 +122,7 @@ function begin(lab: Lab, input: LabLinkCreate, { more = {}, conventions }: LinkO
     filters_ba: input.filters_ba ?? {},
     suspend: input.suspend ?? false,
     link_style: input.link_style ?? {},
-    ...given({ kept: input.kept }),
+    ...withoutNulls({ kept: input.kept }),
     wiring: wiringOf(ends),
     capture: null,
     ...more,
@@ -134,7 +134,7 @@ function begin(lab: Lab, input: LabLinkCreate, { more = {}, conventions }: LinkO
 async function saveLinks(
   lab: Lab,
   records: readonly LinkRecord[],
-  ask: AskCompute,
+  clientFor: ComputeClients,
   { step }: LinkOptions,
 ): Promise<void> {
   if (records.length === 0) return
@@ -149,7 +149,7 @@ async function saveLinks(
         result: undefined,
       }
     }, step)
-  await saved(lab, write, () => unwireAll(lab, records, ask))
+  await saveOrRevert(lab, write, () => unwireAll(lab, records, clientFor))
   // A compute has reported the state of a link of its own already.
   if (records.some(({ wiring }) => wiring.type === 'udp')) lab.linksReadAt = 0
 }
@@ -159,7 +159,7 @@ async function wireAll(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   links: readonly NewLink[],
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<Map<NewLink, Error>> {
   const failures = new Map<NewLink, Error>()
   const direct = new Map<string, NewLink[]>()
@@ -174,15 +174,15 @@ async function wireAll(
   }
   for (const [compute_id, list] of direct) {
     const inputs = list.map(({ record }) => ({ link_id: record.link_id, ...directOf(lab, record) }))
-    const leftovers = list.map(({ record }) => linkLeftover(lab, compute_id, record.link_id, ask))
-    const join = () => ask(compute_id).joinLinks(lab.id, inputs)
-    const joined = await orNothing(lab, join, all(leftovers)).catch(noteAll(list))
+    const leftovers = list.map(({ record }) => linkLeftover(lab, compute_id, record.link_id, clientFor))
+    const join = () => clientFor(compute_id).joinLinks(lab.id, inputs)
+    const joined = await createOrCleanUp(lab, join, all(leftovers)).catch(noteAll(list))
     for (const [index, it] of (joined ?? []).entries()) {
       const link = list[index]
       if (link !== undefined && it.error !== null) failures.set(link, errorOf(it.error))
     }
   }
-  await mapLimit(others, (link) => wire(labs, lab, link.ends, link.record, ask).catch(noteAll([link])))
+  await mapLimit(others, (link) => wire(labs, lab, link.ends, link.record, clientFor).catch(noteAll([link])))
   return failures
 }
 
@@ -203,7 +203,7 @@ const linkChanges = new WeakMap<Lab, KeyedMutex>()
  * Runs a change of links, also on their computes, while no other change of them runs: each sends the whole link to its compute, which would make
  * a link again that was just deleted there. The change reads the records itself, and begins no other one: that would wait for it for ever.
  */
-export function alone<T>(lab: Lab, linkIds: Iterable<string>, change: () => Promise<T>): Promise<T> {
+export function withLinkLock<T>(lab: Lab, linkIds: Iterable<string>, change: () => Promise<T>): Promise<T> {
   const mutex = linkChanges.get(lab) ?? new KeyedMutex()
   linkChanges.set(lab, mutex)
   return mutex.runAll(linkIds, change)
@@ -217,18 +217,18 @@ export async function updateLink(
   lab: Lab,
   id: string,
   input: LabLinkUpdate,
-  ask: AskCompute,
+  clientFor: ComputeClients,
   options: UpdateOptions = {},
 ): Promise<LabLink> {
   const { link_id } = lab.link(id)
-  return lab.change(() => alone(lab, [link_id], () => update(lab, link_id, input, ask, options)))
+  return lab.change(() => withLinkLock(lab, [link_id], () => update(lab, link_id, input, clientFor, options)))
 }
 
 async function update(
   lab: Lab,
   id: string,
   input: LabLinkUpdate,
-  ask: AskCompute,
+  clientFor: ComputeClients,
   { step, more = {} }: UpdateOptions,
 ): Promise<LabLink> {
   const before = lab.link(id)
@@ -244,15 +244,15 @@ async function update(
   }
   const next = (now: LinkRecord): LinkRecord => ({
     ...now,
-    ...given(rest),
-    nodes: now.nodes.map((end) => ({ ...end, ...given({ label: sameEnd(nodes ?? [], end)?.label }) })),
+    ...withoutNulls(rest),
+    nodes: now.nodes.map((end) => ({ ...end, ...withoutNulls({ label: sameEnd(nodes ?? [], end)?.label }) })),
     ...more,
   })
   const changed = next(before)
   const isImpaired = (['filters', 'filters_ab', 'filters_ba', 'suspend'] as const).some(
     (name) => JSON.stringify(changed[name]) !== JSON.stringify(before[name]),
   )
-  if (isImpaired) await impair(lab, changed, ask)
+  if (isImpaired) await impair(lab, changed, clientFor)
   const write = () =>
     lab.edit(() => {
       const record = next(lab.link(id))
@@ -262,17 +262,17 @@ async function update(
         result: lab.linkView(record),
       }
     }, step)
-  return saved(lab, write, async () => isImpaired && impair(lab, before, ask))
+  return saveOrRevert(lab, write, async () => isImpaired && impair(lab, before, clientFor))
 }
 
 /** Has the computes of a link check filters for it, without effect. 400 says what is wrong, 409 where a compute has no libpcap. */
-export async function checkFilters(lab: Lab, id: string, filters: Filters, ask: AskCompute): Promise<void> {
+export async function checkFilters(lab: Lab, id: string, filters: Filters, clientFor: ComputeClients): Promise<void> {
   const asked = new Set<string>()
   for (const end of lab.link(id).nodes) {
     const node = lab.node(end.node_id)
     if (!isKnownKind(node.node_type) || asked.has(node.compute_id)) continue
     asked.add(node.compute_id)
-    await ask(node.compute_id).checkFilters(portPathOf(lab, node, end), filters)
+    await clientFor(node.compute_id).checkFilters(portPathOf(lab, node, end), filters)
   }
 }
 
@@ -280,11 +280,11 @@ export async function removeLink(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   id: string,
-  ask: AskCompute,
+  clientFor: ComputeClients,
   step?: EditStep,
 ): Promise<void> {
   const { link_id } = lab.link(id)
-  await lab.change(() => remove(labs, lab, link_id, ask, step))
+  await lab.change(() => remove(labs, lab, link_id, clientFor, step))
 }
 
 /** Removes a link, unless another request has done so meanwhile. */
@@ -292,14 +292,14 @@ const remove = (
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   id: string,
-  ask: AskCompute,
+  clientFor: ComputeClients,
   step: EditStep | undefined,
 ): Promise<void> =>
-  alone(lab, [id], async () => {
+  withLinkLock(lab, [id], async () => {
     const record = lab.document.links.get(id)
     if (record === undefined) return
     await lab.requireSavable()
-    await unwire(lab, record, ask)
+    await unwire(lab, record, clientFor)
     const write = () =>
       lab.edit(
         () => ({
@@ -309,7 +309,7 @@ const remove = (
         }),
         step,
       )
-    await saved(lab, write, () => wireAgain(labs, lab, record, ask))
+    await saveOrRevert(lab, write, () => wireAgain(labs, lab, record, clientFor))
   })
 
 /** Removes all links of a node. */
@@ -317,14 +317,14 @@ export async function unlinkNode(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   nodeId: string,
-  ask: AskCompute,
+  clientFor: ComputeClients,
   step: EditStep,
 ): Promise<void> {
-  for (const { link_id } of lab.document.linksOf(nodeId)) await remove(labs, lab, link_id, ask, step)
+  for (const { link_id } of lab.document.linksOf(nodeId)) await remove(labs, lab, link_id, clientFor, step)
 }
 
 /** The node and port of an endpoint, also from a text such as `R1:eth0`. 404. */
-export function findEnd(lab: Lab, end: LabLinkEnd | string): Found {
+export function findEnd(lab: Lab, end: LabLinkEnd | string): FoundEnd {
   if (typeof end !== 'string') {
     const node = lab.node(end.node_id)
     const port = portsOf(node).find(
@@ -485,23 +485,23 @@ export async function wire(
   lab: Lab,
   ends: Ends,
   record: LinkRecord,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<void> {
   if (record.wiring.type === 'direct') {
     const { compute_id } = record.wiring
-    const put = () => ask(compute_id).putLink(lab.id, record.link_id, directOf(lab, record))
-    keepState(lab, await orNothing(lab, put, linkLeftover(lab, compute_id, record.link_id, ask)))
+    const put = () => clientFor(compute_id).putLink(lab.id, record.link_id, directOf(lab, record))
+    keepState(lab, await createOrCleanUp(lab, put, linkLeftover(lab, compute_id, record.link_id, clientFor)))
     return
   }
   const undo: (() => Promise<void>)[] = []
   try {
-    const reserve = async ({ node: { compute_id } }: Found): Promise<ReservedPort> => ({
+    const reserve = async ({ node: { compute_id } }: FoundEnd): Promise<ReservedPort> => ({
       ...{ compute_id, project_id: lab.id },
-      udp_port: await ask(compute_id).reserveUdpPort(lab.id),
+      udp_port: await clientFor(compute_id).reserveUdpPort(lab.id),
     })
     const { ports, release } = await reserveApart(
       [() => reserve(ends[0]), () => reserve(ends[1])],
-      ({ compute_id, udp_port }) => ask(compute_id).releaseUdpPort(lab.id, udp_port),
+      ({ compute_id, udp_port }) => clientFor(compute_id).releaseUdpPort(lab.id, udp_port),
     )
     undo.push(release)
     const peers = await labs.computes.peers(ports)
@@ -509,9 +509,9 @@ export async function wire(
       const { address: rhost, port: rport } = peers[index as 0 | 1]
       const lport = ports[index as 0 | 1].udp_port
       const nio: Nio = { type: 'nio_udp', lport, rhost, rport, ...optionsOf(record, index as 0 | 1) }
-      const detach = () => ask(node.compute_id).detach(portPathOf(lab, node, end))
+      const detach = () => clientFor(node.compute_id).detach(portPathOf(lab, node, end))
       try {
-        await ask(node.compute_id).attach(portPathOf(lab, node, end), nio)
+        await clientFor(node.compute_id).attach(portPathOf(lab, node, end), nio)
       } catch (error) {
         // After a lost answer it may be attached.
         if (mayHaveSucceeded(error)) undo.push(detach)
@@ -525,23 +525,23 @@ export async function wire(
   }
 }
 
-export async function impair(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<void> {
+export async function impair(lab: Lab, record: LinkRecord, clientFor: ComputeClients): Promise<void> {
   if (record.wiring.type === 'none') return
   if (record.wiring.type === 'direct') {
-    keepState(lab, await ask(record.wiring.compute_id).putLink(lab.id, record.link_id, directOf(lab, record)))
+    keepState(lab, await clientFor(record.wiring.compute_id).putLink(lab.id, record.link_id, directOf(lab, record)))
     return
   }
   for (const [index, end] of record.nodes.entries()) {
     const node = lab.node(end.node_id)
-    await ask(node.compute_id).changeNio(portPathOf(lab, node, end), optionsOf(record, index as 0 | 1))
+    await clientFor(node.compute_id).changeNio(portPathOf(lab, node, end), optionsOf(record, index as 0 | 1))
   }
   lab.linksReadAt = 0
 }
 
 /** Detaches the NIOs at ports, whatever link they belong to. */
-export async function detachEnds(lab: Lab, ends: readonly Found[], ask: AskCompute): Promise<void> {
+export async function detachEnds(lab: Lab, ends: readonly FoundEnd[], clientFor: ComputeClients): Promise<void> {
   for (const { end, node } of ends)
-    await ask(node.compute_id)
+    await clientFor(node.compute_id)
       .detach(portPathOf(lab, node, end))
       .catch(ignoreNotFound)
 }
@@ -551,29 +551,29 @@ export async function wireAgain(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   record: LinkRecord,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<void> {
   if (record.wiring.type === 'none') return
   const ends = record.nodes.map((end) => findEnd(lab, end)) as unknown as Ends
-  await wire(labs, lab, ends, record, ask)
+  await wire(labs, lab, ends, record, clientFor)
 }
 
 /** Detaches links that were attached in vain. */
-export async function unwireAll(lab: Lab, records: readonly LinkRecord[], ask: AskCompute): Promise<void> {
+export async function unwireAll(lab: Lab, records: readonly LinkRecord[], clientFor: ComputeClients): Promise<void> {
   const failures: unknown[] = []
-  await mapLimit(records, (record) => unwire(lab, record, ask).catch((error: unknown) => failures.push(error)))
+  await mapLimit(records, (record) => unwire(lab, record, clientFor).catch((error: unknown) => failures.push(error)))
   if (failures.length > 0) throw failures[0]
 }
 
 /** Detaches both endpoints; a missing one is skipped. */
-export async function unwire(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<void> {
+export async function unwire(lab: Lab, record: LinkRecord, clientFor: ComputeClients): Promise<void> {
   if (record.wiring.type === 'none') return
   if (record.wiring.type === 'direct')
-    return ask(record.wiring.compute_id).removeLink(lab.id, record.link_id).catch(ignoreNotFound)
+    return clientFor(record.wiring.compute_id).removeLink(lab.id, record.link_id).catch(ignoreNotFound)
   for (const end of record.nodes) {
     const node = lab.document.nodes.get(end.node_id)
     if (node === undefined) continue
-    await ask(node.compute_id)
+    await clientFor(node.compute_id)
       .detach(portPathOf(lab, node, end))
       .catch(ignoreNotFound)
   }

@@ -7,7 +7,7 @@ import { fillFromArchive, imagesOf, isOfDeleted, requireStopped } from './archiv
 import { imageProperties } from './archive-document.ts'
 import { Changes, type LabDocument, type LinkRecord, type NodeRecord, type ProjectRecord } from './document.ts'
 import { Lab } from './lab.ts'
-import type { AskCompute, Labs } from './labs.ts'
+import type { ComputeClients, Labs } from './labs.ts'
 import { detachEnds, findEnd } from './links.ts'
 import { nodePathOf, wishOf } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
@@ -18,7 +18,7 @@ import type { LabStorage } from './store.ts'
 const maxTried = 3
 
 export interface MoveOptions {
-  readonly ask: AskCompute
+  readonly clientFor: ComputeClients
   /** Aborts the copy, also in the middle of a file; the lab is then where it was. */
   readonly signal: AbortSignal
   /** Called with what the move does now. */
@@ -32,36 +32,36 @@ export interface MoveOptions {
  * archive. 409 with the reason why the lab stays.
  */
 export async function moveLab(labs: Labs, id: string, from: string, options: MoveOptions): Promise<string> {
-  const { ask } = options
+  const { clientFor } = options
   const check = (lab: Lab) => {
     try {
       requireStopped(lab, 'moved')
       if (labs.isUsed(id)) throw conflict('A job of the project is running, or the project is being exported or copied')
       // When an earlier move took the lab elsewhere, only the files that it left here are removed, which is always possible.
-      if (!labs.isGone(lab) && lab.document.project.computes.includes(from)) requireMovable(lab, from)
+      if (!labs.isComputeLost(lab) && lab.document.project.computes.includes(from)) requireMovable(lab, from)
     } catch (error) {
       const message = `The project stays on the compute ${from}, which is being emptied: ${(error as Error).message}`
       lab.emit({ action: 'log.warning', event: { message } })
       throw error
     }
   }
-  return labs.whileClosed(id, ask, check, async (lab) => {
-    const isGone = labs.isGone(lab)
-    await settleMove(labs, lab, ask).catch((error: unknown) => {
+  return labs.whileClosed(id, clientFor, check, async (lab) => {
+    const isGone = labs.isComputeLost(lab)
+    await recoverMove(labs, lab, clientFor).catch((error: unknown) => {
       // What is left on a compute that is gone is removed when it is back.
       if (!isGone) throw error
     })
     const { computes } = lab.document.project
     // An earlier move had only left files here, which `settleMove` has removed.
     if (!computes.includes(from)) return computes[0] ?? ''
-    if (!isGone) await requireIdle(lab, from, ask)
+    if (!isGone) await requireIdle(lab, from, clientFor)
     let failure: unknown
     for (const to of await targetsOf(labs, lab, from)) {
       try {
         const way = { ...options, from, to }
         if (isGone) await restoreTo(labs, lab, way)
-        else await labs.whileOpen(lab, ask, () => moveTo(labs, lab, way))
-        await settleMove(labs, lab, ask).catch(ignore('the next opening of the project removes the rest'))
+        else await labs.whileOpen(lab, clientFor, () => moveTo(labs, lab, way))
+        await recoverMove(labs, lab, clientFor).catch(ignore('the next opening of the project removes the rest'))
         return to
       } catch (error) {
         if (options.signal.aborted || !(error instanceof ApiError)) throw error
@@ -88,12 +88,12 @@ function requireMovable({ document }: Lab, from: string): void {
 }
 
 /** 409 when a client of the compute interface runs nodes of a lab that is closed here. */
-async function requireIdle(lab: Lab, from: string, ask: AskCompute): Promise<void> {
-  const there = (await ask(from).projects()).find(({ project_id }) => project_id === lab.id)
+async function requireIdle(lab: Lab, from: string, clientFor: ComputeClients): Promise<void> {
+  const there = (await clientFor(from).projects()).find(({ project_id }) => project_id === lab.id)
   if (there === undefined || there.status === 'closed') return
   const records = recordsOn(lab.document, from).filter(({ node_type }) => !isStateless(node_type))
   for (const kind of new Set(records.map(({ node_type }) => node_type))) {
-    const running = (await ask(from).nodes(lab.id, kind)).find(({ status }) => status !== 'stopped')
+    const running = (await clientFor(from).nodes(lab.id, kind)).find(({ status }) => status !== 'stopped')
     if (running !== undefined)
       throw conflict(`${running.name} is running: the project can be moved after its nodes are stopped`)
   }
@@ -124,17 +124,17 @@ const crossing = ({ links, nodes }: LabDocument, from: string): LinkRecord[] =>
   })
 
 /** 409 when a link could not lead from the new compute to the others of the lab. */
-async function requireReachable(labs: Labs, { id, document }: Lab, { from, to, ask }: Way): Promise<void> {
+async function requireReachable(labs: Labs, { id, document }: Lab, { from, to, clientFor }: MovePlan): Promise<void> {
   const linked = crossing(document, from).filter(({ wiring }) => wiring.type !== 'none')
   const ends = linked.flatMap(({ nodes }) => nodes.map(({ node_id }) => document.nodes.get(node_id)?.compute_id))
   const others = [...new Set(ends)].filter((it) => it !== undefined && it !== from && it !== to) as string[]
   for (const other of others) {
     const reserve = async (compute_id: string): Promise<ReservedPort> => ({
       ...{ compute_id, project_id: id },
-      udp_port: await ask(compute_id).reserveUdpPort(id),
+      udp_port: await clientFor(compute_id).reserveUdpPort(id),
     })
     const { ports, release } = await reserveApart([() => reserve(to), () => reserve(other)], (port) =>
-      ask(port.compute_id).releaseUdpPort(id, port.udp_port),
+      clientFor(port.compute_id).releaseUdpPort(id, port.udp_port),
     )
     try {
       await labs.computes.peers(ports)
@@ -144,13 +144,13 @@ async function requireReachable(labs: Labs, { id, document }: Lab, { from, to, a
   }
 }
 
-interface Way extends MoveOptions {
+interface MovePlan extends MoveOptions {
   readonly from: string
   readonly to: string
 }
 
 /** Copies, and lets the document name the new compute. A failure before that leaves nothing on it. */
-async function moveTo(labs: Labs, lab: Lab, way: Way): Promise<void> {
+async function moveTo(labs: Labs, lab: Lab, way: MovePlan): Promise<void> {
   const copy = await onNewCompute(labs, lab, way, async (path) => {
     await requireReachable(labs, lab, way)
     return { ...(await copyTo(labs, lab, way)), path }
@@ -162,46 +162,46 @@ async function moveTo(labs: Labs, lab: Lab, way: Way): Promise<void> {
 async function onNewCompute<T>(
   labs: Labs,
   lab: Lab,
-  { from, to, ask, signal }: Way,
+  { from, to, clientFor, signal }: MovePlan,
   make: (path: string | null) => Promise<T>,
 ): Promise<T> {
-  await forgetOn(labs, lab, to, ask)
+  await forgetOn(labs, lab, to, clientFor)
   const isNew = !lab.document.project.computes.includes(to)
-  if (isNew && (await ask(to).projects()).some(({ project_id }) => project_id === lab.id))
+  if (isNew && (await clientFor(to).projects()).some(({ project_id }) => project_id === lab.id))
     throw conflict(`The compute ${to} already has a project with this id`, { word: 'project-exists' })
   await setProject(labs, lab, (project) => ({ ...project, moving: { from, to } }))
   try {
-    const { path } = await ask(to).openProject({ project_id: lab.id, name: lab.document.project.name })
+    const { path } = await clientFor(to).openProject({ project_id: lab.id, name: lab.document.project.name })
     const made = await make(path)
     signal.throwIfAborted()
     return made
   } catch (error) {
-    await undoMove(labs, lab, ask).catch(ignore('the next opening of the project removes the rest'))
+    await undoMove(labs, lab, clientFor).catch(ignore('the next opening of the project removes the rest'))
     throw error
   }
 }
 
 /** Makes a lab whose compute is gone from its archive. The files on the old compute are removed when it is connected again. */
-async function restoreTo(labs: Labs, lab: Lab, way: Way): Promise<void> {
-  const { from, to, ask, show } = way
+async function restoreTo(labs: Labs, lab: Lab, way: MovePlan): Promise<void> {
+  const { from, to, clientFor, show } = way
   const content = await labs.keptArchives?.read(lab.id)
   if (content === undefined) throw conflict('Its archive is missing')
   const { document } = lab
   const there = new Lab(lab.id, new Map([['project', { ...document.project, computes: [to] }]]), unsaved, labs.events)
   const forget = async (ids: Iterable<string>) => {
-    for (const id of ids) await labs.keepApart(id, undefined).catch(ignore('a document that nothing names stays'))
+    for (const id of ids) await labs.putSideDocument(id, undefined).catch(ignore('a document that nothing names stays'))
   }
   let path: string | null
   try {
     path = await onNewCompute(labs, lab, way, async (newPath) => {
       show('from its archive')
-      await fillFromArchive(labs, there, content, ask)
+      await fillFromArchive(labs, there, content, clientFor)
       for (const { node_id, name, unmade } of document.nodes.values()) {
         const made = there.document.nodes.get(node_id)
         if (made === undefined) throw conflict(`The archive of the project has no node ${name}`)
         if (made.unmade !== undefined && unmade === undefined) throw conflict(`${name}: ${made.unmade}`)
       }
-      await ask(to).closeProject(lab.id)
+      await clientFor(to).closeProject(lab.id)
       return newPath
     })
   } catch (error) {
@@ -240,17 +240,17 @@ interface Copy {
   readonly sizes: ReadonlyMap<string, number>
 }
 
-async function copyTo(labs: Labs, lab: Lab, way: Way): Promise<Copy> {
+async function copyTo(labs: Labs, lab: Lab, way: MovePlan): Promise<Copy> {
   const { document } = lab
   const sizes = new Map<string, number>()
   for (const snapshot of document.snapshots.values()) {
     const content = documentOf(await keptOf(labs, snapshot))
     const { nodes } = await copyContent(labs, lab, content, { ...way, snapshot: snapshot.snapshot_id })
-    const { size } = await way.ask(way.to).takeSnapshot(lab.id, snapshot.snapshot_id)
+    const { size } = await way.clientFor(way.to).takeSnapshot(lab.id, snapshot.snapshot_id)
     sizes.set(snapshot.snapshot_id, size)
     for (const node of nodes)
       if (isKnownKind(node.node_type) && node.unmade === undefined)
-        await way.ask(way.to).removeNode(nodePathOf(lab, node))
+        await way.clientFor(way.to).removeNode(nodePathOf(lab, node))
   }
   return { ...(await copyContent(labs, lab, document, way)), sizes }
 }
@@ -260,12 +260,12 @@ async function copyContent(
   labs: Labs,
   lab: Lab,
   document: LabDocument,
-  way: Way & { readonly snapshot?: string },
+  way: MovePlan & { readonly snapshot?: string },
 ): Promise<Omit<Copy, 'sizes'>> {
-  const { from, to, ask, snapshot } = way
+  const { from, to, clientFor, snapshot } = way
   await copyFiles(lab, document, way)
   const records = recordsOn(document, from)
-  const names = await imageNames(records, to, ask)
+  const names = await imageNames(records, to, clientFor)
   const nodes: NodeRecord[] = []
   for (const [index, record] of records.entries()) {
     way.signal.throwIfAborted()
@@ -276,7 +276,7 @@ async function copyContent(
     })
     const properties = { ...record.properties, ...Object.fromEntries(renamed) }
     const wanted = { ...record, compute_id: to, properties }
-    const made = record.unmade === undefined ? await makeNode(lab, wanted, ask) : wanted
+    const made = record.unmade === undefined ? await makeNode(lab, wanted, clientFor) : wanted
     if (made.unmade !== undefined && record.unmade === undefined && snapshot === undefined)
       throw conflict(`${record.name}: ${made.unmade}`)
     nodes.push(made)
@@ -288,7 +288,7 @@ async function copyContent(
   for (const node of nodes) entries.set(`node/${node.node_id}`, node)
   // The lab as it is on the new compute: its links are made there before the document names it.
   const there = new Lab(lab.id, entries, unsaved, labs.events)
-  const joined = new Map((await joinLinks(labs, there, inner, ask)).map((link) => [link.link_id, link]))
+  const joined = new Map((await joinLinks(labs, there, inner, clientFor)).map((link) => [link.link_id, link]))
   const lost = inner.find(
     (link) => !joined.has(link.link_id) && document.links.get(link.link_id)?.wiring.type !== 'none',
   )
@@ -313,11 +313,11 @@ const isMemory = (path: string): boolean => /\/memory\.(started|suspended)$/.tes
 async function copyFiles(
   lab: Lab,
   document: LabDocument,
-  { from, to, ask, signal, show, snapshot }: Way & { readonly snapshot?: string },
+  { from, to, clientFor, signal, show, snapshot }: MovePlan & { readonly snapshot?: string },
 ): Promise<void> {
   const own = new Set(recordsOn(document, from).map(({ node_id }) => node_id))
   const isOfNode = (path: string) => own.has(path.split('/')[2]?.toLowerCase() ?? '')
-  const files = (await ask(from).files(lab.id, snapshot)).filter(
+  const files = (await clientFor(from).files(lab.id, snapshot)).filter(
     ({ path }) => !isTransient(path) && !isOfDeleted(document, path),
   )
   const memory = files.find(({ path }) => isMemory(path))
@@ -325,13 +325,13 @@ async function copyFiles(
     throw conflict(`A machine of the project has saved memory (${memory.path}) to resume from: start and stop it first`)
   // Files of the project, and not of a node, that the other compute has from its own part.
   const isShared = lab.document.project.computes.includes(to)
-  const there = new Set(isShared ? (await ask(to).files(lab.id)).map(({ path }) => path) : [])
+  const there = new Set(isShared ? (await clientFor(to).files(lab.id)).map(({ path }) => path) : [])
   for (const [index, { path }] of files.entries()) {
     signal.throwIfAborted()
     show(`file ${index + 1} of ${files.length}`)
-    const { content, size } = await ask(from).readFile(lab.id, path, { snapshotId: snapshot, signal })
+    const { content, size } = await clientFor(from).readFile(lab.id, path, { snapshotId: snapshot, signal })
     const name = there.has(path) && !isOfNode(path) ? `${path}.${from}` : path
-    await ask(to).writeFile(lab.id, name, { content, size, signal })
+    await clientFor(to).writeFile(lab.id, name, { content, size, signal })
   }
 }
 
@@ -342,11 +342,11 @@ async function copyFiles(
 async function imageNames(
   records: readonly NodeRecord[],
   to: string,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<ReadonlyMap<string, string>> {
   const names = new Map<string, string>()
-  for (const { kind, path, sha256 } of (await imagesOf(records, ask)).values()) {
-    const list = await ask(to).images.list(kind)
+  for (const { kind, path, sha256 } of (await imagesOf(records, clientFor)).values()) {
+    const list = await clientFor(to).images.list(kind)
     const there = list.find((it) => it.path === path)
     if (there !== undefined && sha256 !== undefined && there.sha256 === sha256) continue
     const same = sha256 === undefined ? undefined : list.find((it) => it.sha256 === sha256)
@@ -360,7 +360,7 @@ async function imageNames(
 function commitOf(
   { document }: Lab,
   { nodes, links, sizes, path }: Copy & { readonly path: string | null },
-  { from, to }: Way,
+  { from, to }: MovePlan,
 ) {
   return (project: ProjectRecord): Changes => {
     const changes = new Changes()
@@ -407,50 +407,50 @@ function commitOf(
  * Settles a move that broke off: removes an incomplete copy; or attaches the links to the nodes that were moved, and removes the files that are
  * left on the old compute. What needs a compute that is not connected is left for the next call.
  */
-export async function settleMove(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
+export async function recoverMove(labs: Labs, lab: Lab, clientFor: ComputeClients): Promise<void> {
   const { moving, left = [], unjoined = [] } = lab.document.project
-  if (moving !== undefined) await undoMove(labs, lab, ask)
-  if (unjoined.length > 0) await labs.whileOpen(lab, ask, () => rejoin(labs, lab, unjoined, ask))
-  for (const computeId of left) await forgetOn(labs, lab, computeId, ask)
+  if (moving !== undefined) await undoMove(labs, lab, clientFor)
+  if (unjoined.length > 0) await labs.whileOpen(lab, clientFor, () => rejoin(labs, lab, unjoined, clientFor))
+  for (const computeId of left) await forgetOn(labs, lab, computeId, clientFor)
 }
 
 /** Removes a copy that is not complete. */
-async function undoMove(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
+async function undoMove(labs: Labs, lab: Lab, clientFor: ComputeClients): Promise<void> {
   const { moving, computes, name } = lab.document.project
   if (moving === undefined) return
   const { from, to } = moving
   // A compute that crashed may have the directory of the project and not know the project: once opened, both can be removed.
-  if (await isThere(ask(to).openProject({ project_id: lab.id, name }))) {
+  if (await isThere(clientFor(to).openProject({ project_id: lab.id, name }))) {
     if (computes.includes(to)) {
       for (const node of recordsOn(lab.document, from))
-        if (isKnownKind(node.node_type)) await ask(to).removeNode(nodePathOf(lab, node)).catch(ignoreNotFound)
-    } else await ask(to).removeProject(lab.id).catch(ignoreNotFound)
+        if (isKnownKind(node.node_type)) await clientFor(to).removeNode(nodePathOf(lab, node)).catch(ignoreNotFound)
+    } else await clientFor(to).removeProject(lab.id).catch(ignoreNotFound)
   }
   await setProject(labs, lab, ({ moving: _, ...project }) => project)
 }
 
 /** Attaches links again of which one node was moved. A link that cannot be attached stays without wiring. */
-async function rejoin(labs: Labs, lab: Lab, ids: readonly string[], ask: AskCompute): Promise<void> {
+async function rejoin(labs: Labs, lab: Lab, ids: readonly string[], clientFor: ComputeClients): Promise<void> {
   const links = ids.flatMap((id) => lab.document.links.get(id) ?? []).filter(({ wiring }) => wiring.type === 'none')
   for (const link of links)
     await detachEnds(
       lab,
       link.nodes.map((end) => findEnd(lab, end)),
-      ask,
+      clientFor,
     )
-  const joined = await joinLinks(labs, lab, links, ask)
+  const joined = await joinLinks(labs, lab, links, clientFor)
   await labs.moved(lab, ({ unjoined: _, ...project }) =>
     joined.reduce((all, link) => all.put('link', link.link_id, link), new Changes().project(project)),
   )
 }
 
 /** Removes what a move has left on a compute. Does nothing for a compute that the lab is on, or never left. */
-export async function forgetOn(labs: Labs, lab: Lab, computeId: string, ask: AskCompute): Promise<void> {
+export async function forgetOn(labs: Labs, lab: Lab, computeId: string, clientFor: ComputeClients): Promise<void> {
   const { left = [], computes, name } = lab.document.project
   if (!left.includes(computeId)) return
   if (!computes.includes(computeId)) {
-    if (await isThere(ask(computeId).openProject({ project_id: lab.id, name })))
-      await ask(computeId).removeProject(lab.id).catch(ignoreNotFound)
+    if (await isThere(clientFor(computeId).openProject({ project_id: lab.id, name })))
+      await clientFor(computeId).removeProject(lab.id).catch(ignoreNotFound)
   }
   await setProject(labs, lab, ({ left: _, ...project }) => {
     const others = left.filter((id) => id !== computeId)

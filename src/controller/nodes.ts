@@ -19,17 +19,17 @@ import type { ComputeNode, NodeAction, NodePath } from './compute-client.ts'
 import type { NodeWish } from './computes.ts'
 import type { Conventions } from './conventions.ts'
 import { Changes, type NodeRecord } from './document.ts'
-import { given, withDefaults } from './fields.ts'
+import { withDefaults, withoutNulls } from './fields.ts'
 import type { EditStep } from './history.ts'
 import { keptWith, sorted } from './kept.ts'
 import type { Lab } from './lab.ts'
-import type { AskCompute, Labs } from './labs.ts'
-import { nodeLeftover, orNothing, removeLeftover } from './leftovers.ts'
+import type { ComputeClients, Labs } from './labs.ts'
+import { createOrCleanUp, nodeLeftover, removeLeftover } from './leftovers.ts'
 import { unlinkNode } from './links.ts'
 import { requireUnlocked } from './locked.ts'
 import { type FreeName, freeName, nameKey } from './names.ts'
 import { makeNode, placeholderReason, requireMade } from './placeholders.ts'
-import { saved } from './saved.ts'
+import { saveOrRevert } from './saved.ts'
 
 export const nodePathOf = (lab: Lab, { node_type, node_id }: NodeRecord): NodePath => ({
   project_id: lab.id,
@@ -52,7 +52,7 @@ export function propertiesOf(shown: ComputeNode): Record<string, unknown> {
 }
 
 interface CreateOptions {
-  readonly ask: AskCompute
+  readonly clientFor: ComputeClients
   readonly unique?: 'refuse' | undefined
   /** The step of the edit. */
   readonly step?: EditStep
@@ -73,7 +73,7 @@ export async function createNode(
   labs: Labs,
   lab: Lab,
   input: LabNodeCreate,
-  { ask, unique, step, more, conventions, label, fill }: CreateOptions,
+  { clientFor, unique, step, more, conventions, label, fill }: CreateOptions,
 ): Promise<LabNode> {
   const { node_type, console, console_type, template_id = null } = input
   if (!isKnownKind(node_type)) throw noSuchKind('node_type', node_type)
@@ -88,7 +88,7 @@ export async function createNode(
   lab.claimed.add(idClaim)
   const refused = refusedOf(properties)
   const adapters = adaptersFor(node_type, 'create', input)
-  const asked = { name, node_id, ...given({ console, console_type }), ...adapters, ...given(properties) }
+  const asked = { name, node_id, ...withoutNulls({ console, console_type }), ...adapters, ...withoutNulls(properties) }
   const macs: string[] = []
   try {
     const at = { project_id: lab.id, node_type }
@@ -124,23 +124,23 @@ export async function createNode(
         await lab.add(new Changes().put('node', node_id, record), news, step)
         return lab.nodeView(record)
       }
-      return saved(lab, write, () => {
+      return saveOrRevert(lab, write, () => {
         lab.shown.delete(node_id)
-        return ask(compute_id).removeNode({ ...at, node_id })
+        return clientFor(compute_id).removeNode({ ...at, node_id })
       })
     }
     const make = (compute_id: string) => {
-      const compute = ask(compute_id)
+      const compute = clientFor(compute_id)
       const mac = claimMac(compute_id)
       // Images are copied outside the change: that may take minutes, in which nothing is changed.
       return compute.withImages(() =>
         lab.change(async () => {
           if (lab.document.nodes.has(node_id)) throw nodeExists(node_id)
           requireStillFree(lab, name, node_id)
-          await labs.enlist(lab, compute_id, ask)
-          const leftover = nodeLeftover(lab, { node_type, node_id, compute_id }, ask)
+          await labs.attachCompute(lab, compute_id, clientFor)
+          const leftover = nodeLeftover(lab, { node_type, node_id, compute_id }, clientFor)
           const create = () => compute.createNode(at, { ...asked, ...mac }).catch(refused)
-          let shown = await orNothing(lab, create, leftover)
+          let shown = await createOrCleanUp(lab, create, leftover)
           if (fill !== undefined) {
             try {
               await fill(node_id)
@@ -174,7 +174,7 @@ export async function updateNode(
   lab: Lab,
   word: string,
   input: LabNodeUpdate,
-  ask: AskCompute,
+  clientFor: ComputeClients,
   {
     step = { by: 'edit', consoles: new Set() },
     more,
@@ -193,7 +193,10 @@ export async function updateNode(
   const naming = { unique, free: conventions?.nodeName, self: record.node_id } as const
   const name = isWanted ? takeName(lab, wanted, naming) : record.name
   const isRenamed = name !== record.name
-  const changed: Record<string, unknown> = { ...adaptersFor(record.node_type, 'update', map), ...given(properties) }
+  const changed: Record<string, unknown> = {
+    ...adaptersFor(record.node_type, 'update', map),
+    ...withoutNulls(properties),
+  }
   for (const [key, value] of Object.entries(changed)) {
     if (JSON.stringify(value) === JSON.stringify(record.properties[key])) delete changed[key]
   }
@@ -209,7 +212,7 @@ export async function updateNode(
   const isAsked = !isPlaceholder && Object.keys(asked).length > 0
   const change = async () => {
     if (isRenamed) requireStillFree(lab, name, record.node_id)
-    const update = () => ask(record.compute_id).updateNode(nodePathOf(lab, record), asked)
+    const update = () => clientFor(record.compute_id).updateNode(nodePathOf(lab, record), asked)
     const shown = isAsked ? await update().catch(refusedOf(properties)) : undefined
     if (shown !== undefined) lab.show(shown)
     if ('console' in asked) step.consoles?.add(`node/${record.node_id}`)
@@ -224,10 +227,14 @@ export async function updateNode(
         const next: NodeRecord = {
           ...now,
           label,
-          ...given(map),
+          ...withoutNulls(map),
           ...(shown !== undefined && shownIn(shown)),
           ...keptWith(now.kept, kept),
-          ...(isPlaceholder && { name, ...given({ console_type }), properties: { ...now.properties, ...changed } }),
+          ...(isPlaceholder && {
+            name,
+            ...withoutNulls({ console_type }),
+            properties: { ...now.properties, ...changed },
+          }),
           ...added,
         }
         const changes = new Changes().put('node', record.node_id, next)
@@ -241,16 +248,17 @@ export async function updateNode(
           },
         }
       }, step)
-    return await saved(
+    return await saveOrRevert(
       lab,
       async () => write(await more?.({ ...record, ...(shown !== undefined && shownIn(shown)) })),
       async () => {
-        if (isAsked) lab.show(await ask(record.compute_id).updateNode(nodePathOf(lab, record), formerOf(record, asked)))
+        if (isAsked)
+          lab.show(await clientFor(record.compute_id).updateNode(nodePathOf(lab, record), formerOf(record, asked)))
       },
     )
   }
   try {
-    return await (isAsked ? ask(record.compute_id).withImages(() => lab.change(change)) : change())
+    return await (isAsked ? clientFor(record.compute_id).withImages(() => lab.change(change)) : change())
   } finally {
     if (isWanted) lab.claimed.delete(nameClaim(name))
   }
@@ -296,7 +304,9 @@ const adaptersFor = (
   input: 'create' | 'update',
   { custom_adapters }: Pick<LabNodeUpdate, 'custom_adapters'>,
 ): object =>
-  isKnownKind(node_type) && 'custom_adapters' in kindOf(node_type)[input].properties ? given({ custom_adapters }) : {}
+  isKnownKind(node_type) && 'custom_adapters' in kindOf(node_type)[input].properties
+    ? withoutNulls({ custom_adapters })
+    : {}
 
 /** The fields of a record that come from the compute. */
 export const shownIn = (shown: ComputeNode): Pick<NodeRecord, 'name' | 'console' | 'console_type' | 'properties'> => ({
@@ -311,7 +321,7 @@ export async function removeNode(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   word: string,
-  ask: AskCompute,
+  clientFor: ComputeClients,
   step: EditStep = { by: 'edit' },
 ): Promise<void> {
   const { node_id } = lab.node(word)
@@ -319,7 +329,7 @@ export async function removeNode(
     // 404 when it is gone by then.
     const record = lab.node(node_id)
     requireUnlocked(record, `The node ${record.name}`)
-    await remove(labs, lab, record, ask, step)
+    await remove(labs, lab, record, clientFor, step)
   })
 }
 
@@ -327,13 +337,13 @@ async function remove(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   record: NodeRecord,
-  ask: AskCompute,
+  clientFor: ComputeClients,
   step: EditStep,
 ): Promise<void> {
   await lab.requireSavable()
-  await unlinkNode(labs, lab, record.node_id, ask, step)
+  await unlinkNode(labs, lab, record.node_id, clientFor, step)
   if (isKnownKind(record.node_type))
-    await ask(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(ignoreNotFound)
+    await clientFor(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(ignoreNotFound)
   const last = lab.nodeView(record)
   const write = () =>
     lab.edit(
@@ -344,19 +354,19 @@ async function remove(
       }),
       step,
     )
-  await saved(lab, write, () => remake(lab, record, ask))
+  await saveOrRevert(lab, write, () => remake(lab, record, clientFor))
   lab.shown.delete(record.node_id)
-  lab.troubles.delete(record.node_id)
+  lab.unknownReasons.delete(record.node_id)
   // A link that was being made may have been written before the node was gone.
-  await unlinkNode(labs, lab, record.node_id, ask, step)
+  await unlinkNode(labs, lab, record.node_id, clientFor, step)
 }
 
 /** Makes a node again that was removed from its compute in vain, in its directory. It is stopped. */
-export async function remake(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<void> {
+export async function remake(lab: Lab, record: NodeRecord, clientFor: ComputeClients): Promise<void> {
   if (!isKnownKind(record.node_type) || record.unmade !== undefined) return
-  const { unmade } = await makeNode(lab, record, ask)
+  const { unmade } = await makeNode(lab, record, clientFor)
   if (unmade !== undefined) throw conflict(`${record.name}: ${unmade}`)
-  lab.show(await ask(record.compute_id).node(nodePathOf(lab, record)))
+  lab.show(await clientFor(record.compute_id).node(nodePathOf(lab, record)))
 }
 
 export async function actOn(
@@ -364,11 +374,11 @@ export async function actOn(
   lab: Lab,
   record: NodeRecord,
   action: NodeAction,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<LabNode> {
-  if (action === 'start') await requireMade(labs, lab, record, ask)
+  if (action === 'start') await requireMade(labs, lab, record, clientFor)
   else nodeOnCompute(lab, record.node_id)
-  const shown = await ask(record.compute_id).act(nodePathOf(lab, record), action)
+  const shown = await clientFor(record.compute_id).act(nodePathOf(lab, record), action)
   lab.show(shown)
   lab.acted(shown)
   return lab.nodeView(lab.node(record.node_id))
@@ -380,7 +390,7 @@ export async function duplicateNode(
   lab: Lab,
   word: string,
   { x, y, z }: { x: number; y: number; z: number },
-  { ask, conventions }: { ask: AskCompute; conventions?: Conventions | undefined },
+  { clientFor, conventions }: { clientFor: ComputeClients; conventions?: Conventions | undefined },
 ): Promise<LabNode> {
   const source = nodeOnCompute(lab, word)
   const { node_id: _, name, console: __, properties, label, ...rest } = source
@@ -391,12 +401,12 @@ export async function duplicateNode(
     Object.entries(properties).filter(([key]) => key in known && key !== 'mac_address'),
   )
   // A snapshot has the copy with its files, or not at all.
-  const fill = (nodeId: string) => ask(source.compute_id).duplicate(nodePathOf(lab, source), nodeId)
+  const fill = (nodeId: string) => clientFor(source.compute_id).duplicate(nodePathOf(lab, source), nodeId)
   return createNode(
     labs,
     lab,
     { ...rest, name, properties: settings, x, y, z },
-    { ask, conventions, label: labelOf, fill },
+    { clientFor, conventions, label: labelOf, fill },
   )
 }
 

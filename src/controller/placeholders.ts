@@ -5,15 +5,15 @@ import { kindOf, nodeKinds } from '../kinds/node.ts'
 import { isKnownKind, type LabPort } from '../model/lab/node.ts'
 import { resumeCapture } from './captures.ts'
 import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
-import { given } from './fields.ts'
+import { withoutNulls } from './fields.ts'
 import type { EditStep } from './history.ts'
 import { keptWith, sorted } from './kept.ts'
 import type { Lab } from './lab.ts'
-import type { AskCompute, Labs } from './labs.ts'
-import { nodeLeftover, orNothing } from './leftovers.ts'
-import { alone, type Ends, findEnd, unwireAll, wire, wiringOf } from './links.ts'
+import type { ComputeClients, Labs } from './labs.ts'
+import { createOrCleanUp, nodeLeftover } from './leftovers.ts'
+import { type Ends, findEnd, unwireAll, wire, wiringOf, withLinkLock } from './links.ts'
 import { nodePathOf, shownIn } from './nodes.ts'
-import { saved } from './saved.ts'
+import { saveOrRevert } from './saved.ts'
 
 /**
  * Placeholders are nodes of a lab that no compute has. Their kind is unknown to this service, or their compute could not make them
@@ -45,11 +45,11 @@ export function placeholderPorts(links: readonly LinkRecord[], { node_id }: Pick
 export async function makeNode(
   lab: Lab,
   record: NodeRecord,
-  ask: AskCompute,
+  clientFor: ComputeClients,
   { isStored } = { isStored: true },
 ): Promise<NodeRecord> {
   try {
-    return await ask(record.compute_id).withImages(() => createOn(lab, record, ask, isStored))
+    return await clientFor(record.compute_id).withImages(() => createOn(lab, record, clientFor, isStored))
   } catch (error) {
     if (isRefusal(error)) return { ...record, unmade: error.message.slice(0, 1000) }
     throw error
@@ -60,7 +60,12 @@ const isRefusal = (error: unknown): error is ApiError =>
   error instanceof ApiError && [400, 403, 404, 409].includes(error.status)
 
 /** Creates a node on its compute, unless its kind is unknown. 409 when the compute lacks an image, see `withImages`. */
-async function createOn(lab: Lab, record: NodeRecord, ask: AskCompute, isStored = false): Promise<NodeRecord> {
+async function createOn(
+  lab: Lab,
+  record: NodeRecord,
+  clientFor: ComputeClients,
+  isStored = false,
+): Promise<NodeRecord> {
   const { node_type, node_id, name, properties, console, console_type, compute_id } = record
   if (!isKnownKind(node_type)) return record
   const { addressFault, create: schema }: KindDescriptor = kindOf(node_type)
@@ -69,11 +74,11 @@ async function createOn(lab: Lab, record: NodeRecord, ask: AskCompute, isStored 
   const settings = Object.entries({ ...properties, console: console ?? undefined, console_type }).filter(
     ([key]) => key in known,
   )
-  const input = { name, node_id, ...given(Object.fromEntries(settings)) }
+  const input = { name, node_id, ...withoutNulls(Object.fromEntries(settings)) }
   // A compute of an earlier version has no such option, and needs none.
   const keepsAddresses = isStored && addressFault?.(input) !== undefined
-  const create = () => ask(compute_id).createNode({ project_id: lab.id, node_type }, input, { keepsAddresses })
-  const shown = await orNothing(lab, create, nodeLeftover(lab, record, ask))
+  const create = () => clientFor(compute_id).createNode({ project_id: lab.id, node_type }, input, { keepsAddresses })
+  const shown = await createOrCleanUp(lab, create, nodeLeftover(lab, record, clientFor))
   const { unmade: _, ...made } = record
   const { kept } = sorted(node_type, 'create', { properties, kept: record.kept ?? {} })
   return { ...made, ...shownIn(shown), ...keptWith(undefined, kept) }
@@ -87,7 +92,7 @@ export async function joinLinks(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   links: readonly LinkRecord[],
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<LinkRecord[]> {
   const isMade = (id: string) => {
     const node = lab.document.nodes.get(id)
@@ -99,11 +104,11 @@ export async function joinLinks(
     try {
       const ends = link.nodes.map((end) => findEnd(lab, end)) as unknown as Ends
       const record: LinkRecord = { ...link, wiring: wiringOf(ends) }
-      await wire(labs, lab, ends, record, ask)
-      joined.push({ ...record, capture: await resumeCapture(lab, record, ask) })
+      await wire(labs, lab, ends, record, clientFor)
+      joined.push({ ...record, capture: await resumeCapture(lab, record, clientFor) })
     } catch (error) {
       if (error instanceof ApiError && error.status < 500) continue
-      await unwireAll(lab, joined, ask).catch(ignore('the client gets the first error'))
+      await unwireAll(lab, joined, clientFor).catch(ignore('the client gets the first error'))
       throw error
     }
   }
@@ -115,12 +120,12 @@ export function joinAgain(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   ids: readonly string[],
-  ask: AskCompute,
+  clientFor: ComputeClients,
   step?: EditStep,
 ): Promise<void> {
-  return alone(lab, ids, async () => {
+  return withLinkLock(lab, ids, async () => {
     const links = ids.flatMap((id) => lab.document.links.get(id) ?? [])
-    const joined = await joinLinks(labs, lab, links, ask)
+    const joined = await joinLinks(labs, lab, links, clientFor)
     if (joined.length === 0) return
     const write = () =>
       lab.edit(
@@ -131,7 +136,7 @@ export function joinAgain(
         }),
         step,
       )
-    await saved(lab, write, () => unwireAll(lab, joined, ask))
+    await saveOrRevert(lab, write, () => unwireAll(lab, joined, clientFor))
   })
 }
 
@@ -140,7 +145,7 @@ export async function requireMade(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   record: NodeRecord,
-  ask: AskCompute,
+  clientFor: ComputeClients,
   step?: EditStep,
 ): Promise<void> {
   if (!isKnownKind(record.node_type)) throw conflict(`node_type: ${placeholderReason(record)}`)
@@ -152,7 +157,7 @@ export async function requireMade(
       // 404 when it was deleted meanwhile. Another request may have made it.
       const wanted = lab.node(record.node_id)
       if (wanted.unmade === undefined) return
-      const made = await createOn(lab, wanted, ask).catch((error: unknown) => {
+      const made = await createOn(lab, wanted, clientFor).catch((error: unknown) => {
         throw lacksImage(error) ? error : refused(error)
       })
       const write = () =>
@@ -164,12 +169,14 @@ export async function requireMade(
           }),
           step,
         )
-      await saved(lab, write, () => ask(made.compute_id).removeNode(nodePathOf(lab, made), { files: 'later' }))
-      lab.troubles.delete(record.node_id)
+      await saveOrRevert(lab, write, () =>
+        clientFor(made.compute_id).removeNode(nodePathOf(lab, made), { files: 'later' }),
+      )
+      lab.unknownReasons.delete(record.node_id)
       const ids = lab.document.linksOf(record.node_id).map(({ link_id }) => link_id)
-      await joinAgain(labs, lab, ids, ask, step)
+      await joinAgain(labs, lab, ids, clientFor, step)
     })
-  await ask(record.compute_id)
+  await clientFor(record.compute_id)
     .withImages(make)
     .catch((error: unknown) => {
       throw lacksImage(error) ? refused(error) : error

@@ -260,7 +260,7 @@ class Planner {
     const positions = gridPositions(this.#desired)
     for (const pair of this.#pairs.values()) this.#planNode(pair, positions)
     this.#planLinks(resolved)
-    this.#planLeft(resolved)
+    this.#planRemovals(resolved)
     this.#planStarts()
     return {
       steps: this.#steps.sort((a, b) => phaseOf(a) - phaseOf(b)),
@@ -379,7 +379,7 @@ class Planner {
           lowest.set(key, port)
           use(end.node, port)
         }
-        if (this.#pairs.get(nameKey(end.node))?.want.segment !== undefined) this.#notePort(end.node, port, end.port)
+        if (this.#pairs.get(nameKey(end.node))?.want.segment !== undefined) this.#recordPort(end.node, port, end.port)
         return { node: end.node, adapter_number: end.adapter_number, port_number: port }
       }) as [WantedEnd, WantedEnd]
       const isSame = JSON.stringify(want.filters_ab) === JSON.stringify(want.filters_ba)
@@ -403,7 +403,7 @@ class Planner {
     return other === undefined || (!matched.has(other) && isLinkMade(other)) ? id : undefined
   }
 
-  #notePort(node: string, port: number, settings: SegmentPort | undefined): void {
+  #recordPort(node: string, port: number, settings: SegmentPort | undefined): void {
     const key = nameKey(node)
     const ports = this.#ports.get(key) ?? new Map<number, SegmentPort>()
     this.#ports.set(key, ports.set(port, { ...ports.get(port), ...settings }))
@@ -455,7 +455,7 @@ class Planner {
       return
     }
     const { node_id } = have
-    const anew = this.#whyAnew(pair)
+    const anew = this.#recreateReason(pair)
     if (anew !== undefined) {
       const step = { do: 'update', what, name, how: 'recreate', because: anew.because } as const
       if (this.#addIf('recreate', step, { type: 'recreate-node', want, node_id, change: all })) {
@@ -503,7 +503,7 @@ class Planner {
   }
 
   /** Why a node must be recreated, and the properties that only a new node takes; undefined: it need not be. */
-  #whyAnew({ want, have, isMade }: Pair): { because: string; keys: readonly string[] } | undefined {
+  #recreateReason({ want, have, isMade }: Pair): { because: string; keys: readonly string[] } | undefined {
     if (have === undefined) return undefined
     if (have.node_type !== want.kind)
       return { because: `its kind is ${have.node_type}, ${want.kind} in the file`, keys: [] }
@@ -772,7 +772,7 @@ class Planner {
   }
 
   /** What is there and not in the file. */
-  #planLeft(resolved: readonly Resolved[]): void {
+  #planRemovals(resolved: readonly Resolved[]): void {
     const kept = new Set(resolved.map(({ have }) => have?.link_id))
     for (const link of this.#actual.links.values()) {
       if (kept.has(link.link_id)) continue

@@ -5,7 +5,7 @@ import type { Lab } from './lab.ts'
  * Saves in the document what computes have done already. When the save fails, as on a full disk, `undo` reverts that on the computes, and
  * the result rejects with the failure of the save. A failure of `undo` is reported in the feed of the lab.
  */
-export async function saved<T>(lab: Lab, save: () => Promise<T>, undo: () => Promise<unknown>): Promise<T> {
+export async function saveOrRevert<T>(lab: Lab, save: () => Promise<T>, undo: () => Promise<unknown>): Promise<T> {
   try {
     return await save()
   } catch (error) {

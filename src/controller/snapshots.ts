@@ -16,9 +16,9 @@ import {
   type Restoring,
   type SnapshotRecord,
 } from './document.ts'
-import { given } from './fields.ts'
+import { withoutNulls } from './fields.ts'
 import type { Lab } from './lab.ts'
-import type { AskCompute, Labs } from './labs.ts'
+import type { ComputeClients, Labs } from './labs.ts'
 import { nameKey } from './names.ts'
 import { nodePathOf } from './nodes.ts'
 
@@ -56,9 +56,9 @@ export const snapshotView = (
  * Takes a snapshot of a lab, on all its computes at the same time, when changes of nodes and links under way have ended; those that come
  * meanwhile wait. A failure leaves nothing. 409 when they do not end.
  */
-export function takeSnapshot(labs: Labs, { id }: Lab, name: string, ask: AskCompute): Promise<LabSnapshot> {
+export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: ComputeClients): Promise<LabSnapshot> {
   return labs.exclusively(id, async (lab) => {
-    await settleTaking(lab, ask)
+    await finishTaking(lab, clientFor)
     const { snapshots } = lab.document
     if (snapshots.size >= maxSnapshots)
       throw conflict(`The project has reached the limit of ${maxSnapshots} snapshots: delete one first`)
@@ -71,15 +71,15 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, ask: AskComp
         const kept = contentOf(lab.document)
         await setProject(lab, ({ taking: _, ...it }) => ({ ...it, taking: snapshot_id }))
         const { computes } = kept.project
-        const all = await Promise.allSettled(computes.map((id) => ask(id).takeSnapshot(lab.id, snapshot_id)))
+        const all = await Promise.allSettled(computes.map((id) => clientFor(id).takeSnapshot(lab.id, snapshot_id)))
         const taken = all.map((it) => {
           if (it.status === 'rejected') throw it.reason
           return it.value
         })
         return { kept, taken, computes }
       }
-      const { kept, taken, computes } = await labs.whileOpen(lab, ask, () => lab.alone(take))
-      await labs.keepApart(snapshot_id, kept)
+      const { kept, taken, computes } = await labs.whileOpen(lab, clientFor, () => lab.exclusive(take))
+      await labs.putSideDocument(snapshot_id, kept)
       const ran: NonNullable<SnapshotRecord['ran']> = Object.assign({}, ...taken.map((it) => it.ran))
       const record: SnapshotRecord = {
         ...{ snapshot_id, name, created_at: Math.floor(Date.now() / 1000), computes },
@@ -93,24 +93,24 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, ask: AskComp
       }))
       return snapshotView(lab, record)
     } catch (error) {
-      await labs.keepApart(snapshot_id, undefined).catch(ignore('the client gets the first error'))
-      await settleTaking(lab, ask).catch(ignore('opening the project removes the rest'))
+      await labs.putSideDocument(snapshot_id, undefined).catch(ignore('the client gets the first error'))
+      await finishTaking(lab, clientFor).catch(ignore('opening the project removes the rest'))
       throw error
     }
   })
 }
 
-export function removeSnapshot(labs: Labs, { id }: Lab, snapshotId: string, ask: AskCompute): Promise<void> {
+export function removeSnapshot(labs: Labs, { id }: Lab, snapshotId: string, clientFor: ComputeClients): Promise<void> {
   return labs.exclusively(id, async (lab) => {
     const record = find(lab, snapshotId)
     for (const computeId of record.computes)
-      await ask(computeId).removeSnapshot(lab.id, record.snapshot_id).catch(ignoreNotFound)
+      await clientFor(computeId).removeSnapshot(lab.id, record.snapshot_id).catch(ignoreNotFound)
     await lab.edit(() => ({
       changes: new Changes().remove('snapshot', record.snapshot_id),
       news: () => [{ action: 'snapshot.deleted', event: snapshotView(lab, record) }],
       result: undefined,
     }))
-    await labs.keepApart(record.snapshot_id, undefined)
+    await labs.putSideDocument(record.snapshot_id, undefined)
   })
 }
 
@@ -119,14 +119,19 @@ export function removeSnapshot(labs: Labs, { id }: Lab, snapshotId: string, ask:
  * exchange the files: a service that is killed from there on finishes the restore at its next start. When a compute fails, or the document
  * cannot be saved, the exchange is undone and the lab is as before; nodes that ran are started again. It waits for changes as a snapshot does.
  */
-export function restoreSnapshot(labs: Labs, { id }: Lab, snapshotId: string, ask: AskCompute): Promise<LabProject> {
+export function restoreSnapshot(
+  labs: Labs,
+  { id }: Lab,
+  snapshotId: string,
+  clientFor: ComputeClients,
+): Promise<LabProject> {
   return labs.exclusively(id, async (lab) => {
     const record = find(lab, snapshotId)
     const { snapshot_id } = record
     // Refused before anything is changed: an archive may bring snapshots of any size.
     lab.requireRoomFor(replacing(lab.document, await keptOf(labs, record)).entries)
-    const all = (step: RestoreStep) => stepOnAll(lab, snapshot_id, { step, computes: record.computes, ask })
-    await lab.alone(async () => {
+    const all = (step: RestoreStep) => stepOnAll(lab, snapshot_id, { step, computes: record.computes, clientFor })
+    await lab.exclusive(async () => {
       try {
         await all('prepare')
       } catch (error) {
@@ -134,36 +139,36 @@ export function restoreSnapshot(labs: Labs, { id }: Lab, snapshotId: string, ask
         throw error
       }
       labs.jobs.endOf(lab.id, 'A snapshot was restored', { only: 'start' })
-      await restorePrepared(labs, lab, record, ask)
+      await restorePrepared(labs, lab, record, clientFor)
     })
     lab.emit({ action: 'snapshot.restored', event: snapshotView(lab, record) })
     return lab.project()
   })
 }
 
-async function restorePrepared(labs: Labs, lab: Lab, record: SnapshotRecord, ask: AskCompute): Promise<void> {
+async function restorePrepared(labs: Labs, lab: Lab, record: SnapshotRecord, clientFor: ComputeClients): Promise<void> {
   await mark(lab, { snapshot_id: record.snapshot_id, way: 'forward', ran: runningIn(lab) })
   try {
-    await exchange(labs, lab, record, ask)
+    await exchange(labs, lab, record, clientFor)
   } catch (error) {
     // Where this cannot be saved, the next start finds nothing to exchange, and turns back then.
     await turnBack(lab).catch(ignore('the files are exchanged back in any case'))
-    await undoRestore(lab, record, ask).catch(ignore('opening the project undoes the restore'))
-    if (lab.isOpen) await runAgain(labs, lab, ask).catch(ignore('the client gets the first error'))
+    await undoRestore(lab, record, clientFor).catch(ignore('opening the project undoes the restore'))
+    if (lab.isOpen) await runAgain(labs, lab, clientFor).catch(ignore('the client gets the first error'))
     throw error
   }
-  await settleSnapshots(labs, lab, ask).catch(ignore('opening the project removes the old files'))
-  if (lab.isOpen) await runAgain(labs, lab, ask)
+  await recoverSnapshots(labs, lab, clientFor).catch(ignore('opening the project removes the old files'))
+  if (lab.isOpen) await runAgain(labs, lab, clientFor)
 }
 
-async function runAgain(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
-  await labs.reopen(lab, ask)
-  await runRestored(lab, ask)
+async function runAgain(labs: Labs, lab: Lab, clientFor: ComputeClients): Promise<void> {
+  await labs.reopen(lab, clientFor)
+  await runRestored(lab, clientFor)
 }
 
 /** The document of a snapshot, with the computes to which the lab was moved since; 409. */
 export async function keptOf(labs: Labs, { snapshot_id, moved }: SnapshotRecord): Promise<Kept> {
-  const kept = (await labs.readApart(snapshot_id)) as Kept | undefined
+  const kept = (await labs.readSideDocument(snapshot_id)) as Kept | undefined
   if (kept === undefined) throw conflict('The document of this snapshot is missing: delete the snapshot')
   if (moved === undefined) return kept
   const now = (id: string) => moved[id] ?? id
@@ -189,11 +194,11 @@ function runningIn(lab: Lab): NonNullable<Restoring['ran']> {
 }
 
 /** Stops the nodes, exchanges the files on all computes, and then the document. Each step may be done already. */
-async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, ask: AskCompute): Promise<void> {
+async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, clientFor: ComputeClients): Promise<void> {
   const { snapshot_id, computes } = record
   const kept = await keptOf(labs, record)
-  await labs.closeOnComputes(lab, ask)
-  await stepOnAll(lab, snapshot_id, { step: 'commit', computes, ask })
+  await labs.closeOnComputes(lab, clientFor)
+  await stepOnAll(lab, snapshot_id, { step: 'commit', computes, clientFor })
   await lab.edit((document) => {
     const { project } = document
     const changes = replacing(document, kept)
@@ -210,7 +215,7 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, ask: AskCo
       ...then
     } = kept.project
     const left = project.computes.filter((id) => !computes.includes(id))
-    const more = given({ archiving, stop_at, ttl_deletes, moving, left: copies, unjoined })
+    const more = withoutNulls({ archiving, stop_at, ttl_deletes, moving, left: copies, unjoined })
     const now = { name, is_open, revision, path, ...more }
     changes.project({ ...then, ...now, restoring: { snapshot_id, way: 'on', left } })
     return { changes, news: () => [], result: undefined, isChecked: true }
@@ -233,8 +238,8 @@ function replacing({ nodes, links, drawings }: LabDocument, kept: Kept): Changes
 }
 
 /** Settles what was interrupted: removes a partial snapshot; finishes a restore, or undoes it when a compute refuses its part. */
-export async function settleSnapshots(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
-  await settleTaking(lab, ask).catch(ignore('the next opening of the project tries again'))
+export async function recoverSnapshots(labs: Labs, lab: Lab, clientFor: ComputeClients): Promise<void> {
+  await finishTaking(lab, clientFor).catch(ignore('the next opening of the project tries again'))
   const begun = lab.document.project.restoring
   if (begun === undefined) return
   const { snapshot_id } = begun
@@ -242,28 +247,28 @@ export async function settleSnapshots(labs: Labs, lab: Lab, ask: AskCompute): Pr
   if (begun.way === 'forward') {
     try {
       if (record === undefined) throw conflict('The snapshot was deleted')
-      await exchange(labs, lab, record, ask)
+      await exchange(labs, lab, record, clientFor)
     } catch (error) {
       if (error instanceof ApiError && error.word === 'compute-unreachable') throw error
       await turnBack(lab)
     }
   }
   const { way, left = [] } = lab.document.project.restoring ?? begun
-  if (way === 'back') await undoRestore(lab, record, ask)
+  if (way === 'back') await undoRestore(lab, record, clientFor)
   if (way !== 'on') return
   const computes = record?.computes ?? lab.document.project.computes
-  await stepOnAll(lab, snapshot_id, { step: 'finish', computes, ask })
+  await stepOnAll(lab, snapshot_id, { step: 'finish', computes, clientFor })
   for (const computeId of left)
-    await ask(computeId).removeProject(lab.id).catch(ignore('the lab has no nodes on that compute any more'))
+    await clientFor(computeId).removeProject(lab.id).catch(ignore('the lab has no nodes on that compute any more'))
   if (Object.keys(record?.ran ?? {}).length === 0) await mark(lab, undefined)
 }
 
 /** Exchanges the files back; `runRestored` then starts the nodes that ran. */
-async function undoRestore(lab: Lab, record: SnapshotRecord | undefined, ask: AskCompute): Promise<void> {
+async function undoRestore(lab: Lab, record: SnapshotRecord | undefined, clientFor: ComputeClients): Promise<void> {
   const { restoring, computes } = lab.document.project
   if (restoring === undefined) return
   const { snapshot_id, ran = {} } = restoring
-  await stepOnAll(lab, snapshot_id, { step: 'undo', computes: record?.computes ?? computes, ask })
+  await stepOnAll(lab, snapshot_id, { step: 'undo', computes: record?.computes ?? computes, clientFor })
   await mark(lab, Object.keys(ran).length === 0 ? undefined : { snapshot_id, way: 'undone', ran })
 }
 
@@ -274,15 +279,15 @@ const turnBack = (lab: Lab): Promise<void> =>
     ...(restoring && { restoring: { ...restoring, way: 'back' as const } }),
   }))
 
-async function settleTaking(lab: Lab, ask: AskCompute): Promise<void> {
+async function finishTaking(lab: Lab, clientFor: ComputeClients): Promise<void> {
   const { taking, computes } = lab.document.project
   if (taking === undefined) return
-  for (const id of computes) await ask(id).removeSnapshot(lab.id, taking).catch(ignoreNotFound)
+  for (const id of computes) await clientFor(id).removeSnapshot(lab.id, taking).catch(ignoreNotFound)
   await setProject(lab, ({ taking: _, ...project }) => project)
 }
 
 /** Starts the nodes that ran in the restored snapshot, or before a restore that was undone. */
-export async function runRestored(lab: Lab, ask: AskCompute): Promise<void> {
+export async function runRestored(lab: Lab, clientFor: ComputeClients): Promise<void> {
   const { restoring } = lab.document.project
   if (restoring?.way !== 'on' && restoring?.way !== 'undone') return
   const { ran = {} } = (restoring.way === 'on' ? lab.document.snapshots.get(restoring.snapshot_id) : restoring) ?? {}
@@ -290,7 +295,7 @@ export async function runRestored(lab: Lab, ask: AskCompute): Promise<void> {
     const node = lab.document.nodes.get(id)
     if (node === undefined) return
     const act = async (action: 'start' | 'suspend') => {
-      lab.show(await ask(node.compute_id).act(nodePathOf(lab, node), action))
+      lab.show(await clientFor(node.compute_id).act(nodePathOf(lab, node), action))
       lab.emit({ action: 'node.updated', event: lab.nodeView(node) })
     }
     try {
@@ -307,9 +312,9 @@ export async function runRestored(lab: Lab, ask: AskCompute): Promise<void> {
 async function stepOnAll(
   lab: Lab,
   snapshotId: string,
-  { step, computes, ask }: { step: RestoreStep; computes: readonly string[]; ask: AskCompute },
+  { step, computes, clientFor }: { step: RestoreStep; computes: readonly string[]; clientFor: ComputeClients },
 ): Promise<void> {
-  for (const computeId of computes) await ask(computeId).restoreSnapshot(lab.id, snapshotId, step)
+  for (const computeId of computes) await clientFor(computeId).restoreSnapshot(lab.id, snapshotId, step)
 }
 
 const mark = (lab: Lab, restoring: Restoring | undefined): Promise<void> =>

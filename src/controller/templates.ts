@@ -11,10 +11,10 @@ import {
   type LabTemplateUse,
 } from '../model/lab/template.ts'
 import type { Conventions } from './conventions.ts'
-import { given } from './fields.ts'
+import { withoutNulls } from './fields.ts'
 import type { Lab } from './lab.ts'
 import { type LabLimits, limitReached } from './lab-limits.ts'
-import type { AskCompute, Labs } from './labs.ts'
+import type { ComputeClients, Labs } from './labs.ts'
 import { nameKey } from './names.ts'
 import { createNode, noSuchKind } from './nodes.ts'
 import type { SharedDocument } from './shared-document.ts'
@@ -117,7 +117,7 @@ export class Templates {
     const template: LabTemplate = {
       ...before,
       ...Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined)),
-      ...given({ name, category, default_name_format, symbol, usage }),
+      ...withoutNulls({ name, category, default_name_format, symbol, usage }),
       template_id: before.template_id,
       builtin: false,
     }
@@ -150,7 +150,11 @@ export function useTemplate(
   labs: Labs,
   lab: Lab,
   template: LabTemplate,
-  { use, ask, conventions }: { use: LabTemplateUse; ask: AskCompute; conventions?: Conventions | undefined },
+  {
+    use,
+    clientFor,
+    conventions,
+  }: { use: LabTemplateUse; clientFor: ComputeClients; conventions?: Conventions | undefined },
 ): Promise<LabNode> {
   const { template_id, name, template_type, compute_id, default_name_format, symbol, usage } = template
   if (!isKnownKind(template_type)) throw noSuchKind('template_type', template_type)
@@ -174,7 +178,7 @@ export function useTemplate(
     ...(typeof console_type === 'string' && { console_type }),
     properties: conventions?.templateSettings(template, ofItsKind) ?? ofItsKind,
   }
-  return createNode(labs, lab, input, { ask, conventions })
+  return createNode(labs, lab, input, { clientFor, conventions })
 }
 
 const formatOf = (format: string, template: string): string =>

@@ -6,7 +6,7 @@ import { ApiError, conflict, ignoreNotFound } from '../errors/api-error.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredDay0, DesiredNode } from '../labfile/desired.ts'
-import { Faults, quoted } from '../labfile/faults.ts'
+import { Diagnostics, quoted } from '../labfile/faults.ts'
 import { LabFileError } from '../labfile/read.ts'
 import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import { isKnownKind, type LabNodeCreate } from '../model/lab/node.ts'
@@ -21,13 +21,13 @@ import {
   type ProjectMark,
   type ProjectRecord,
 } from './document.ts'
-import { given } from './fields.ts'
+import { withoutNulls } from './fields.ts'
 import type { EditStep } from './history.ts'
 import type { JobState, StartedJob } from './jobs.ts'
 import type { Lab, LabNews } from './lab.ts'
 import { requireImages } from './lab-images.ts'
-import type { AskCompute, Labs } from './labs.ts'
-import { alone, createLinks, removeLink, unwire, updateLink, wireAgain } from './links.ts'
+import type { ComputeClients, Labs } from './labs.ts'
+import { createLinks, removeLink, unwire, updateLink, wireAgain, withLinkLock } from './links.ts'
 import { nameKey } from './names.ts'
 import { actOn, createNode, nodePathOf, removeNode, updateNode } from './nodes.ts'
 import { joinAgain, requireMade } from './placeholders.ts'
@@ -45,7 +45,7 @@ import {
   type WantedLink,
   wantedCompute,
 } from './plan.ts'
-import { saved } from './saved.ts'
+import { saveOrRevert } from './saved.ts'
 import { rollBack } from './undo.ts'
 
 /** Steps of one phase that are taken concurrently, and links that are made together. */
@@ -103,29 +103,29 @@ export async function prepare(
   lab: Lab,
   desired: Desired,
   options: PlanOptions,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<PreparedPlan> {
-  const actual = await actualOf(lab, desired, ask)
-  return { desired, actual, ...(await planned(labs, desired, { actual, options, project_id: lab.id }, ask)) }
+  const actual = await actualOf(lab, desired, clientFor)
+  return { desired, actual, ...(await planned(labs, desired, { actual, options, project_id: lab.id }, clientFor)) }
 }
 
 async function planned(
   labs: Pick<Labs, 'computes'>,
   desired: Desired,
   { actual, options, project_id }: { actual: Actual; options: PlanOptions; project_id?: string },
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<Pick<PreparedPlan, 'plan' | 'options'>> {
   const complete = { ...options, computes: await computesOf(labs, desired) }
   const plan = planOf(desired, actual, complete)
   requireAddresses(desired, plan)
   const computeOf = (want: DesiredNode) => wantedCompute(want, complete) ?? plan.found.get(want)?.compute_id
-  await requireImages(labs, { plan, nodes: desired.nodes }, { ask, computeOf, ...given({ project_id }) })
+  await requireImages(labs, { plan, nodes: desired.nodes }, { clientFor, computeOf, ...withoutNulls({ project_id }) })
   return { plan, options: complete }
 }
 
 /** A `LabFileError` for MAC addresses that no new node can have, unless the node has them already. */
 function requireAddresses({ nodes }: Desired, { found }: Plan): void {
-  const faults = new Faults()
+  const faults = new Diagnostics()
   for (const want of nodes) {
     const { addressFault }: KindDescriptor = kindOf(want.kind)
     const have = found.get(want)
@@ -149,7 +149,7 @@ async function computesOf(
   for (const want of nodes)
     if (want.compute_id !== undefined && (!naming.has(want.compute_id) || 'compute' in want.keys))
       naming.set(want.compute_id, want)
-  const faults = new Faults()
+  const faults = new Diagnostics()
   const found = new Map<string, string>()
   await mapLimit([...naming], async ([word, { keys, at }]) => {
     try {
@@ -172,17 +172,17 @@ export async function planNew(
   labs: Pick<Labs, 'computes'>,
   desired: Desired,
   options: PlanOptions,
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<Plan> {
   const project = { name: desired.lab, revision: 0 } as ProjectRecord
   const actual = { project, nodes: new Map(), links: new Map(), running: new Set<string>(), configs: new Map() }
-  const { plan } = await planned(labs, desired, { actual, options }, ask)
+  const { plan } = await planned(labs, desired, { actual, options }, clientFor)
   const step = { do: 'create', what: 'project', name: desired.lab, how: 'live' } as const
   return { ...plan, steps: [{ ...step, task: { type: 'project', name: desired.lab } }, ...plan.steps] }
 }
 
 /** A plan for the client. */
-export const shownPlan = (
+export const planView = (
   { steps, withheld, extra }: Plan,
   desired: Desired,
   { project_id, revision }: { project_id: string; revision: number },
@@ -205,7 +205,7 @@ export const changesAnything = (lab: Lab, by: string, prepared: PreparedPlan): b
   prepared.plan.linkMarks.length > 0 ||
   marksOf(lab, prepared).length > 0
 
-async function actualOf(lab: Lab, desired: Desired, ask: AskCompute): Promise<Actual> {
+async function actualOf(lab: Lab, desired: Desired, clientFor: ComputeClients): Promise<Actual> {
   const { document, shown } = lab
   const names = new Set(desired.nodes.flatMap(({ name, was = name }) => [nameKey(name), nameKey(was)]))
   const ids = new Set(desired.nodes.map(({ node_id }) => node_id))
@@ -216,7 +216,7 @@ async function actualOf(lab: Lab, desired: Desired, ask: AskCompute): Promise<Ac
   )
   const configs = new Map<string, Readonly<Record<string, string>>>()
   await mapLimit(concerned, async (record) => {
-    const digests = await configDigests(lab, record, ask).catch(
+    const digests = await configDigests(lab, record, clientFor).catch(
       ignore('the configuration of the file is compared with none'),
     )
     if (digests !== undefined) configs.set(record.node_id, digests)
@@ -226,11 +226,15 @@ async function actualOf(lab: Lab, desired: Desired, ask: AskCompute): Promise<Ac
 }
 
 /** Texts of the configurations of a node, by name. */
-export async function configTexts(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<Record<string, string>> {
+export async function configTexts(
+  lab: Lab,
+  record: NodeRecord,
+  clientFor: ComputeClients,
+): Promise<Record<string, string>> {
   const { configs = {} }: Pick<KindDescriptor, 'configs'> = isKnownKind(record.node_type)
     ? kindOf(record.node_type)
     : {}
-  const client = ask(record.compute_id)
+  const client = clientFor(record.compute_id)
   const node = nodePathOf(lab, record)
   const known = lab.shown.get(record.node_id)
   // The guest of a running node may have saved a configuration since.
@@ -252,8 +256,8 @@ export async function configTexts(lab: Lab, record: NodeRecord, ask: AskCompute)
   return texts
 }
 
-async function configDigests(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<Record<string, string>> {
-  const texts = Object.entries(await configTexts(lab, record, ask))
+async function configDigests(lab: Lab, record: NodeRecord, clientFor: ComputeClients): Promise<Record<string, string>> {
+  const texts = Object.entries(await configTexts(lab, record, clientFor))
   return Object.fromEntries(await Promise.all(texts.map(async ([name, text]) => [name, toHex(await sha256(text))])))
 }
 
@@ -307,8 +311,8 @@ export interface ApplyInput {
  * Takes the steps of a plan, as a job. When a step fails, or the job is cancelled, all changes are reverted, the last one first. After a crash
  * of the service in between, its next start starts the nodes that were stopped, and the next apply of the same file does the rest.
  */
-export function applyPlan(labs: Labs, lab: Lab, input: ApplyInput, ask: AskCompute): StartedJob {
-  const run = new Run(labs, lab, input, ask)
+export function applyPlan(labs: Labs, lab: Lab, input: ApplyInput, clientFor: ComputeClients): StartedJob {
+  const run = new Run(labs, lab, input, clientFor)
   return labs.jobs.run(lab, 'apply', {
     state: () => run.state(),
     async work({ id, signal, changed }) {
@@ -336,7 +340,7 @@ class Run {
   readonly #lab: Lab
   readonly #by: string
   readonly #isNew: boolean
-  readonly #ask: AskCompute
+  readonly #clientFor: ComputeClients
   readonly #edit: EditStep = { by: 'edit', consoles: new Set() }
   /** Functions that revert changes which are not in the document, in the order of the changes. */
   readonly #undo: (() => Promise<unknown>)[] = []
@@ -349,12 +353,12 @@ class Run {
   #changed = () => {}
   #startJob: string | undefined
 
-  constructor(labs: Labs, lab: Lab, { prepared, by, isNew = false }: ApplyInput, ask: AskCompute) {
+  constructor(labs: Labs, lab: Lab, { prepared, by, isNew = false }: ApplyInput, clientFor: ComputeClients) {
     this.#labs = labs
     this.#lab = lab
     this.#by = by
     this.#isNew = isNew
-    this.#ask = ask
+    this.#clientFor = clientFor
     this.#prepared = prepared
     this.#steps = progressOf(prepared.plan)
   }
@@ -390,7 +394,7 @@ class Run {
     // Another edit may have come since the plan was made.
     if (lab.document.project.revision !== this.#prepared.actual.project.revision) {
       const { desired, options } = this.#prepared
-      this.#prepared = await prepare(this.#labs, lab, desired, options, this.#ask)
+      this.#prepared = await prepare(this.#labs, lab, desired, options, this.#clientFor)
       this.#steps = progressOf(this.#prepared.plan)
     }
     const steps = this.#steps.filter(({ step }) => step.task.type !== 'start-node')
@@ -406,7 +410,7 @@ class Run {
       // At the end of the service its next start and the next apply go on from here.
       if (!lab.closing.signal.aborted) {
         await this.#takeBack()
-        if (this.#isNew && isEmpty(lab)) await this.#labs.discard(lab, this.#ask)
+        if (this.#isNew && isEmpty(lab)) await this.#labs.discard(lab, this.#clientFor)
         else await this.end()
       }
       throw error
@@ -486,20 +490,20 @@ class Run {
   }
 
   async #takeBack(): Promise<void> {
-    const [labs, lab, ask] = [this.#labs, this.#lab, this.#ask]
+    const [labs, lab, clientFor] = [this.#labs, this.#lab, this.#clientFor]
     const left: string[] = []
     const note = (error: unknown) => {
       this.#reportDefect(error, 'could not be reverted')
       left.push((error as Error).message)
     }
-    left.push(...(await rollBack(labs, lab, this.#edit, ask)))
+    left.push(...(await rollBack(labs, lab, this.#edit, clientFor)))
     for (const undo of this.#undo.reverse()) await undo().catch(note)
     const unwired = [...lab.document.links.values()].filter(({ wiring }) => wiring.type === 'none')
     const ids = unwired.map(({ link_id }) => link_id)
-    await joinAgain(labs, lab, ids, ask, { by: 'rollback' }).catch(note)
+    await joinAgain(labs, lab, ids, clientFor, { by: 'rollback' }).catch(note)
     for (const id of this.#stopped) {
       const record = lab.document.nodes.get(id)
-      if (record !== undefined) await actOn(labs, lab, record, 'start', ask).catch(note)
+      if (record !== undefined) await actOn(labs, lab, record, 'start', clientFor).catch(note)
     }
     for (const it of this.#steps) if (it.state === 'done') this.#show(it, 'undone')
     for (const message of left)
@@ -519,8 +523,8 @@ class Run {
     for (const it of steps) this.#show(it, 'running')
     const job = this.#labs.jobs.start(
       lab,
-      { action: 'start', nodes, give_up, ...given({ at_once, load_below }) },
-      this.#ask,
+      { action: 'start', nodes, give_up, ...withoutNulls({ at_once, load_below }) },
+      this.#clientFor,
     )
     this.#startJob = job.id
     this.#changed()
@@ -543,10 +547,10 @@ class Run {
   }
 
   async #do({ task }: PlannedStep): Promise<void> {
-    const [labs, lab, ask] = [this.#labs, this.#lab, this.#ask]
+    const [labs, lab, clientFor] = [this.#labs, this.#lab, this.#clientFor]
     switch (task.type) {
       case 'project':
-        if (lab.document.project.name !== task.name) await labs.set(lab, { name: task.name }, ask, this.#edit)
+        if (lab.document.project.name !== task.name) await labs.set(lab, { name: task.name }, clientFor, this.#edit)
         return
       case 'create-node':
         return this.#createNode(task.want, task.node_id, task.change)
@@ -555,19 +559,19 @@ class Run {
         return this.#changeNode(task.want, task.node_id, task.change, task.held)
       case 'make-node':
         await this.#changeNode(task.want, task.node_id, task.change)
-        await requireMade(labs, lab, lab.node(task.node_id), ask, this.#edit)
+        await requireMade(labs, lab, lab.node(task.node_id), clientFor, this.#edit)
         return this.#giveConsole(task.node_id, task.change.settings)
       case 'recreate-node':
         return this.#recreateNode(task.want, task.node_id, task.change)
       case 'delete-node':
         if (this.#runs(task.node_id)) this.#stopped.add(task.node_id)
-        return removeNode(labs, lab, task.node_id, ask, this.#edit)
+        return removeNode(labs, lab, task.node_id, clientFor, this.#edit)
       case 'change-link':
         return this.#changeLink(task)
       case 'delete-link':
-        return removeLink(labs, lab, task.link_id, ask, this.#edit)
+        return removeLink(labs, lab, task.link_id, clientFor, this.#edit)
       case 'end-capture':
-        await stopCapture(lab, task.link_id, ask)
+        await stopCapture(lab, task.link_id, clientFor)
         if (task.next !== undefined) await this.#startCapture(task.link_id, task.next)
         return
       case 'create-link':
@@ -585,7 +589,7 @@ class Run {
       { by: 'rollback' },
       false,
     )
-    await actOn(this.#labs, this.#lab, this.#lab.node(id), 'stop', this.#ask)
+    await actOn(this.#labs, this.#lab, this.#lab.node(id), 'stop', this.#clientFor)
   }
 
   #runs(id: string): boolean {
@@ -605,13 +609,13 @@ class Run {
   ): Promise<void> {
     const compute_id = wantedCompute(want, this.#prepared.options)
     const input: LabNodeCreate = {
-      ...{ name: want.name, node_type: want.kind, ...given({ node_id, compute_id }) },
+      ...{ name: want.name, node_type: want.kind, ...withoutNulls({ node_id, compute_id }) },
       ...settings,
       properties: { ...properties, ...this.#configInputs(want, configs) },
     }
     const more = async (record: NodeRecord) => ({ file: await this.#markOf(want, record, true, configs) })
     const create = () =>
-      createNode(this.#labs, this.#lab, input, { ask: this.#ask, unique: 'refuse', step: this.#edit, more })
+      createNode(this.#labs, this.#lab, input, { clientFor: this.#clientFor, unique: 'refuse', step: this.#edit, more })
     const made = await create().catch(async (error: unknown) => {
       if (!(await this.#removeOrphan(error, want, node_id))) throw error
       return create()
@@ -622,7 +626,7 @@ class Run {
 
   /** Sets the console port of a new node. 409 when it is in use: a creation would choose another port without an error. */
   async #giveConsole(id: string, { console }: PlannedChange['settings']): Promise<void> {
-    if (console != null) await updateNode(this.#lab, id, { console }, this.#ask, { step: this.#edit })
+    if (console != null) await updateNode(this.#lab, id, { console }, this.#clientFor, { step: this.#edit })
   }
 
   /** Removes a node that an earlier apply made but did not record, as the service was killed in between. Resolves to whether there was one. */
@@ -631,7 +635,9 @@ class Run {
     const { document, id } = this.#lab
     if (document.nodes.has(node_id)) return false
     const node = { project_id: id, node_type: kind, node_id }
-    await mapLimit(document.project.computes, (compute) => this.#ask(compute).removeNode(node).catch(ignoreNotFound))
+    await mapLimit(document.project.computes, (compute) =>
+      this.#clientFor(compute).removeNode(node).catch(ignoreNotFound),
+    )
     return true
   }
 
@@ -647,7 +653,7 @@ class Run {
     const made = isNew || record.file?.made === true || options.take_over === true
     const configs = { ...basesOf(want, record, isNew ? {} : (actual.configs.get(record.node_id) ?? {}), held) }
     if (taken.length > 0) {
-      const now = await configDigests(this.#lab, record, this.#ask)
+      const now = await configDigests(this.#lab, record, this.#clientFor)
       for (const name of taken) {
         const file = want.configs[name]?.digest
         if (file !== undefined) configs[name] = { file, node: now[name] ?? file }
@@ -662,17 +668,19 @@ class Run {
     { name, settings, properties, configs }: PlannedChange,
     held: readonly string[] = [],
   ): Promise<void> {
-    const [lab, ask] = [this.#lab, this.#ask]
+    const [lab, clientFor] = [this.#lab, this.#clientFor]
     const record = lab.node(id)
     const access = kindOf(want.kind).configs ?? {}
     const inputs = this.#configInputs(want, configs)
     const fields = Object.values(access).filter(({ field }) => field in inputs || field in properties)
     if (fields.length > 0 && record.unmade === undefined) {
-      const before = await configTexts(lab, record, ask)
+      const before = await configTexts(lab, record, clientFor)
       for (const [name, { field, keepsEmpty }] of Object.entries(access)) {
         const text = before[name] ?? ''
         if (!(field in inputs || field in properties) || (text === '' && keepsEmpty !== true)) continue
-        this.#undo.push(() => updateNode(lab, id, { properties: { [field]: text } }, ask, { step: { by: 'rollback' } }))
+        this.#undo.push(() =>
+          updateNode(lab, id, { properties: { [field]: text } }, clientFor, { step: { by: 'rollback' } }),
+        )
       }
     }
     const { console, console_type, custom_adapters, ...map } = settings
@@ -681,21 +689,21 @@ class Run {
       file: await this.#markOf(want, { ...now, ...map }, false, configs, held),
     })
     const input = {
-      ...given({ name, console, console_type, custom_adapters }),
+      ...withoutNulls({ name, console, console_type, custom_adapters }),
       properties: { ...properties, ...inputs },
     }
-    await updateNode(lab, id, input, ask, { step: this.#edit, more })
+    await updateNode(lab, id, input, clientFor, { step: this.#edit, more })
     if (want.day0 !== undefined && day0MediumIn(properties) === day0Media[want.day0.medium])
       await this.#insertMedium(id, want.day0)
   }
 
   /** Recreates a node under its id: its directory is lost. After a crash in between it is a placeholder, which the next apply makes. */
   async #recreateNode(want: DesiredNode, id: string, { settings, properties, configs }: PlannedChange): Promise<void> {
-    const [labs, lab, ask] = [this.#labs, this.#lab, this.#ask]
+    const [labs, lab, clientFor] = [this.#labs, this.#lab, this.#clientFor]
     const before = lab.node(id)
     await this.#stop(id)
     const to = wantedCompute(want, this.#prepared.options) ?? before.compute_id
-    await labs.enlist(lab, to, ask)
+    await labs.attachCompute(lab, to, clientFor)
     const record: NodeRecord = {
       ...before,
       ...{ name: want.name, node_type: want.kind, compute_id: to, console: null },
@@ -704,21 +712,21 @@ class Run {
       unmade: 'it is being recreated',
     }
     const ids = lab.document.linksOf(id).map(({ link_id }) => link_id)
-    await alone(lab, ids, async () => {
+    await withLinkLock(lab, ids, async () => {
       const links = ids.flatMap((it) => lab.document.links.get(it) ?? [])
-      for (const link of links) await unwire(lab, link, ask)
+      for (const link of links) await unwire(lab, link, clientFor)
       const unwired = links.map(({ link_id }) => ({ link: link_id, set: { wiring: { type: 'none' as const } } }))
       const write = () => this.#write([{ node: id, set: record }, ...unwired], this.#edit)
-      await saved(lab, write, () => mapLimit(links, (link) => wireAgain(labs, lab, link, ask)))
+      await saveOrRevert(lab, write, () => mapLimit(links, (link) => wireAgain(labs, lab, link, clientFor)))
     })
     if (isKnownKind(before.node_type) && before.unmade === undefined)
-      await ask(before.compute_id)
+      await clientFor(before.compute_id)
         .removeNode(nodePathOf(lab, before))
         .catch(ignore('the creation reports what is left of it'))
     lab.shown.delete(id)
-    await requireMade(labs, lab, record, ask, this.#edit)
+    await requireMade(labs, lab, record, clientFor, this.#edit)
     const made = lab.node(id)
-    lab.show(await ask(made.compute_id).node(nodePathOf(lab, made)))
+    lab.show(await clientFor(made.compute_id).node(nodePathOf(lab, made)))
     const file = await this.#markOf(want, made, true, configs)
     await this.#write([{ node: id, set: { file } }], this.#edit)
     await this.#giveConsole(id, settings)
@@ -727,19 +735,19 @@ class Run {
 
   /** Makes the CD or disk of a machine in its directory, and inserts it. */
   async #insertMedium(id: string, day0: DesiredDay0): Promise<void> {
-    const [lab, ask] = [this.#lab, this.#ask]
+    const [lab, clientFor] = [this.#lab, this.#clientFor]
     const record = lab.node(id)
     const image = day0Image(day0)
     const { property, file } = day0Media[day0.medium]
     const path = `project-files/${record.node_type}/${id}/${file.slice(2)}`
     const body = new Blob([image]).stream() as ReadableStream<Uint8Array>
-    await ask(record.compute_id).writeFile(lab.id, path, { content: body, size: image.byteLength })
-    await updateNode(lab, id, { properties: { [property]: file } }, ask, { step: this.#edit })
+    await clientFor(record.compute_id).writeFile(lab.id, path, { content: body, size: image.byteLength })
+    await updateNode(lab, id, { properties: { [property]: file } }, clientFor, { step: this.#edit })
   }
 
   /** Makes links together. The result: for each the reason why it failed, or undefined. */
   async #createLinks(steps: readonly Progress[]): Promise<unknown[]> {
-    const [labs, lab, ask] = [this.#labs, this.#lab, this.#ask]
+    const [labs, lab, clientFor] = [this.#labs, this.#lab, this.#clientFor]
     const wanted = steps.flatMap(({ step: { task } }) => (task.type === 'create-link' ? [task.link] : []))
     const ids = new Map([...lab.document.nodes.values()].map(({ name, node_id }) => [nameKey(name), node_id]))
     const inputs = wanted.map(({ link_id, ends, name, filters, filters_ab, filters_ba, suspend }) => {
@@ -747,9 +755,9 @@ class Run {
         ...{ node_id: ids.get(nameKey(node)) ?? node, adapter_number, port_number },
       })
       const nodes = [at(ends[0]), at(ends[1])] as [LinkRecord['nodes'][number], LinkRecord['nodes'][number]]
-      return { ...given({ link_id, name }), nodes, filters, filters_ab, filters_ba, suspend }
+      return { ...withoutNulls({ link_id, name }), nodes, filters, filters_ab, filters_ba, suspend }
     })
-    const made = await createLinks(labs, lab, inputs, ask, { step: this.#edit, more: { file: { made: true } } })
+    const made = await createLinks(labs, lab, inputs, clientFor, { step: this.#edit, more: { file: { made: true } } })
     return mapLimit(made, async (id, index) => {
       const capture = wanted[index]?.capture
       if (typeof id !== 'string') return id
@@ -758,7 +766,7 @@ class Run {
   }
 
   async #startCapture(id: string, { file }: NonNullable<WantedLink['capture']>): Promise<void> {
-    await startCapture(this.#lab, id, { ...given({ capture_file_name: file }), made: true }, this.#ask)
+    await startCapture(this.#lab, id, { ...withoutNulls({ capture_file_name: file }), made: true }, this.#clientFor)
   }
 
   async #changeLink({
@@ -767,7 +775,7 @@ class Run {
     isTurned,
     parts,
   }: Extract<PlannedStep['task'], { type: 'change-link' }>): Promise<void> {
-    const [lab, ask] = [this.#lab, this.#ask]
+    const [lab, clientFor] = [this.#lab, this.#clientFor]
     const [ab, ba] = isTurned ? [filters_ba, filters_ab] : [filters_ab, filters_ba]
     const { file } = lab.link(link_id)
     const isMade = file?.made === true || this.#prepared.options.take_over === true
@@ -776,10 +784,10 @@ class Run {
       ...((parts.includes('down') || parts.includes('up')) && { suspend }),
     }
     const more = { ...(parts.includes('name') && { name }), ...(isMade && { file: { made: true as const } }) }
-    await updateLink(lab, link_id, changes, ask, { step: this.#edit, more })
+    await updateLink(lab, link_id, changes, clientFor, { step: this.#edit, more })
     if (parts.includes('capture') && capture !== undefined) {
       await this.#startCapture(link_id, capture)
-      this.#undo.push(() => stopCapture(lab, link_id, ask))
+      this.#undo.push(() => stopCapture(lab, link_id, clientFor))
     }
   }
 

@@ -3,22 +3,22 @@ import { kindOf } from '../kinds/node.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import { Changes, type DrawingRecord, type LinkRecord, type NodeRecord, type ProjectRecord } from './document.ts'
-import { given } from './fields.ts'
+import { withoutNulls } from './fields.ts'
 import { consoleOf, type EditStep, isSame, type PastEdit, settingsOf } from './history.ts'
 import type { Lab, LabNews } from './lab.ts'
-import type { AskCompute, Labs } from './labs.ts'
-import { alone, claimEnds, impair, requireUnlinked, sameEnd, unwire, unwireAll, wireAgain } from './links.ts'
+import type { ComputeClients, Labs } from './labs.ts'
+import { claimEnds, impair, requireUnlinked, sameEnd, unwire, unwireAll, wireAgain, withLinkLock } from './links.ts'
 import { nameKey } from './names.ts'
 import { claimNames, nodePathOf, remake, shownIn } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
-import { saved } from './saved.ts'
+import { saveOrRevert } from './saved.ts'
 
 /** Reverts or repeats the last edit of a lab. `check` throws for a project name that the caller may not give. 409 with the reason. */
 export function undoEdit(
   labs: Labs,
   { id }: Lab,
   { way, check }: { way: 'undo' | 'redo'; check: (name: string) => void },
-  ask: AskCompute,
+  clientFor: ComputeClients,
 ): Promise<LabProject> {
   return labs.exclusively(id, async (lab) => {
     const edit = lab.history.last(way)
@@ -31,7 +31,7 @@ export function undoEdit(
       lab.history.drop(edit)
       throw error
     }
-    await revert(labs, lab, edit, { by: way, ...given({ consoles: edit.step.consoles }) }, ask)
+    await revert(labs, lab, edit, { by: way, ...withoutNulls({ consoles: edit.step.consoles }) }, clientFor)
     lab.history.drop(edit)
     return lab.project()
   })
@@ -79,7 +79,7 @@ function requirePorts(lab: Lab, { before, after }: PastEdit, key: string, way: '
  * Reverts all edits of a step that has failed, except entries that another edit has changed since. The result: what could not be
  * reverted, for people.
  */
-export async function rollBack(labs: Labs, lab: Lab, step: EditStep, ask: AskCompute): Promise<string[]> {
+export async function rollBack(labs: Labs, lab: Lab, step: EditStep, clientFor: ComputeClients): Promise<string[]> {
   const left: string[] = []
   for (const edit of lab.history.of(step)) {
     const now = lab.document.read(edit.after.keys())
@@ -92,7 +92,7 @@ export async function rollBack(labs: Labs, lab: Lab, step: EditStep, ask: AskCom
     for (const key of edit.after.keys()) if (!own.after.has(key)) left.push(`${key} was changed since`)
     try {
       requireUnchanged(lab, own, 'undo')
-      await revert(labs, lab, own, { by: 'rollback' }, ask)
+      await revert(labs, lab, own, { by: 'rollback' }, clientFor)
     } catch (error) {
       left.push((error as Error).message)
     }
@@ -102,7 +102,7 @@ export async function rollBack(labs: Labs, lab: Lab, step: EditStep, ask: AskCom
 }
 
 /** Reverts an edit that was just found to be unchanged. The names that nodes get again are claimed meanwhile; 409 when one is. */
-async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask: AskCompute): Promise<void> {
+async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, clientFor: ComputeClients): Promise<void> {
   const names = [...edit.before].flatMap(([key, value]) => {
     const then = key.startsWith('node/') ? (value as NodeRecord | undefined) : undefined
     const now = lab.document.read([key]).get(key) as NodeRecord | undefined
@@ -118,7 +118,7 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
   try {
     releaseEnds = claimEnds(lab, links)
     await lab.requireSavable()
-    await revertAll(labs, lab, edit, step, ask)
+    await revertAll(labs, lab, edit, step, clientFor)
   } finally {
     releaseNames()
     releaseEnds()
@@ -126,7 +126,13 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
 }
 
 /** Makes the reverse changes on the computes, and writes the former entries. Nodes come before the links that need them. */
-async function revertAll(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask: AskCompute): Promise<void> {
+async function revertAll(
+  labs: Labs,
+  lab: Lab,
+  edit: PastEdit,
+  step: EditStep,
+  clientFor: ComputeClients,
+): Promise<void> {
   const entries = [...edit.before].map(([key, then]) => ({ key, then, now: lab.document.read([key]).get(key) }))
   const of = (table: string) => entries.filter(({ key }) => key.startsWith(`${table}/`))
   const write = async (records: readonly (readonly [key: string, record: unknown])[]) => {
@@ -139,7 +145,7 @@ async function revertAll(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, a
   /** Changes a link while no other request does, unless one has deleted it meanwhile. 409 when one has changed it. */
   const changeLink = (key: string, change: (present: LinkRecord) => Promise<void>): Promise<void> => {
     const id = key.slice('link/'.length)
-    return alone(lab, [id], async () => {
+    return withLinkLock(lab, [id], async () => {
       const present = lab.document.links.get(id)
       if (present === undefined) return
       // What has failed is reverted nevertheless: it would be left half done.
@@ -152,33 +158,33 @@ async function revertAll(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, a
   for (const { key, then, now } of of('link')) {
     if (then !== undefined && !isMoved(now, then)) continue
     await changeLink(key, async (present) => {
-      await unwire(lab, present, ask)
-      await saved(
+      await unwire(lab, present, clientFor)
+      await saveOrRevert(
         lab,
         () => write([[key, undefined]]),
-        () => wireAgain(labs, lab, present, ask),
+        () => wireAgain(labs, lab, present, clientFor),
       )
     })
   }
   for (const { key, then, now } of of('node')) {
     const [record, current] = [then as NodeRecord | undefined, now as NodeRecord | undefined]
-    if (record === undefined) await removeFromCompute(lab, current as NodeRecord, ask)
+    if (record === undefined) await removeFromCompute(lab, current as NodeRecord, clientFor)
     const isMade = current === undefined || (current.unmade !== undefined && record?.unmade === undefined)
     const next =
       record === undefined
         ? undefined
         : isMade
-          ? await remade(lab, record, ask)
-          : await changed(lab, current, record, { ask, console: isConsoleSet(edit, key, current) })
-    await saved(
+          ? await remade(lab, record, clientFor)
+          : await changed(lab, current, record, { clientFor, console: isConsoleSet(edit, key, current) })
+    await saveOrRevert(
       lab,
       () => write([[key, next]]),
       async () => {
-        if (next === undefined) await remake(lab, current as NodeRecord, ask)
+        if (next === undefined) await remake(lab, current as NodeRecord, clientFor)
         else if (isMade) {
-          await removeFromCompute(lab, next, ask)
+          await removeFromCompute(lab, next, clientFor)
           lab.shown.delete(next.node_id)
-        } else await changed(lab, next, current, { ask, console: isConsoleSet(edit, key, current) })
+        } else await changed(lab, next, current, { clientFor, console: isConsoleSet(edit, key, current) })
       },
     )
     if (record === undefined) lab.shown.delete((current as NodeRecord).node_id)
@@ -189,12 +195,12 @@ async function revertAll(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, a
     ({ then }): LinkRecord => ({ ...(then as LinkRecord), wiring: { type: 'none' }, capture: null }),
   )
   const ids = unwired.map(({ link_id }) => link_id)
-  await alone(lab, ids, async () => {
-    const joined = new Map((await joinLinks(labs, lab, unwired, ask)).map((link) => [link.link_id, link]))
-    await saved(
+  await withLinkLock(lab, ids, async () => {
+    const joined = new Map((await joinLinks(labs, lab, unwired, clientFor)).map((link) => [link.link_id, link]))
+    await saveOrRevert(
       lab,
       () => write(unwired.map((link) => [`link/${link.link_id}`, joined.get(link.link_id) ?? link] as const)),
-      () => unwireAll(lab, [...joined.values()], ask),
+      () => unwireAll(lab, [...joined.values()], clientFor),
     )
   })
   for (const { key, then, now } of made) {
@@ -202,17 +208,17 @@ async function revertAll(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, a
     await changeLink(key, async (present) => {
       const { wiring, capture } = present
       const next: LinkRecord = { ...(then as LinkRecord), wiring, capture }
-      await impair(lab, next, ask)
-      await saved(
+      await impair(lab, next, clientFor)
+      await saveOrRevert(
         lab,
         () => write([[key, next]]),
-        () => impair(lab, present, ask),
+        () => impair(lab, present, clientFor),
       )
     })
   }
   await write(of('drawing').map(({ key, then }) => [key, then] as const))
   const project = entries.find(({ key }) => key === 'project')
-  if (project !== undefined) await labs.set(lab, settingsOf(project.then as ProjectRecord), ask, step)
+  if (project !== undefined) await labs.set(lab, settingsOf(project.then as ProjectRecord), clientFor, step)
 }
 
 /** Whether a link was deleted and made again at other ports under the same id, which a lab file derives from its name. */
@@ -222,19 +228,19 @@ function isMoved(now: unknown, then: unknown): boolean {
 }
 
 /** Removes a node from its compute. Its directory stays until the project is closed. */
-async function removeFromCompute(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<void> {
+async function removeFromCompute(lab: Lab, record: NodeRecord, clientFor: ComputeClients): Promise<void> {
   if (isKnownKind(record.node_type))
-    await ask(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(ignoreNotFound)
+    await clientFor(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(ignoreNotFound)
 }
 
 /** Makes a deleted node again, in its old directory. */
-async function remade(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<NodeRecord> {
-  const made = await makeNode(lab, record, ask)
+async function remade(lab: Lab, record: NodeRecord, clientFor: ComputeClients): Promise<NodeRecord> {
+  const made = await makeNode(lab, record, clientFor)
   if (made.unmade !== undefined && record.unmade === undefined)
     throw conflict(`${record.name} cannot be recreated: ${made.unmade}`)
   if (!isKnownKind(made.node_type) || made.unmade !== undefined) return made
-  lab.troubles.delete(made.node_id)
-  lab.show(await ask(made.compute_id).node(nodePathOf(lab, made)))
+  lab.unknownReasons.delete(made.node_id)
+  lab.show(await clientFor(made.compute_id).node(nodePathOf(lab, made)))
   return made
 }
 
@@ -247,7 +253,7 @@ async function changed(
   lab: Lab,
   now: NodeRecord,
   then: NodeRecord,
-  { ask, console }: { ask: AskCompute; console: boolean },
+  { clientFor, console }: { clientFor: ComputeClients; console: boolean },
 ): Promise<NodeRecord> {
   const asked: Record<string, unknown> = {}
   const taken = isKnownKind(now.node_type) ? kindOf(now.node_type).update.properties : {}
@@ -259,7 +265,7 @@ async function changed(
   const next: NodeRecord = { ...then, console: now.console }
   if (Object.keys(asked).length === 0 || !isKnownKind(now.node_type) || now.unmade !== undefined) return next
   try {
-    const shown = await ask(now.compute_id).updateNode(nodePathOf(lab, now), asked)
+    const shown = await clientFor(now.compute_id).updateNode(nodePathOf(lab, now), asked)
     lab.show(shown)
     return { ...next, ...shownIn(shown) }
   } catch (error) {

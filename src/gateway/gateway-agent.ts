@@ -12,7 +12,7 @@ import { type GatewayHost, gatewayHost, loadOf } from './host.ts'
 import { imageCopies, type ReplicateImage } from './image-copies.ts'
 import { type Hasher, type ImageDigests, UploadDigests } from './image-digests.ts'
 import { gatewayImages } from './images.ts'
-import { imageKeeper, type KeepImage, type KeptImages, type UnkeptImages } from './kept-images.ts'
+import { imageKeeper, type KeepImage, type PendingReplications, type StoredImages } from './kept-images.ts'
 import type { FleetMembers, LabPlacements, PlacementStore } from './members.ts'
 import { gatewayNodes } from './nodes.ts'
 import { type AskOwner, ProjectLocator } from './project-locator.ts'
@@ -27,8 +27,8 @@ export interface GatewayOptions {
   readonly digests?: { readonly store: ImageDigests; readonly newHasher: () => Hasher }
   /** Keeps images apart from the computes; `waitUntil` holds the process until work has ended. */
   readonly keeping?: {
-    readonly kept: KeptImages
-    readonly unkept: UnkeptImages
+    readonly kept: StoredImages
+    readonly unkept: PendingReplications
     readonly waitUntil: (work: Promise<unknown>) => void
   }
   /** Has another program bring the images that computes lack. */

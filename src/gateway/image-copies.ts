@@ -6,7 +6,7 @@ import { quotedImage } from '../errors/image-errors.ts'
 import { type ImageKindName, imageKinds } from '../model/image.ts'
 import type { ImageDigest, ImageDigests, UploadedImage } from './image-digests.ts'
 import { inOrderOf } from './image-order.ts'
-import type { KeptImages } from './kept-images.ts'
+import type { StoredImages } from './kept-images.ts'
 import type { FleetMembers, Member } from './members.ts'
 
 /** The result of copying an image to a compute that lacks it; undefined: no other compute has it. */
@@ -17,7 +17,7 @@ export type ReplicateImage = (computeId: string, image: string) => Promise<Repli
 
 /** Images that are kept apart from the computes, and the function that keeps one more. */
 interface Keeping {
-  readonly kept: KeptImages
+  readonly kept: StoredImages
   readonly keep: (image: UploadedImage) => void
 }
 

@@ -8,7 +8,7 @@ import type { FleetMembers } from './members.ts'
 const maxWaiting = 64
 
 /** Images apart from the computes, by their digests (SHA-256): a compute gets one from there. */
-export interface KeptImages {
+export interface StoredImages {
   has(sha256: string): Promise<boolean>
   /** Rejects when the content has another digest, and stores nothing then. */
   write(sha256: string, image: KeptImage): Promise<void>
@@ -24,7 +24,7 @@ export interface KeptImage {
 }
 
 /** Images that are still to be kept. When the process ends while it keeps one, the next process tries again. */
-export interface UnkeptImages {
+export interface PendingReplications {
   /** Does nothing for an image in the list. */
   add(sha256: string): void
   remove(sha256: string): void
@@ -33,8 +33,8 @@ export interface UnkeptImages {
 interface KeeperOptions {
   readonly members: FleetMembers
   readonly digests: Pick<ImageDigests, 'get'>
-  readonly kept: KeptImages
-  readonly unkept: UnkeptImages
+  readonly kept: StoredImages
+  readonly unkept: PendingReplications
   /** Holds the process until the work has ended. */
   readonly waitUntil: (work: Promise<unknown>) => void
   readonly warn: (message: string) => void

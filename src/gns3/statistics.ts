@@ -32,11 +32,11 @@ export function theirStatistics(load: HostLoad): Record<string, unknown> {
 export async function allStatistics(context: Context): Promise<unknown[]> {
   const { fleet, agent } = context
   if (fleet === undefined) return [statisticsOf('local', 'local', await agent.host.load())]
-  const { ask } = labsOf(context)
+  const { clientFor } = labsOf(context)
   const computes = (await fleet.list()).filter(({ connected }) => connected)
   const all = await mapLimit(computes, async (compute) => {
     const { compute_id } = compute
-    const asked = ask(compute_id).load()
+    const asked = clientFor(compute_id).load()
     asked.catch(ignore('a compute that does not answer is left out'))
     const load = await withTimeout(asked, computeMs, () => undefined).catch(() => undefined)
     return load === undefined ? [] : [statisticsOf(compute_id, shownComputeName(compute, context), load)]

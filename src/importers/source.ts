@@ -1,5 +1,5 @@
 import type { ErrorWord } from '../errors/words.ts'
-import { Faults } from '../labfile/faults.ts'
+import { Diagnostics } from '../labfile/faults.ts'
 import type { Position } from '../labfile/position.ts'
 import { LabFileError } from '../labfile/read.ts'
 import { joined, treeOf, type Value } from '../labfile/tree.ts'
@@ -20,7 +20,7 @@ export class Source {
 
   /** 400 with line and column when the text is not a YAML or JSON document of at most 1 MiB. */
   constructor(text: string) {
-    const faults = new Faults()
+    const faults = new Diagnostics()
     const root = treeOf(text, faults, (at, message) => this.leaveOut(at, message))
     if (!faults.isEmpty) throw new LabFileError(faults.list())
     if (root === undefined || (root.type === 'scalar' && root.value === null))

@@ -40,7 +40,7 @@ export type NodeCreate<K extends NodeKindName = NodeKindName> = NodeTypes[K]['cr
 export type NodeUpdate<K extends NodeKindName = NodeKindName> = NodeTypes[K]['update']
 
 /** A node in the form of the wire. */
-export function shownNode(node: Node): Readonly<Record<string, unknown>> {
+export function nodeView(node: Node): Readonly<Record<string, unknown>> {
   const known = shown.get(node)
   if (known !== undefined) return known
   const { kind: _, ...rest } = node

@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 import type { DesiredCheck, DesiredNode } from './desired.ts'
-import { didYouMean, type Faults, quoted } from './faults.ts'
+import { type Diagnostics, didYouMean, quoted } from './faults.ts'
 import type { Contents } from './files.ts'
 import { namesOf } from './links.ts'
 import { requireExpression, seconds } from './nodes.ts'
@@ -14,7 +14,7 @@ export interface CheckNames {
   /** Names of links by these names in lower case. */
   readonly links: ReadonlyMap<string, string>
   readonly contents: Contents
-  readonly faults: Faults
+  readonly faults: Diagnostics
   /** Whether a member of the check has a fault already: a member that is missing then is none. */
   readonly isPartial?: boolean
 }

@@ -15,7 +15,7 @@ export const enough = Symbol('enough faults')
 export type Hint = string | (() => string | undefined)
 
 /** Collects what is wrong in one lab file. */
-export class Faults {
+export class Diagnostics {
   readonly #found = new Map<string, { readonly fault: LabFileFault; readonly hint: Hint | undefined }>()
   #count = 0
 

@@ -2,7 +2,7 @@ import { mapLimit } from '../async/map-limit.ts'
 import { sha256, toHex } from '../auth/secret.ts'
 import { quotedPath } from '../errors/shown.ts'
 import type { DesiredConfig, DesiredDay0 } from './desired.ts'
-import { enough, type Faults } from './faults.ts'
+import { type Diagnostics, enough } from './faults.ts'
 import type { Position } from './position.ts'
 
 /** Most configurations of a lab file, with the files of CDs: each gets a digest. */
@@ -19,7 +19,7 @@ type Changeable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** Finds the content of files that a lab file names, and the digests of all texts. It opens nothing. */
 export class Contents {
-  readonly #faults: Faults
+  readonly #faults: Diagnostics
   /** Undefined: the contents are not known yet; all texts are empty. */
   readonly #files: Readonly<Record<string, string>> | undefined
   readonly named: NamedFile[] = []
@@ -27,7 +27,7 @@ export class Contents {
   #count = 0
   readonly #discs: Changeable<DesiredDay0>[] = []
 
-  constructor(faults: Faults, files: Readonly<Record<string, string>> | undefined) {
+  constructor(faults: Diagnostics, files: Readonly<Record<string, string>> | undefined) {
     this.#faults = faults
     this.#files = files
   }

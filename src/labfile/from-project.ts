@@ -16,7 +16,7 @@ import type {
   DesiredSettings,
   SegmentPort,
 } from './desired.ts'
-import { Faults } from './faults.ts'
+import { Diagnostics } from './faults.ts'
 import { digestOf } from './files.ts'
 import { nodeIdOf, projectIdOf } from './ids.ts'
 import { normalFilters } from './impairment.ts'
@@ -230,7 +230,7 @@ function namingOf(record: LabNode, leftOut: string[]): Pick<DesiredSettings, 'po
 function readyOf({ ready }: LabNode, name: string, leftOut: string[]): DesiredReady | undefined {
   if (ready === null || (ready.console === undefined && ready.tcp === undefined && ready.seconds === undefined))
     return undefined
-  const faults = new Faults()
+  const faults = new Diagnostics()
   if (ready.console !== undefined) requireExpression(ready.console, nowhere, faults)
   if (faults.isEmpty) return ready
   leftOut.push(`ready of the node ${name}: ${faults.list()[0]?.message}.`)

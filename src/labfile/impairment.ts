@@ -1,7 +1,7 @@
 import { Check } from '@sinclair/typebox/value'
 import { expectation } from '../http/validate.ts'
 import { type FilterName, type Filters, filterRows } from '../schema/filters.ts'
-import type { Faults } from './faults.ts'
+import type { Diagnostics } from './faults.ts'
 import type { Position } from './position.ts'
 import { type Impairment, impairmentKeys } from './schema.ts'
 import { amountOf, type Dimension, quantityText, rounded } from './units.ts'
@@ -40,7 +40,7 @@ export interface GivenImpairment {
 }
 
 /** The filters of one direction: a key of `own` replaces that of `plain`, 0 removes it. */
-export function filtersOf(plain: GivenImpairment, own: GivenImpairment | undefined, faults: Faults): Filters {
+export function filtersOf(plain: GivenImpairment, own: GivenImpairment | undefined, faults: Diagnostics): Filters {
   const values: Impairment = { ...plain.values, ...own?.values }
   const positionOf = (key: keyof Impairment) => (own !== undefined && key in own.values ? own : plain).positionOf(key)
   for (const key of impairmentKeys) {

@@ -2,7 +2,7 @@ import type { Static } from '@sinclair/typebox'
 import type { LabPort } from '../model/lab/node.ts'
 import { portNamed } from '../model/lab/ports.ts'
 import type { DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from './desired.ts'
-import { didYouMean, enough, type Faults, quoted } from './faults.ts'
+import { type Diagnostics, didYouMean, enough, quoted } from './faults.ts'
 import { filtersOf, type GivenImpairment } from './impairment.ts'
 import { type Reading, ValuePositions } from './nodes.ts'
 import type { Position } from './position.ts'
@@ -256,7 +256,7 @@ export function portOf(ports: readonly LabPort[], word: string | undefined): Lab
 const noKeys = ({ at, range }: Value): MapValue => ({ type: 'map', entries: new Map(), isFlow: true, at, range })
 
 /** The impairment of both directions. */
-function directions(given: LinkKeys, value: Value, faults: Faults) {
+function directions(given: LinkKeys, value: Value, faults: Diagnostics) {
   const of = (values: Impairment | undefined, direction: Value | undefined): GivenImpairment => ({
     values: Object.fromEntries(
       Object.entries(values ?? {}).filter(([key]) => (impairmentKeys as readonly string[]).includes(key)),

@@ -8,7 +8,7 @@ import { type LabNode, type LabPort, mapFields } from '../model/lab/node.ts'
 import { portsOf } from '../model/lab/ports.ts'
 import type { Placement } from '../model/placement.ts'
 import type { DesiredConfig, DesiredNode, DesiredReady, DesiredSettings, WantedDigest } from './desired.ts'
-import { didYouMean, type Faults, quoted } from './faults.ts'
+import { type Diagnostics, didYouMean, quoted } from './faults.ts'
 import type { Contents } from './files.ts'
 import { nodeIdOf } from './ids.ts'
 import type { Position } from './position.ts'
@@ -25,7 +25,7 @@ export interface Reading {
   readonly compute: string | undefined
   /** Placement of all nodes; each may say more. */
   readonly placement: Placement | undefined
-  readonly faults: Faults
+  readonly faults: Diagnostics
   readonly reader: Reader
   readonly contents: Contents
 }
@@ -58,7 +58,7 @@ interface NodeKeys extends Common {
 }
 
 /** The kind of a node; a fault without any. */
-export function kindIn(map: MapValue, where: Position, faults: Faults): NodeKindName | undefined {
+export function kindIn(map: MapValue, where: Position, faults: Diagnostics): NodeKindName | undefined {
   const value = at(map, 'kind')
   if (value === undefined) {
     faults.add(where, 'the kind is missing', `write kind: or is:; kinds are ${kindWords.join(', ')}`)
@@ -210,7 +210,7 @@ function hasRequired(
   kind: NodeKindName,
   fields: Readonly<Record<string, unknown>>,
   key: Position,
-  faults: Faults,
+  faults: Diagnostics,
 ): boolean {
   const { create, image }: KindDescriptor = kindOf(kind)
   const missing = (create.required ?? []).filter((name) => name !== 'name' && fields[name] === undefined)
@@ -308,7 +308,7 @@ interface PortInputs {
   readonly kind: NodeKindName
   readonly filled: Readonly<Record<string, unknown>>
   readonly keys: ValuePositions
-  readonly faults: Faults
+  readonly faults: Diagnostics
 }
 
 /** Names of ports: a pattern as `port_name_format`, a list as names of adapters. */
@@ -425,7 +425,7 @@ interface ReadyInputs {
   readonly kind: NodeKindName
   readonly settings: DesiredSettings
   readonly reader: Reader
-  readonly faults: Faults
+  readonly faults: Diagnostics
 }
 
 /** Reads a condition, or a list of conditions as one condition that holds when all of them hold. */
@@ -472,7 +472,7 @@ export function seconds(
   text: string | undefined,
   key: string,
   positionOf: (key: string) => Position,
-  faults: Faults,
+  faults: Diagnostics,
 ): number | undefined {
   if (text === undefined) return undefined
   const value = amountOf('time', text) / 1000
@@ -488,7 +488,7 @@ const notInRe2 =
 const maxRepeats = 1000
 
 /** Adds a fault for an expression that the service cannot search a console for: it matches in linear time, as RE2 does. */
-export function requireExpression(source: string, where: Position, faults: Faults): void {
+export function requireExpression(source: string, where: Position, faults: Diagnostics): void {
   try {
     new RegExp(source, 'mu')
   } catch (error) {

@@ -4,7 +4,7 @@ import type { ErrorWord } from '../errors/words.ts'
 import { isUuid } from '../schema/fields.ts'
 import { readCheck } from './checks.ts'
 import type { Desired, DesiredCheck, DesiredNode, DesiredStarting } from './desired.ts'
-import { didYouMean, enough, Faults, maxFaults, moreFaults, quoted } from './faults.ts'
+import { Diagnostics, didYouMean, enough, maxFaults, moreFaults, quoted } from './faults.ts'
 import { Contents, isOutside, type NamedFile } from './files.ts'
 import { projectIdOf } from './ids.ts'
 import { LinkReader, type LinkTarget, namesOf } from './links.ts'
@@ -57,7 +57,7 @@ export function faultLine({ line, column, path, message, hint }: LabFileFault, f
 
 /** The values of a lab file, which `filesOf` and `readLabFile` take in place of its text. Throws a `LabFileError` for a text that is no YAML. */
 export function valuesOf(text: string): Value {
-  const faults = new Faults()
+  const faults = new Diagnostics()
   const root = untilEnough(() => treeOf(text, faults))
   if (root === undefined) throw new LabFileError(faults.list())
   return root
@@ -94,7 +94,7 @@ export function namedFiles(
   file: string | Value,
   { allowOutside = false, ...options }: NamingOptions = {},
 ): { readonly files: readonly NamedFile[]; readonly faults: readonly LabFileFault[] } {
-  const faults = new Faults()
+  const faults = new Diagnostics()
   const contents = new Contents(faults, undefined)
   const root = typeof file === 'string' ? valuesOf(file) : file
   untilEnough(() => {
@@ -122,7 +122,7 @@ function untilEnough<T>(run: () => T): T | undefined {
 
 function read(file: string | Value, files: Readonly<Record<string, string>>, options: LabFileOptions) {
   const root = typeof file === 'string' ? valuesOf(file) : file
-  const faults = new Faults()
+  const faults = new Diagnostics()
   const contents = new Contents(faults, files)
   const desired = untilEnough(() => desiredIn(root, { faults, contents, options }))
   if (desired === undefined || !faults.isEmpty) throw new LabFileError(faults.list())
@@ -130,7 +130,7 @@ function read(file: string | Value, files: Readonly<Record<string, string>>, opt
 }
 
 interface Given {
-  readonly faults: Faults
+  readonly faults: Diagnostics
   readonly contents: Contents
   readonly options: LabFileOptions
 }
@@ -214,7 +214,7 @@ function checkConsole(
   { name, compute_id = '', settings: { console } }: DesiredNode,
   taken: Map<string, string>,
   where: Position,
-  faults: Faults,
+  faults: Diagnostics,
 ): void {
   if (console === undefined) return
   const key = `${console} ${compute_id}`
@@ -224,7 +224,7 @@ function checkConsole(
 }
 
 /** Ends the reading of a file with more nodes, segments and links than a lab may have. */
-function requireFewObjects(file: MapValue, most: number, faults: Faults): void {
+function requireFewObjects(file: MapValue, most: number, faults: Diagnostics): void {
   const segments = sectionOf(file, 'segments')
   const members =
     segments?.type === 'map' ? [...segments.entries.values()].map(({ value }) => at(value, 'members')) : []
@@ -244,7 +244,7 @@ function sectionOf(file: MapValue, name: string): Value | undefined {
   return found?.type === 'scalar' && found.value === null ? undefined : found
 }
 
-function entriesOf(file: MapValue, name: string, faults: Faults): Iterable<[string, Entry]> {
+function entriesOf(file: MapValue, name: string, faults: Diagnostics): Iterable<[string, Entry]> {
   const section = sectionOf(file, name)
   if (section === undefined) return []
   if (section.type === 'map') return section.entries
@@ -252,14 +252,14 @@ function entriesOf(file: MapValue, name: string, faults: Faults): Iterable<[stri
   return []
 }
 
-function mapIn({ value }: Entry, expected: string, faults: Faults): MapValue | undefined {
+function mapIn({ value }: Entry, expected: string, faults: Diagnostics): MapValue | undefined {
   if (value.type === 'map') return value
   faults.add(value.at, expected)
   return undefined
 }
 
 /** Whether a node or segment may have the name. */
-function isFree(name: string, { key }: Entry, targets: ReadonlyMap<string, LinkTarget>, faults: Faults): boolean {
+function isFree(name: string, { key }: Entry, targets: ReadonlyMap<string, LinkTarget>, faults: Diagnostics): boolean {
   const other = targets.get(name.toLowerCase())
   const isRight = new RegExp(String(NodeName.pattern), 'u').test(name) && name.length <= 255
   if (!isRight) faults.add(key, `${quoted(name)} is not a valid node name`, `expected ${NodeName.expects}`)
@@ -302,7 +302,7 @@ const maxCircle = 20
 function checkOrder(
   nodes: readonly DesiredNode[],
   targets: ReadonlyMap<string, LinkTarget>,
-  faults: Faults,
+  faults: Diagnostics,
 ): DesiredNode[] {
   const ordered = nodes.map((node) => ({ ...node, after: afterOf(node, targets, faults) }))
   const byName = new Map(ordered.map((node) => [node.name, node]))
@@ -342,7 +342,7 @@ function checkOrder(
 function afterOf(
   { name, after, keys, at: position }: DesiredNode,
   targets: ReadonlyMap<string, LinkTarget>,
-  faults: Faults,
+  faults: Diagnostics,
 ): string[] {
   const where = keys.after ?? position
   return after.flatMap((word) => {
@@ -363,7 +363,7 @@ function afterOf(
 function checkFormerNames(
   nodes: readonly DesiredNode[],
   targets: ReadonlyMap<string, LinkTarget>,
-  faults: Faults,
+  faults: Diagnostics,
 ): void {
   const seen = new Map<string, string>()
   for (const { name, was, keys, at: position } of nodes) {
@@ -382,7 +382,7 @@ function checkFormerNames(
   }
 }
 
-function checkLinkNames({ all }: LinkReader, faults: Faults): void {
+function checkLinkNames({ all }: LinkReader, faults: Diagnostics): void {
   const seen = new Map<string, Position>()
   for (const { name, keys, at: position } of all) {
     if (name === undefined) continue

@@ -3,7 +3,7 @@ import { Check } from '@sinclair/typebox/value'
 import { oursFor } from '../http/foreign-words.ts'
 import { nearest } from '../http/nearest-word.ts'
 import { expectation, quoteValue } from '../http/validate.ts'
-import { didYouMean, type Faults, quoted } from './faults.ts'
+import { type Diagnostics, didYouMean, quoted } from './faults.ts'
 import type { MapValue, ScalarValue, Value } from './tree.ts'
 
 /**
@@ -11,11 +11,11 @@ import type { MapValue, ScalarValue, Value } from './tree.ts'
  * is expected is the text that is written. Undefined: the value has a fault.
  */
 export class Reader {
-  readonly #faults: Faults
+  readonly #faults: Diagnostics
   /** Whether an object without its faulty optional members is read nevertheless. */
   #isPartial = false
 
-  constructor(faults: Faults) {
+  constructor(faults: Diagnostics) {
     this.#faults = faults
   }
 

@@ -4,7 +4,7 @@ import { kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredConfig, DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from './desired.ts'
 import { documentOf, escaped } from './document.ts'
 import { editedLabFile, isMap, type LabFileEdit, plainOf, valueAt } from './edit.ts'
-import { Faults } from './faults.ts'
+import { Diagnostics } from './faults.ts'
 import { ofCompute } from './from-project.ts'
 import { gridPositions } from './map-grid.ts'
 import { keyOf } from './names.ts'
@@ -176,7 +176,7 @@ function withRenamed(changes: readonly SavedChange[], { desired, renamed }: Save
 
 /** The file as it is written: with templates and variables. */
 function rawOf(text: string): unknown {
-  const root = treeOf(text, new Faults())
+  const root = treeOf(text, new Diagnostics())
   return root && plainOf(root)
 }
 

@@ -1,7 +1,7 @@
 import { kindOf } from '../kinds/node.ts'
 import { SwitchPort } from '../kinds/switch.ts'
 import type { DesiredNode, SegmentPort } from './desired.ts'
-import { didYouMean, type Faults, quoted } from './faults.ts'
+import { type Diagnostics, didYouMean, quoted } from './faults.ts'
 import { nodeIdOf } from './ids.ts'
 import { type Common, common, type Reading, segmentSettings, split, ValuePositions } from './nodes.ts'
 import type { Position } from './position.ts'
@@ -63,7 +63,7 @@ export function readSegment(name: string, map: MapValue, key: Position, reading:
   return { node, members }
 }
 
-function segmentKindIn(map: MapValue, key: Position, faults: Faults): SegmentKind | undefined {
+function segmentKindIn(map: MapValue, key: Position, faults: Diagnostics): SegmentKind | undefined {
   const value = at(map, 'kind')
   const word = value?.type === 'scalar' ? value.source : ''
   if (isSegmentKind(word)) return word
@@ -78,7 +78,7 @@ const without = (members: Readonly<Record<string, unknown>>, names: readonly str
   Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name)))
 
 /** The tagging as members of a port of a switch; those that have their defaults are left out. */
-export function taggedPort(given: Tagging, where: Position, faults: Faults): SegmentPort {
+export function taggedPort(given: Tagging, where: Position, faults: Diagnostics): SegmentPort {
   const { vlan, trunk, qinq, ethertype } = given
   if (qinq !== undefined && (trunk === true || vlan !== undefined))
     faults.add(

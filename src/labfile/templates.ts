@@ -1,4 +1,4 @@
-import { didYouMean, enough, type Faults, quoted } from './faults.ts'
+import { type Diagnostics, didYouMean, enough, quoted } from './faults.ts'
 import { kindOfWord } from './schema.ts'
 import { at, type Entry, type MapValue, type Value } from './tree.ts'
 
@@ -12,14 +12,14 @@ const textOfValue = 100
 /** Nodes with what they take over from templates. */
 export class TemplateReader {
   readonly #section: MapValue | undefined
-  readonly #faults: Faults
+  readonly #faults: Diagnostics
   /** Templates that some node takes over. */
   readonly used = new Set<string>()
   readonly #partial = new WeakSet<MapValue>()
   readonly #sizes = new Map<MapValue, number>()
   #taken = 0
 
-  constructor(section: Value | undefined, faults: Faults) {
+  constructor(section: Value | undefined, faults: Diagnostics) {
     this.#faults = faults
     if (section?.type === 'map') this.#section = section
     else if (section !== undefined && !(section.type === 'scalar' && section.value === null))

@@ -13,7 +13,7 @@ import {
 } from 'yaml'
 import { wellFormed } from '../errors/shown.ts'
 import { halfPairIn } from '../http/whole-pairs.ts'
-import type { Faults } from './faults.ts'
+import type { Diagnostics } from './faults.ts'
 import { quoted } from './faults.ts'
 import type { Position } from './position.ts'
 
@@ -87,7 +87,7 @@ export type ForeignNote = (at: Position, message: string) => void
  * and read as its reader does: with the merge key `<<` of YAML 1.1, tags and directives, the first one of several documents, and the
  * last one of equal keys.
  */
-export function treeOf(text: string, faults: Faults, foreign?: ForeignNote): Value | undefined {
+export function treeOf(text: string, faults: Diagnostics, foreign?: ForeignNote): Value | undefined {
   const start: Position = { line: 1, column: 1, path: '' }
   if (text.length > maxBytes || new TextEncoder().encode(text).length > maxBytes) {
     faults.add(start, `the file has more than ${maxBytes >> 20} MiB`)
@@ -186,7 +186,7 @@ function hintAt(text: string, offset: number): string | undefined {
 }
 
 class Builder {
-  readonly #faults: Faults
+  readonly #faults: Diagnostics
   readonly #position: (offset: number, path: string) => Position
   readonly #anchors = new Map<string, ParsedNode>()
   /** Nodes in which the builder is: an alias to one of them has no end. */
@@ -196,7 +196,7 @@ class Builder {
   #values = 0
 
   constructor(
-    faults: Faults,
+    faults: Diagnostics,
     positionAt: (offset: number, path: string) => Position,
     foreign: ForeignNote | undefined,
   ) {

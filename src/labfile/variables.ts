@@ -1,4 +1,4 @@
-import { didYouMean, enough, type Faults, quoted } from './faults.ts'
+import { type Diagnostics, didYouMean, enough, quoted } from './faults.ts'
 import type { Reader } from './reader.ts'
 import { sections } from './schema.ts'
 import { at, type MapValue, type ScalarValue, type Value } from './tree.ts'
@@ -20,7 +20,7 @@ interface Variable {
  */
 export function withVariables(
   root: MapValue,
-  { reader, faults, given }: { reader: Reader; faults: Faults; given: Readonly<Record<string, string>> },
+  { reader, faults, given }: { reader: Reader; faults: Diagnostics; given: Readonly<Record<string, string>> },
 ): MapValue {
   const variables = new Map<string, Variable>()
   const declared = at(root, 'vars')

@@ -1,6 +1,6 @@
 import { type TObject, Type } from '@sinclair/typebox'
 import type { ApiVersion, KindDescriptor } from '../kinds/kind.ts'
-import { kindOf, type Node, type NodeKindName, type NodeRef, shownNode } from '../kinds/node.ts'
+import { kindOf, type Node, type NodeKindName, type NodeRef, nodeView } from '../kinds/node.ts'
 import { Uuid } from '../schema/fields.ts'
 import { instanceV1 } from './shown-v1.ts'
 
@@ -49,7 +49,7 @@ export function nodeFormOf(version: ApiVersion, kind: NodeKindName): NodeForm {
     ...{ version, kind, descriptor, noun: 'node', nouns: `${kind} nodes`, tag: `v2 ${kind} nodes` },
     ...pathsOf(kind, `/v2/compute/projects/{project_id}/${kind}/nodes`, 'node_id'),
     schemas: descriptor,
-    shown: shownNode,
+    shown: nodeView,
     input: (body) => body,
     changes: v2?.changes ?? ((body) => body),
   }

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { kindOf, type Node, shownNode } from '../kinds/node.ts'
+import { kindOf, type Node, nodeView } from '../kinds/node.ts'
 import type { LabEvent } from '../model/event.ts'
 import { Project as Full, ProjectUpdate, WantedCompute } from '../model/project.ts'
 import { closedSchema, maybe, Name, nullable, Uuid } from '../schema/fields.ts'
@@ -42,7 +42,7 @@ export const ProjectV1Update = Type.Omit(ProjectUpdate, ['variables'], {
 })
 
 /** A node of any kind as v1 shows it. */
-export const instanceV1 = (node: Node): object => kindOf(node.kind).v1.shown(shownNode(node))
+export const instanceV1 = (node: Node): object => kindOf(node.kind).v1.shown(nodeView(node))
 
 /** An event in v1, which has only starts and stops of nodes, and messages. */
 export function eventV1({ payload }: LabEvent): { action: string; event: unknown } | undefined {

@@ -1,7 +1,7 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import type { EventEncoder } from '../http/feed.ts'
 import { sinceQuery, view } from '../http/params.ts'
-import { shownNode } from '../kinds/node.ts'
+import { nodeView } from '../kinds/node.ts'
 import type { LabEvent } from '../model/event.ts'
 import { Project, ProjectUpdate, Variable, WantedCompute } from '../model/project.ts'
 import { closedSchema, maybe, Name, nullable, objectSchema, Uuid } from '../schema/fields.ts'
@@ -77,7 +77,7 @@ function shown({ payload }: LabEvent, view: 'full' | undefined): ReturnType<Even
     case 'node.deleted':
       return {
         action: payload.type,
-        event: shownNode(payload.node),
+        event: nodeView(payload.node),
         ...(view === 'full' && payload.change !== undefined && { change: payload.change }),
       }
     case 'project.updated':

@@ -78,7 +78,7 @@ export const LinkNio = closedSchema(
   link,
 )
 /** What a port may be shown to be attached to. */
-export type ShownNio = Nio | LinkNio
+export type NioView = Nio | LinkNio
 
 /** The state of a link. */
 export type LinkVerdict = Static<typeof LinkVerdict>
@@ -130,7 +130,7 @@ const state = {
 }
 
 /** A NIO with the state of its link. */
-export type NioState = ShownNio & { [K in keyof typeof state]: Static<(typeof state)[K]> }
+export type NioState = NioView & { [K in keyof typeof state]: Static<(typeof state)[K]> }
 export const NioState = Type.Union(
   [udp, genericEthernet, ethernet, tap, link].map((properties) => Type.Object({ ...properties, ...state })),
   { $id: 'NioState', description: 'A NIO with the state of its link' },

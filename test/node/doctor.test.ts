@@ -2,7 +2,7 @@ import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { consoleAccess } from '../../runtime/node/doctor/doctor.ts'
-import { dynamipsOfHost } from '../../runtime/node/kinds/dynamips/index.ts'
+import { dynamipsDriver } from '../../runtime/node/kinds/dynamips/index.ts'
 import { emulatorChecks, kvmRightFix } from '../../runtime/node/kinds/machine-emulator/doctor.ts'
 import { freshDirectory } from '../support/directory.ts'
 import { requireProgram } from '../support/require.ts'
@@ -39,7 +39,7 @@ test('the doctor says who can use consoles without a password', () => {
 })
 
 test('dynamips is searched for at the path of the settings', async () => {
-  const check = async (path: string) => (await dynamipsOfHost.doctor?.({ path }))?.[0]
+  const check = async (path: string) => (await dynamipsDriver.doctor?.({ path }))?.[0]
   expect(await check('no-such-dynamips')).toEqual({
     name: 'dynamips',
     status: 'warning',

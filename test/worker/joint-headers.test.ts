@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { ComputeAsking } from '../../runtime/worker/compute-asking.ts'
 import type { Env } from '../../runtime/worker/env.ts'
-import { jointHeader, jointOf, lookedUp, partedHeaders } from '../../runtime/worker/joint-headers.ts'
+import { jointOf, lookedUp, packedHeader, unpackHeaders } from '../../runtime/worker/joint-headers.ts'
 import { Objects } from '../../runtime/worker/objects.ts'
 import type { Outgoing } from '../../src/client/transport.ts'
 
@@ -12,7 +12,7 @@ it('headers come out of one header as they went in', () => {
     ['__proto__', 'x'],
   ])
   expect(joint).toMatch(/^[ -~]*$/)
-  expect(partedHeaders(joint)).toEqual([
+  expect(unpackHeaders(joint)).toEqual([
     ['content-type', 'application/json'],
     ['etag', '"\u00fcber"\t"x"'],
     ['__proto__', 'x'],
@@ -51,14 +51,14 @@ const pathsOf = (asked: readonly Request[]) => asked.map(({ url }) => new URL(ur
 
 it('an object that answers with joint headers gets them, but with a body', async () => {
   const { asked, ask } = askedOf(
-    () => new Response('{}', { status: 201, headers: { [jointHeader]: jointOf([['X-Of', 'compute']]) } }),
+    () => new Response('{}', { status: 201, headers: { [packedHeader]: jointOf([['X-Of', 'compute']]) } }),
   )
   const first = await ask(get)
-  expect([first.status, first.headers.get('x-of'), first.headers.get(jointHeader)]).toEqual([201, 'compute', null])
+  expect([first.status, first.headers.get('x-of'), first.headers.get(packedHeader)]).toEqual([201, 'compute', null])
   expect(asked[0]?.headers.get('x-a')).toBe('b')
   expect((await ask(get)).headers.get('X-Of')).toBe('compute')
   expect(asked[1]?.headers.get('x-a')).toBeNull()
-  expect(partedHeaders(asked[1]?.headers.get(jointHeader) ?? '')).toEqual([['x-a', 'b']])
+  expect(unpackHeaders(asked[1]?.headers.get(packedHeader) ?? '')).toEqual([['x-a', 'b']])
   await ask({ ...get, method: 'POST', headers: { 'content-length': '1' }, body: new Uint8Array(1) })
   expect(asked[2]?.headers.get('content-length')).toBe('1')
   expect(pathsOf(asked)).toEqual(['/ask/v2/compute/x', '/joint/v2/compute/x', '/ask/v2/compute/x'])
@@ -67,7 +67,7 @@ it('an object that answers with joint headers gets them, but with a body', async
 it('an object of an earlier version gets and gives headers for themselves, also when it comes back', async () => {
   let isEarlier = true
   const { asked, ask } = askedOf(({ url }) => {
-    if (!isEarlier) return new Response('{}', { headers: { [jointHeader]: jointOf([]) } })
+    if (!isEarlier) return new Response('{}', { headers: { [packedHeader]: jointOf([]) } })
     if (!url.startsWith('http://object/ask/')) throw new Error('The object of a compute has nothing there')
     return new Response('{}', { headers: { 'X-Of': 'compute' } })
   })

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { JointWrites } from '../../runtime/worker/joint-writes.ts'
+import { BatchedWrites } from '../../runtime/worker/joint-writes.ts'
 
 test('writes are made together, and only the last one of each row', async () => {
-  const writes = new JointWrites()
+  const writes = new BatchedWrites()
   const made: string[] = []
   const first = writes.add('a', () => made.push('a opened'))
   const second = writes.add('b', () => made.push('b opened'))
@@ -13,7 +13,7 @@ test('writes are made together, and only the last one of each row', async () => 
 })
 
 test('an immediate write replaces the waiting write of its row', async () => {
-  const writes = new JointWrites()
+  const writes = new BatchedWrites()
   const made: string[] = []
   const waiting = [writes.add('a', () => made.push('a opened')), writes.add('b', () => made.push('b opened'))]
   writes.now('a', () => made.push('a removed'))
@@ -23,7 +23,7 @@ test('an immediate write replaces the waiting write of its row', async () => {
 })
 
 test('all callers of a failed write get the error, and later writes are made', async () => {
-  const writes = new JointWrites()
+  const writes = new BatchedWrites()
   const made: string[] = []
   const full = () => {
     throw new Error('the disk is full')

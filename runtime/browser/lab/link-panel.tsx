@@ -5,6 +5,7 @@ import type { LabWindow } from '../editing/lab-window.ts'
 import { wiresharkLine } from '../links/drops.ts'
 import { FrameFilter } from '../links/frame-filter.tsx'
 import {
+  type ImpairedDirection,
   type Knob,
   knobs,
   type LinkFilters,
@@ -13,7 +14,6 @@ import {
   sliderAt,
   steppedBy,
   valueAt,
-  type Way,
   withValue,
 } from '../links/impairment.ts'
 import { Traffic } from '../links/traffic.tsx'
@@ -86,16 +86,16 @@ export function LinkPanel({ link, window: { editor, dock } }: { link: LabLink; w
 interface ImpairmentProps {
   readonly link: LabLink
   readonly names: readonly [string, string]
-  readonly onChange: (way: Way, filters: LinkFilters) => Promise<void>
+  readonly onChange: (way: ImpairedDirection, filters: LinkFilters) => Promise<void>
   readonly onCheck: (filters: LinkFilters, signal: AbortSignal) => Promise<string>
   /** Resolves with why it is refused; empty: it is not. */
-  readonly onFilter: (way: Way, filters: LinkFilters) => Promise<string>
+  readonly onFilter: (way: ImpairedDirection, filters: LinkFilters) => Promise<string>
 }
 
 function Impairment({ link, names: [a, b], onChange, onCheck, onFilter }: ImpairmentProps) {
-  const way = useSignal<Way>('filters')
+  const way = useSignal<ImpairedDirection>('filters')
   const filters = link[way.value]
-  const ways: readonly (readonly [Way, string])[] = [
+  const ways: readonly (readonly [ImpairedDirection, string])[] = [
     ['filters', 'Both ways'],
     ['filters_ab', `to ${b}`],
     ['filters_ba', `to ${a}`],

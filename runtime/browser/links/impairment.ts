@@ -3,7 +3,7 @@ import type { LabLink } from '../../../src/client/patchbay.ts'
 /** The filters of a link in one form: parameters by the name of the filter. */
 export type LinkFilters = LabLink['filters']
 /** Which frames of a link are impaired; the members of a link. */
-export type Way = 'filters' | 'filters_ab' | 'filters_ba'
+export type ImpairedDirection = 'filters' | 'filters_ab' | 'filters_ba'
 
 /** A number of a filter that a slider sets. */
 export interface Knob {
@@ -75,7 +75,7 @@ export function steppedBy(value: number, way: 1 | -1, knob: Knob): number {
 }
 
 /** The impairment of a link in a few words for the map, such as `100 ms · 1 %`; empty: none. */
-export function shortImpairment({ filters, filters_ab, filters_ba }: Pick<LabLink, Way>): string {
+export function shortImpairment({ filters, filters_ab, filters_ba }: Pick<LabLink, ImpairedDirection>): string {
   const words = [filters, filters_ab, filters_ba].map((it) => wordsOf(it))
   const [both = '', ab = '', ba = ''] = words
   return [both, ab && `→ ${ab}`, ba && `← ${ba}`].filter((it) => it !== '').join('  ')

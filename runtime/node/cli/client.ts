@@ -3,10 +3,10 @@ import { configurationDirectory } from '../config/directory.ts'
 import { type Login, loginPath, readLogin } from '../storage/login-file.ts'
 import { runningService } from '../storage/service-file.ts'
 import { reasonOf } from '../system/error-reason.ts'
-import type { Asking } from './command.ts'
+import type { ServiceFlags } from './command.ts'
 import { dataDirectory } from './data-directory.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
-import { noteAnswer } from './last-answer.ts'
+import { recordAnswer } from './last-answer.ts'
 import { wireFetch } from './wire-fetch.ts'
 
 /** Whom a command asks, and until when. */
@@ -26,7 +26,7 @@ interface Service {
 
 /** The client of the service that a command asks. CommandError 5 when none is named and none runs. */
 export async function clientOf(
-  flags: Pick<Asking, 'server'>,
+  flags: Pick<ServiceFlags, 'server'>,
   more: Pick<PatchbayOptions, 'WebSocket'> = {},
 ): Promise<Patchbay> {
   const service = await serviceOf(flags)
@@ -45,7 +45,7 @@ export const clientAt = ({ url, token }: Service, more: Pick<PatchbayOptions, 'W
 
 async function notedFetch(url: string, init: RequestInit): Promise<Answer> {
   const answer = await wireFetch(url, init)
-  noteAnswer(init.method ?? 'GET', url)
+  recordAnswer(init.method ?? 'GET', url)
   return answer
 }
 
@@ -59,7 +59,10 @@ function systemReason(error: unknown): string {
  * The service that a command asks: the named one, else that of `patchbay login`, else the running one of this user. Undefined when none
  * is named and none runs. A kept token goes to its own service alone.
  */
-export async function serviceOf({ server }: Pick<Asking, 'server'>, env = process.env): Promise<Service | undefined> {
+export async function serviceOf(
+  { server }: Pick<ServiceFlags, 'server'>,
+  env = process.env,
+): Promise<Service | undefined> {
   const named = server ?? (env.PATCHBAY_SERVER || undefined)
   const token = env.PATCHBAY_TOKEN || undefined
   const login = loginOf(env)

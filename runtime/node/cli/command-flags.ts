@@ -1,4 +1,4 @@
-import { asking, type Flag, logging } from './command.ts'
+import { type Flag, logging, serviceFlags } from './command.ts'
 
 // Flags of commands in the table; the modules of the commands know their types by them.
 
@@ -22,24 +22,24 @@ export const linking = {
   clear: { about: 'remove all other impairment' },
   suspend: { about: 'drop all frames, like an unplugged cable' },
   resume: { about: 'let frames pass again' },
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const consoling = {
   escape: { value: 'CHARACTER', about: 'escape character, or none (default: ^], which is Ctrl-])' },
   log: { value: 'FILE', about: 'also append the output to a file', complete: 'file' },
   telnet: { about: 'use telnet to the compute instead of a websocket to the service' },
-  server: asking.server,
+  server: serviceFlags.server,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const executing = {
   expect: { value: 'REGEX', about: 'wait until the output matches (default: until the node is silent for 1.5 s)' },
   'no-echo': { about: 'with --expect: the node does not echo input, as at a password prompt' },
   within: { value: 'TIME', about: 'timeout (default: 30s)' },
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
-export const nodeLogging = { ...logging, server: asking.server } as const satisfies Readonly<Record<string, Flag>>
+export const nodeLogging = { ...logging, server: serviceFlags.server } as const satisfies Readonly<Record<string, Flag>>
 
 /** Of commands that read a file which another user may have made. */
 const trusting = {
@@ -57,17 +57,17 @@ export const importing = {
   name: { value: 'NAME', about: 'name of the lab (archive) or template (appliance)' },
   version: { value: 'VERSION', about: 'version of an appliance (default: the first one)' },
   ...trusting,
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
 /** Of commands that read a lab file. */
-export const labFiling = {
+export const labFileFlags = {
   name: { value: 'NAME', about: 'name of the lab (default: the name in the file)' },
   var: { value: 'NAME=VALUE', about: 'set a variable of the file', many: true },
   'allow-outside': { about: 'let the file name files outside its directory' },
 } as const satisfies Readonly<Record<string, Flag>>
 
-export const validating = { ...labFiling, ...asking } as const satisfies Readonly<Record<string, Flag>>
+export const validating = { ...labFileFlags, ...serviceFlags } as const satisfies Readonly<Record<string, Flag>>
 
 const options = {
   restart: { about: 'restart running nodes where a change needs it' },
@@ -78,40 +78,40 @@ const options = {
 } as const
 
 export const applying = {
-  ...labFiling,
+  ...labFileFlags,
   ...options,
   'dry-run': { about: 'show the steps, and run none' },
   'exit-code': { about: 'with --dry-run: exit with 2 if the lab differs, even if all steps need a flag' },
   ...trusting,
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
-export const upping = {
+export const upFlags = {
   ...applying,
   ttl: { value: 'TIME', about: 'stop the lab after this time, such as 2h; 0: never' },
 } as const satisfies Readonly<Record<string, Flag>>
 
-export const testing = {
-  ...labFiling,
+export const testFlags = {
+  ...labFileFlags,
   running: { about: 'check the existing lab as it is; create and delete no lab' },
   keep: { about: 'keep the lab running afterwards' },
   junit: { value: 'FILE', about: 'write the results as JUnit XML, for CI', complete: 'file' },
   jobs: { value: 'NUMBER', about: 'number of labs at once (default: 1)' },
   ...trusting,
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const diffing = {
-  ...labFiling,
+  ...labFileFlags,
   ...options,
   'exit-code': { about: 'exit with 2 if the lab differs' },
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
 /** Of commands that ask before they destroy something. */
 export const confirming = {
   yes: { short: 'y', about: 'do not ask for confirmation' },
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const exporting = {
@@ -123,19 +123,19 @@ export const exporting = {
   images: { about: 'include the images of nodes (archives only)' },
   snapshots: { about: 'include the snapshots (archives only)' },
   force: { about: 'overwrite an existing file' },
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const imagePushing = {
   kind: { value: 'KIND', about: 'kind of node that uses the image (default: detected)' },
   name: { value: 'NAME', about: 'name on the service (default: the name of FILE)' },
   force: { about: 'replace an image of this name with different content' },
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const imageChoosing = {
   kind: { value: 'KIND', about: 'only images of this kind of node' },
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const computeAdding = {
@@ -143,12 +143,12 @@ export const computeAdding = {
   id: { value: 'ID', about: 'id of the compute (default: a new one)' },
   label: { value: 'LABEL', many: true, about: 'label for placement, such as site=berlin' },
   user: { value: 'USER', about: 'user name on the compute; the password is typed, or read from standard input' },
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const draining = {
   undo: { about: 'allow new labs on the compute again; moved labs stay where they are' },
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const tokenCreating = {
@@ -166,7 +166,7 @@ export const tokenCreating = {
   expires: { value: 'TIME', about: 'lifetime, such as 8h or 30d (default: unlimited)' },
   join: { about: 'create a token for a compute that joins, not for a client' },
   compute: { value: 'ID', about: 'with --join: the only compute that can use it', complete: 'compute' },
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const organizationCreating = {
@@ -174,24 +174,24 @@ export const organizationCreating = {
   'max-projects': { value: 'NUMBER', about: 'maximum number of projects; 0: no limit' },
   'max-computes': { value: 'NUMBER', about: 'maximum number of computes, up to 1,000; 0: no limit of its own' },
   'requests-per-s': { value: 'NUMBER', about: 'maximum requests per second, all tokens together; 0: no limit' },
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const organizationRemoving = {
   force: { about: 'delete even if it still has projects or computes; running nodes are not stopped' },
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const saving = {
-  ...labFiling,
+  ...labFileFlags,
   configs: { about: 'also save configurations: in the lab file, in the files that it names, or as configs/NODE.cfg' },
   all: { about: 'also add new nodes and links to the file, and remove deleted ones' },
   check: { about: 'write nothing; exit with 2 if there is something to save' },
-  ...asking,
+  ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
-export const downing = {
-  name: labFiling.name,
+export const downFlags = {
+  name: labFileFlags.name,
   delete: { about: 'delete the lab with its disks and configurations' },
   ...confirming,
 } as const satisfies Readonly<Record<string, Flag>>
@@ -201,6 +201,6 @@ export const capturing = {
   count: { value: 'NUMBER', short: 'c', about: 'stop after this many frames' },
   filter: { value: 'EXPRESSION', about: 'only frames that match a tcpdump expression (needs libpcap on this machine)' },
   'link-type': { value: 'TYPE', about: 'protocol of a serial link (default: hdlc)', choices: ['hdlc', 'ppp'] },
-  ...asking,
+  ...serviceFlags,
   json: { about: 'print one JSON object per line' },
 } as const satisfies Readonly<Record<string, Flag>>

@@ -82,22 +82,22 @@ export function command<const F extends Readonly<Record<string, Flag>>>(
 }
 
 /** The flag of every command that shows something. */
-export const showing = {
+export const outputFlags = {
   json: { about: 'print one JSON object' },
 } as const satisfies Readonly<Record<string, Flag>>
 
 /** The flags of every command that asks a service. */
-export const asking = {
+export const serviceFlags = {
   server: {
     value: 'URL',
     about: 'service URL (default: $PATCHBAY_SERVER, then the saved login, then your local service)',
   },
-  ...showing,
+  ...outputFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 /** The flags of every command that shows lines of a log. */
 export const logging = {
   follow: { short: 'f', about: 'show new lines until Ctrl-C' },
   lines: { value: 'NUMBER', about: 'number of last lines to show (default: 50)' },
-  ...showing,
+  ...outputFlags,
 } as const satisfies Readonly<Record<string, Flag>>
-export type Asking = FlagValues<typeof asking>
+export type ServiceFlags = FlagValues<typeof serviceFlags>

@@ -2,7 +2,7 @@ import type { Compute } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { counted } from '../../../src/errors/counted.ts'
 import { type CommandContext, clientOf, originOf } from './client.ts'
-import type { asking, CommandInput } from './command.ts'
+import type { CommandInput, serviceFlags } from './command.ts'
 import type { computeAdding, draining } from './command-flags.ts'
 import { CommandError, exits, notFound } from './exits.ts'
 import type { CommandOutcome } from './outcome.ts'
@@ -12,7 +12,7 @@ import { secretInput } from './secret-input.ts'
 import { computeNames } from './targets.ts'
 
 /** `patchbay computes ls`: the machines of the fleet. */
-export async function computesLs({ flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
+export async function computesLs({ flags, signal }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
   const client = await clientOf(flags)
   const computes = await client.call('GET /v2/computes', { signal })
   return {
@@ -74,7 +74,7 @@ export async function computesAdd({
 }
 
 /** `patchbay computes rm COMPUTE...`: removes computes from the fleet. */
-export async function computesRm({ args, flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
+export async function computesRm({ args, flags, signal }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   const found = await computesNamed(args, asked)
   for (const { compute_id } of found)
@@ -153,7 +153,7 @@ export async function computesLabel({
   args: [word = '', ...labels],
   flags,
   signal,
-}: CommandInput<typeof asking>): Promise<CommandOutcome> {
+}: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   const [{ compute_id } = { compute_id: word }] = await computesNamed([word], asked)
   const compute = await asked.client.call('PUT /v2/computes/{compute_id}', {

@@ -12,7 +12,7 @@ import { begins } from '../storage/file-head.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { bytesText } from './bytes.ts'
 import { type CommandContext, clientOf } from './client.ts'
-import type { asking, CommandInput } from './command.ts'
+import type { CommandInput, serviceFlags } from './command.ts'
 import type { imageChoosing, imagePushing } from './command-flags.ts'
 import { CommandError, exits, notFound, wrongArguments } from './exits.ts'
 import type { CommandOutcome } from './outcome.ts'
@@ -28,7 +28,7 @@ const partBytes = 16 << 20
 const pausesMs = [500, 1000, 2000, 5000, 10_000]
 
 /** `patchbay images ls`: the images of a service. */
-export async function imagesLs({ flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
+export async function imagesLs({ flags, signal }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   const images = await imagesOf(asked)
   return {

@@ -1,7 +1,7 @@
 import { Check } from '@sinclair/typebox/value'
 import type { LabLink } from '../../../src/client/patchbay.ts'
 import { expectation } from '../../../src/http/validate.ts'
-import { Faults } from '../../../src/labfile/faults.ts'
+import { Diagnostics } from '../../../src/labfile/faults.ts'
 import { filterMembers, filtersOf, impairmentOf, normalFilters } from '../../../src/labfile/impairment.ts'
 import { Impairment, impairmentKeys } from '../../../src/labfile/schema.ts'
 import type { Filters } from '../../../src/schema/filters.ts'
@@ -47,7 +47,7 @@ export function changedFilters(
       throw wrongArguments(`--${flag}: expected ${expectation(schema)}, got ${JSON.stringify(text)}`)
     values[key] = value
   }
-  const faults = new Faults()
+  const faults = new Diagnostics()
   const [there, back] = directionsOf(link).map((filters, index) => {
     if (way !== undefined && (index === 0) !== (way === 'there')) return filters
     const positionOf = (key: string) => ({ line: 0, column: 0, path: key })

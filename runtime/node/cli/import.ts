@@ -13,7 +13,7 @@ import { labFileText } from '../../../src/labfile/text.ts'
 import { replaceFiles } from '../storage/user-file.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { clientOf } from './client.ts'
-import type { Asking, CommandInput } from './command.ts'
+import type { CommandInput, ServiceFlags } from './command.ts'
 import type { importing } from './command-flags.ts'
 import { CommandError, exits } from './exits.ts'
 import { checkedLab, faultsIn, type WrongLabFile } from './lab-file.ts'
@@ -100,7 +100,7 @@ async function importLab(file: string, { text, notes }: Content, { flags }: Inpu
 /** An archive goes to the service: it has the disks and files of its nodes. */
 async function importArchive(file: string, { flags, signal }: Input): Promise<CommandOutcome> {
   const body = await blobOf(file)
-  const client = await clientOf(flags as Asking)
+  const client = await clientOf(flags as ServiceFlags)
   const project_id = crypto.randomUUID()
   const query = flags.name === undefined ? {} : { name: flags.name }
   const project = await trusting(file, flags, (trust) =>
@@ -128,7 +128,7 @@ async function importAppliance(
   { text, notes }: Content,
   { flags, signal }: Input,
 ): Promise<CommandOutcome> {
-  const client = await clientOf(flags as Asking)
+  const client = await clientOf(flags as ServiceFlags)
   const { name, version } = flags
   const body = { text, ...(name !== undefined && { name }), ...(version !== undefined && { version }) }
   const { template, versions, images, left_out } = await trusting(file, flags, (query) =>

@@ -1,7 +1,7 @@
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
 import { counted } from '../../../src/errors/counted.ts'
 import { type CommandContext, clientOf } from './client.ts'
-import type { asking, CommandInput } from './command.ts'
+import type { CommandInput, serviceFlags } from './command.ts'
 import { stopText } from './counts.ts'
 import type { CommandOutcome } from './outcome.ts'
 import {
@@ -23,7 +23,7 @@ export async function inspect({
   args: [word = ''],
   flags,
   signal,
-}: CommandInput<typeof asking>): Promise<CommandOutcome> {
+}: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   if (word.includes('/')) return inspectNode(await nodeOf(word, asked), asked)
   const lab = await labOf(word, asked)

@@ -9,7 +9,7 @@ import { LabFileError, type LabFileOptions, namedFiles, readLabFile, valuesOf } 
 import { LabName } from '../../../src/labfile/schema.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import type { FlagValues } from './command.ts'
-import type { labFiling } from './command-flags.ts'
+import type { labFileFlags } from './command-flags.ts'
 import { CommandError, type CommandFault, exits, wrongArguments } from './exits.ts'
 
 const maxBytes = 1 << 20
@@ -27,7 +27,7 @@ export interface LabSource {
 }
 
 /** Reads and checks a lab file and the files that it names. CommandError 3 with all that is wrong. */
-export async function readLab(word: string | undefined, flags: FlagValues<typeof labFiling>): Promise<LabSource> {
+export async function readLab(word: string | undefined, flags: FlagValues<typeof labFileFlags>): Promise<LabSource> {
   const vars = variablesOf(flags.var)
   const path = word ?? onlyLabFile()
   const document = path === '-' ? await fromInput() : await readText(path)

@@ -6,7 +6,7 @@ import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { counted } from '../../../src/errors/counted.ts'
 import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
-import type { testing } from './command-flags.ts'
+import type { testFlags } from './command-flags.ts'
 import { CommandError, type CommandFault, type ExitCode, exits, wrongArguments } from './exits.ts'
 import { junitFile } from './junit.ts'
 import { type LabSource, onlyLabFile, readLab } from './lab-file.ts'
@@ -44,7 +44,7 @@ export interface LabTestResult {
   readonly errors: readonly CommandFault[]
 }
 
-type Flags = CommandInput<typeof testing>['flags']
+type Flags = CommandInput<typeof testFlags>['flags']
 
 const maxJobs = 16
 /** Time after which the service deletes the lab of a test that was killed, s; it is renewed while the test runs. */
@@ -55,7 +55,7 @@ const takeAwayMs = 120_000
 const maxNameLength = 63
 
 /** `patchbay test FILE...`: makes labs, runs the checks of their files, and deletes the labs. */
-export async function test({ args, flags, signal }: CommandInput<typeof testing>): Promise<CommandOutcome> {
+export async function test({ args, flags, signal }: CommandInput<typeof testFlags>): Promise<CommandOutcome> {
   const words = args.length > 0 ? args : [onlyLabFile()]
   const atOnce = jobsIn(flags.jobs)
   if (flags.name !== undefined && words.length > 1) throw wrongArguments('--name can be used with one file only')

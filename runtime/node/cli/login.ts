@@ -5,13 +5,13 @@ import { configurationDirectory } from '../config/directory.ts'
 import { loginPath, removeLogin, writeLogin } from '../storage/login-file.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { clientAt, loginOf, originOf } from './client.ts'
-import type { CommandInput, showing } from './command.ts'
+import type { CommandInput, outputFlags } from './command.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
 import type { CommandOutcome } from './outcome.ts'
 import { secretInput } from './secret-input.ts'
 
 /** `patchbay login [URL]`: keeps a service and its token for all commands, after the service has let the token in. */
-export async function login({ args: [word], signal }: CommandInput<typeof showing>): Promise<CommandOutcome> {
+export async function login({ args: [word], signal }: CommandInput<typeof outputFlags>): Promise<CommandOutcome> {
   const { env } = process
   const configuration = configurationDirectory(env)
   const named = word ?? (env.PATCHBAY_SERVER || undefined) ?? loginOf(env)?.server
@@ -47,7 +47,7 @@ export async function login({ args: [word], signal }: CommandInput<typeof showin
 }
 
 /** `patchbay logout`: forgets the service and its token. */
-export async function logout(_: CommandInput<typeof showing>): Promise<CommandOutcome> {
+export async function logout(_: CommandInput<typeof outputFlags>): Promise<CommandOutcome> {
   const configuration = configurationDirectory(process.env)
   let server: string | undefined
   try {

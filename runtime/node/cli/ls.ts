@@ -1,15 +1,15 @@
 import { mapLimit } from '../../../src/async/map-limit.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { clientOf } from './client.ts'
-import type { Asking, asking, CommandInput } from './command.ts'
+import type { CommandInput, ServiceFlags, serviceFlags } from './command.ts'
 import { stopText } from './counts.ts'
 import type { CommandOutcome } from './outcome.ts'
 
 const atOnce = 16
 
 /** `patchbay ls`: the labs of a service, with the number of their nodes and of those that run. */
-export async function ls({ flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
-  const client = await clientOf(flags as Asking)
+export async function ls({ flags, signal }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
+  const client = await clientOf(flags as ServiceFlags)
   const projects = await client.call('GET /v2/projects', { signal })
   const labs = await mapLimit(
     projects,

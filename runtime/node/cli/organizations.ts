@@ -1,13 +1,13 @@
 import type { Organization } from '../../../src/client/patchbay.ts'
 import { counted } from '../../../src/errors/counted.ts'
 import { clientOf } from './client.ts'
-import type { asking, CommandInput, FlagValues } from './command.ts'
+import type { CommandInput, FlagValues, serviceFlags } from './command.ts'
 import type { organizationCreating, organizationRemoving } from './command-flags.ts'
 import { notFound, wrongArguments } from './exits.ts'
 import type { CommandOutcome } from './outcome.ts'
 
 /** `patchbay organizations ls`: the organizations of a gateway. */
-export async function organizationsLs({ flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
+export async function organizationsLs({ flags, signal }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
   const client = await clientOf(flags)
   const organizations = await client.call('GET /v2/organizations', { signal })
   return {

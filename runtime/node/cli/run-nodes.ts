@@ -4,7 +4,7 @@ import { counted } from '../../../src/errors/counted.ts'
 import { shownLines } from '../../../src/errors/shown.ts'
 import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
 import { type CommandContext, clientOf } from './client.ts'
-import type { asking, CommandInput } from './command.ts'
+import type { CommandInput, serviceFlags } from './command.ts'
 import { CommandError, exits } from './exits.ts'
 import type { CommandOutcome } from './outcome.ts'
 import { type Progress, progressOf } from './progress.ts'
@@ -103,7 +103,7 @@ async function outcomeOf(
 /** `patchbay start` and `patchbay stop`: all nodes of labs, or single nodes. */
 export async function runNodes(
   action: 'start' | 'stop',
-  { args, flags, signal }: CommandInput<typeof asking>,
+  { args, flags, signal }: CommandInput<typeof serviceFlags>,
 ): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   const [doing, done] = words[action]

@@ -4,7 +4,7 @@ import { runningService, type ServiceFile } from '../storage/service-file.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { version } from '../system/version.ts'
 import { clientAt } from './client.ts'
-import type { CommandInput, logging, showing } from './command.ts'
+import type { CommandInput, logging, outputFlags } from './command.ts'
 import { countOf } from './counts.ts'
 import { dataDirectory } from './data-directory.ts'
 import { CommandError, exits } from './exits.ts'
@@ -12,7 +12,7 @@ import type { CommandOutcome } from './outcome.ts'
 import { logOf, ownService, stopService } from './own-service.ts'
 
 /** `patchbay service status`: the service of this user: where it is, and what runs on it. */
-export async function serviceStatus({ signal }: CommandInput<typeof showing>): Promise<CommandOutcome> {
+export async function serviceStatus({ signal }: CommandInput<typeof outputFlags>): Promise<CommandOutcome> {
   const data = await dataDirectory(process.env)
   const service = runningService(data)
   if (service === undefined)
@@ -36,7 +36,7 @@ export async function serviceStatus({ signal }: CommandInput<typeof showing>): P
 }
 
 /** `patchbay service start`: starts the service of this user in the background, if none runs. */
-export async function serviceStart(_: CommandInput<typeof showing>): Promise<CommandOutcome> {
+export async function serviceStart(_: CommandInput<typeof outputFlags>): Promise<CommandOutcome> {
   const { service, isNew } = await ownService()
   const { url } = service
   return {
@@ -46,7 +46,7 @@ export async function serviceStart(_: CommandInput<typeof showing>): Promise<Com
 }
 
 /** `patchbay service stop`: ends the service; nodes that run go on. */
-export async function serviceStop(_: CommandInput<typeof showing>): Promise<CommandOutcome> {
+export async function serviceStop(_: CommandInput<typeof outputFlags>): Promise<CommandOutcome> {
   const service: ServiceFile | undefined = runningService(await dataDirectory(process.env))
   if (service === undefined) return { json: { stopped: false }, text: () => 'No service is running' }
   await stopService(service)

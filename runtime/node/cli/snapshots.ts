@@ -2,7 +2,7 @@ import type { LabProject, LabSnapshot } from '../../../src/client/patchbay.ts'
 import { counted } from '../../../src/errors/counted.ts'
 import { bytesText } from './bytes.ts'
 import { type CommandContext, clientOf } from './client.ts'
-import type { asking, CommandInput } from './command.ts'
+import type { CommandInput, serviceFlags } from './command.ts'
 import type { confirming } from './command-flags.ts'
 import { requireYes } from './confirm.ts'
 import { notFound, wrongArguments } from './exits.ts'
@@ -17,7 +17,7 @@ export async function snapshotLs({
   args: [word = ''],
   flags,
   signal,
-}: CommandInput<typeof asking>): Promise<CommandOutcome> {
+}: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
   const asked = { client: await clientOf(flags), signal }
   const lab = await labOf(word, asked)
   const snapshots = await asked.client.call(list, { params: { project_id: lab.project_id }, signal })
@@ -34,7 +34,11 @@ export async function snapshotLs({
 }
 
 /** `patchbay snapshot create LAB [NAME]`, or `LAB/NAME`: takes a snapshot. */
-export async function snapshotCreate({ args, flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
+export async function snapshotCreate({
+  args,
+  flags,
+  signal,
+}: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
   const [word, name = timeText(Date.now() / 1000)] = args.length === 1 ? inTwo(args[0]) : args
   const asked = { client: await clientOf(flags), signal }
   const lab = await labOf(word, asked, { opens: true })
@@ -79,7 +83,7 @@ export async function snapshotRestore({
 }
 
 /** `patchbay snapshot rm LAB SNAPSHOT...`, or `LAB/SNAPSHOT...`: deletes snapshots. */
-export async function snapshotRm({ args, flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
+export async function snapshotRm({ args, flags, signal }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
   const wanted = wantedOf(args)
   const asked = { client: await clientOf(flags), signal }
   // All are found before one is deleted.

@@ -1,6 +1,6 @@
 import type { AccessToken } from '../../../src/client/patchbay.ts'
 import { clientOf } from './client.ts'
-import type { asking, CommandInput } from './command.ts'
+import type { CommandInput, serviceFlags } from './command.ts'
 import type { tokenCreating } from './command-flags.ts'
 import { secondsOf } from './counts.ts'
 import { CommandError, exits, notFound, wrongArguments } from './exits.ts'
@@ -8,7 +8,7 @@ import type { CommandOutcome } from './outcome.ts'
 import { timeText } from './times.ts'
 
 /** `patchbay tokens ls`: the tokens of a service, without their secrets. */
-export async function tokensLs({ flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
+export async function tokensLs({ flags, signal }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
   const client = await clientOf(flags)
   const tokens = await client.call('GET /v2/tokens', { signal })
   return {
@@ -67,7 +67,7 @@ const roles = ['read', 'operate', 'admin'] as const
 const roleOf = (word: string | undefined) => roles.find((it) => it === word) ?? 'operate'
 
 /** `patchbay tokens rm TOKEN...`: revokes tokens. */
-export async function tokensRm({ args, flags, signal }: CommandInput<typeof asking>): Promise<CommandOutcome> {
+export async function tokensRm({ args, flags, signal }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
   const client = await clientOf(flags)
   const all = await client.call('GET /v2/tokens', { signal })
   const found = args.map((word) => tokenNamed(word, all, client.server))

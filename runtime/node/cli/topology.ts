@@ -7,7 +7,7 @@ import { quoted } from '../sandbox/shell.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { type CommandContext, clientAt, clientOf, serviceOf } from './client.ts'
 import type { CommandInput, FlagValues } from './command.ts'
-import type { applying, diffing, downing, labFiling, upping, validating } from './command-flags.ts'
+import type { applying, diffing, downFlags, labFileFlags, upFlags, validating } from './command-flags.ts'
 import { requireYes } from './confirm.ts'
 import { secondsOf, stopText } from './counts.ts'
 import { CommandError, type ExitCode, exits } from './exits.ts'
@@ -89,7 +89,7 @@ export async function apply({ args: [word], flags, signal }: CommandInput<typeof
 }
 
 /** `patchbay up FILE`: the same, starts the nodes and waits until they are ready; starts a service where none is named or runs. */
-export async function up({ args: [word], flags, signal }: CommandInput<typeof upping>): Promise<CommandOutcome> {
+export async function up({ args: [word], flags, signal }: CommandInput<typeof upFlags>): Promise<CommandOutcome> {
   const { ttl } = flags
   const ttl_s = ttl === undefined ? undefined : ttl === '0' ? 0 : Math.ceil(secondsOf('--ttl', ttl, 0))
   const source = await readLab(word, flags)
@@ -110,7 +110,7 @@ export async function serviceOrOwn(flags: {
 }
 
 interface Convergence {
-  readonly flags: CommandInput<typeof upping>['flags'] | CommandInput<typeof applying>['flags']
+  readonly flags: CommandInput<typeof upFlags>['flags'] | CommandInput<typeof applying>['flags']
   readonly starts: boolean
   readonly lastLine: string
   /** Time after which the service stops the lab, s. */
@@ -402,7 +402,7 @@ function summary({ steps, withheld, lab }: LabPlan, { name }: LabSource, seconds
 }
 
 /** `patchbay down [FILE or LAB]`: stops a lab; with `--delete` deletes it. */
-export async function down({ args: [word], flags, signal }: CommandInput<typeof downing>): Promise<CommandOutcome> {
+export async function down({ args: [word], flags, signal }: CommandInput<typeof downFlags>): Promise<CommandOutcome> {
   const client = await clientOf(flags)
   const lab =
     flags.name ?? (word === undefined || isLabFile(word) ? await labNameIn(word ?? onlyLabFile(), flags) : word)
@@ -447,7 +447,7 @@ export async function down({ args: [word], flags, signal }: CommandInput<typeof 
 /** The name of the lab of a file. It is read also from a file with faults, so that its lab can be taken down. */
 export async function labNameIn(
   path: string,
-  flags: Partial<CommandInput<typeof labFiling>['flags']>,
+  flags: Partial<CommandInput<typeof labFileFlags>['flags']>,
 ): Promise<string> {
   const given = { name: undefined, var: [], 'allow-outside': false, ...flags }
   try {

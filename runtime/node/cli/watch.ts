@@ -1,6 +1,6 @@
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
 import { clientOf } from './client.ts'
-import type { asking, CommandInput } from './command.ts'
+import type { CommandInput, serviceFlags } from './command.ts'
 import { exits } from './exits.ts'
 import { linkJson, nodeJson } from './inspect.ts'
 import { labOf, linksOf, linkText, nameOrder, nodesOf, runningText, stateOf } from './targets.ts'
@@ -12,7 +12,7 @@ const restOfLine = '\u001b[K'
 const restOfScreen = '\u001b[J'
 
 /** `patchbay watch LAB`: a table of its nodes and links that stays current; a line for each change where there is no terminal. */
-export async function watch({ args: [word = ''], flags, signal }: CommandInput<typeof asking>): Promise<number> {
+export async function watch({ args: [word = ''], flags, signal }: CommandInput<typeof serviceFlags>): Promise<number> {
   const asked = { client: await clientOf(flags), signal }
   const lab = await labOf(word, asked)
   const nodes = new Map<string, LabNode>()

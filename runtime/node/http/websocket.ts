@@ -66,7 +66,7 @@ export class WebSockets {
     const request = new NodeRequest({ req }) as Request
     const waiting = new WaitingClient(connection, head)
     // That of `req` does not abort: the request itself is complete.
-    Object.defineProperty(request, 'signal', { value: waiting.gone })
+    Object.defineProperty(request, 'signal', { value: waiting.closed })
     this.#upgradable.add(request)
     const response = await fetch(request).finally(() => waiting.end())
     const token = response.headers.get(upgradeToken)
@@ -106,7 +106,7 @@ class WaitingClient {
   }
 
   /** Aborts when the client leaves. */
-  get gone(): AbortSignal {
+  get closed(): AbortSignal {
     return this.#gone.signal
   }
 

@@ -9,12 +9,12 @@ export class BridgeRunner implements Runner {
   readonly pid = 0
   readonly ended: Promise<UnitEnd>
   readonly #key: string
-  readonly #lan: Switch
+  readonly #packetSwitch: Switch
   #end: (end: UnitEnd) => void = () => {}
 
   private constructor(key: string, lan: Switch) {
     this.#key = key
-    this.#lan = lan
+    this.#packetSwitch = lan
     this.ended = new Promise((resolve) => {
       this.#end = resolve
     })
@@ -26,7 +26,7 @@ export class BridgeRunner implements Runner {
   }
 
   configure(spec: BridgeSpec): Promise<void> {
-    return this.#lan.configure(this.#key, spec)
+    return this.#packetSwitch.configure(this.#key, spec)
   }
 
   input(): InputTaken {
@@ -42,7 +42,7 @@ export class BridgeRunner implements Runner {
   }
 
   async stop(): Promise<UnitEnd> {
-    await this.#lan.configure(this.#key, null)
+    await this.#packetSwitch.configure(this.#key, null)
     this.#end({ code: 0, signal: null })
     return this.ended
   }

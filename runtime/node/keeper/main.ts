@@ -25,14 +25,14 @@ await lock(runDirectory)
 const log = (message: string) => process.stderr.write(`${new Date().toISOString()} ${message}\n`)
 const records = new ChildRecords(runDirectory)
 const pcs = new EmbeddedPcs(records, log)
-const lan = await Switch.start({
+const packetSwitch = await Switch.start({
   captureFailed: (key, file, message) => server.emit('capture.failed', { key, file, message }),
   looped: (key, loop) => server.emit('bridge.looped', { key, ...loop }),
   log,
   // For measurements, and for hosts where the native library fails.
   ...(process.env.PATCHBAY_PACKET_PATH === 'portable' && { path: 'portable' as const }),
 })
-const units: Units = new Units(records, pcs, lan, (key, run, exit) => {
+const units: Units = new Units(records, pcs, packetSwitch, (key, run, exit) => {
   server.emit('unit.exit', { key, run, exit })
   endWhenIdle()
 })
@@ -44,7 +44,7 @@ const server: KeeperServer = new KeeperServer({
   runDirectory,
   version,
   units,
-  switch: lan,
+  switch: packetSwitch,
   onServices(count) {
     services = count
     endWhenIdle()
@@ -89,7 +89,7 @@ async function shutdown(graceMs: number): Promise<void> {
   try {
     await units.stopAll(graceMs)
     pcs.close()
-    await lan.closeAll()
+    await packetSwitch.closeAll()
   } catch (error) {
     // It ends nevertheless: it is out of reach, and the next keeper ends what is left.
     log(`shutdown: ${error instanceof Error ? error.stack : String(error)}`)

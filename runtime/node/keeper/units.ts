@@ -43,17 +43,17 @@ export class Units {
   #runs = Date.now()
   readonly #onExit: (key: string, run: number, exit: Exit) => void
 
-  readonly #lan: Switch
+  readonly #packetSwitch: Switch
 
   constructor(
     records: ChildRecords,
     pcs: EmbeddedPcs,
-    lan: Switch,
+    packetSwitch: Switch,
     onExit: (key: string, run: number, exit: Exit) => void,
   ) {
     this.#records = records
     this.#pcs = pcs
-    this.#lan = lan
+    this.#packetSwitch = packetSwitch
     this.#onExit = onExit
   }
 
@@ -218,7 +218,7 @@ export class Units {
   }
 
   async #run({ key, run }: UnitSpec, output: (bytes: Uint8Array) => void): Promise<Runner> {
-    if (run.type === 'bridge') return BridgeRunner.start(key, run, this.#lan)
+    if (run.type === 'bridge') return BridgeRunner.start(key, run, this.#packetSwitch)
     if (run.type === 'pc') return this.#pcs.start(run, output)
     return run.type === 'attached' ? new AttachedRunner(run, output) : ChildProcessRunner.start(run, output)
   }

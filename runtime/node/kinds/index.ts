@@ -1,22 +1,22 @@
-import { cloudOfHost } from './cloud/index.ts'
-import { dynamipsOfHost } from './dynamips/index.ts'
-import { hubOfHost } from './hub/index.ts'
-import { hypervisorOfHost } from './hypervisor/index.ts'
-import { iouOfHost } from './iou/index.ts'
-import { machineEmulatorOfHost } from './machine-emulator/index.ts'
-import { natOfHost } from './nat/index.ts'
-import { pcOfHost } from './pc/index.ts'
-import { switchOfHost } from './switch/index.ts'
+import { cloudDriver } from './cloud/index.ts'
+import { dynamipsDriver } from './dynamips/index.ts'
+import { hubDriver } from './hub/index.ts'
+import { hypervisorDriver } from './hypervisor/index.ts'
+import { iouDriver } from './iou/index.ts'
+import { machineEmulatorDriver } from './machine-emulator/index.ts'
+import { natDriver } from './nat/index.ts'
+import { pcDriver } from './pc/index.ts'
+import { switchDriver } from './switch/index.ts'
 
 /** How this host runs every kind of node, in the order of the settings and of the doctor. */
 export const hostKinds = [
-  pcOfHost,
-  iouOfHost,
-  hypervisorOfHost,
-  machineEmulatorOfHost,
-  dynamipsOfHost,
-  switchOfHost,
-  hubOfHost,
-  cloudOfHost,
-  natOfHost,
+  pcDriver,
+  iouDriver,
+  hypervisorDriver,
+  machineEmulatorDriver,
+  dynamipsDriver,
+  switchDriver,
+  hubDriver,
+  cloudDriver,
+  natDriver,
 ] as const

@@ -222,7 +222,7 @@ export interface GuestControl<P> {
   /** Connects or disconnects the cable of a port (carrier). Never throws. */
   setCarrier(node: KindNode<P>, port: PortRef, isUp: boolean): Promise<void>
   /** Runs a function while the guest does not change the files of the node. */
-  whileStill<T>(node: KindNode<P>, run: () => Promise<T>): Promise<T>
+  withQuiescedGuest<T>(node: KindNode<P>, run: () => Promise<T>): Promise<T>
   /** 409 when a snapshot cannot keep the node as it runs. Default: its files are kept. */
   requireKeepable?(node: KindNode<P>): Promise<void>
   /** Writes the memory of a guest that is still into the copy of its directory, so that its next start goes on; the number of bytes. */

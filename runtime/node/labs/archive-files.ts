@@ -1,6 +1,6 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { KeptArchives } from '../../../src/controller/kept-archives.ts'
+import type { ArchiveStore } from '../../../src/controller/kept-archives.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { makeDirectory, removeDurable, removeTemporaries, syncDirectory, temporaryOf } from '../storage/durable-file.ts'
 import { receive } from '../storage/receive.ts'
@@ -8,7 +8,7 @@ import { contentOf } from '../storage/stored-file.ts'
 import type { ZipArchivesOptions } from './zip-archives.ts'
 
 /** Archives of closed projects, `{data}/archives/{id}.gns3project`. */
-export class ArchiveFiles implements KeptArchives {
+export class ArchiveFiles implements ArchiveStore {
   readonly #options: ZipArchivesOptions
   readonly #directory: string
 

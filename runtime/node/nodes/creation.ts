@@ -92,7 +92,7 @@ export class Creation {
 }
 
 /** Schedules the removal of a deleted node's directory for the next commit; false when the record cannot be saved. */
-export async function noteDeleted({ project, record }: EngineNode): Promise<boolean> {
+export async function markDeleted({ project, record }: EngineNode): Promise<boolean> {
   const name = `${record.kind}/${record.node_id}`
   if (!project.record.deleted.includes(name)) project.record.deleted.push(name)
   return (await project.save().catch(() => false)) !== false

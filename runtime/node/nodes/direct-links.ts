@@ -297,7 +297,7 @@ export class DirectLinks implements LinkAgent {
     const node = project.nodes.get(unitOf(port))
     if (node === undefined || this.#options.table.get(node.key) !== node)
       throw notFound(`nodes: the project has no ${node_type} node ${node_id}`, { word: 'no-such-node' })
-    if (node.trouble !== undefined) throw unknownState(new Error(node.trouble))
+    if (node.unknownReason !== undefined) throw unknownState(new Error(node.unknownReason))
     node.requireUnsealed()
     const at = { adapter: port.adapter_number, port: port.port_number }
     const name = requirePort(node, at)

@@ -40,7 +40,7 @@ export class KeeperHold {
   }
 
   /** Why the state of the keeper's nodes is unknown; undefined when the keeper answers. */
-  get trouble(): string | undefined {
+  get unknownReason(): string | undefined {
     return this.#trouble
   }
 

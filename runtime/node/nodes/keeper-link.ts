@@ -43,7 +43,7 @@ export interface KeeperListener {
   /** A keeper died with its units, those for which `isHeld` is true. `isOwn`: it is the keeper of this build, and a new one runs. */
   lost(isHeld: (key: string) => boolean, isOwn: boolean): Promise<void>
   /** A keeper does not answer. */
-  silent(why: string): void
+  onUnresponsive(why: string): void
   /** All keepers answer again. */
   answered(): Promise<void>
   /** Stopped nodes have left an older keeper, which had their ports: the keeper of this build must open these ports. */
@@ -95,9 +95,9 @@ export class KeeperLink {
       },
       onUp: (client) => {
         this.#listenTo(client)
-        this.#tellLoss()
+        this.#reportLoss()
       },
-      onTrouble: (trouble) => this.#troubled(trouble),
+      onTrouble: (trouble) => this.#setUnknownReason(trouble),
       onDeath: ({ pid }) => {
         log.error({ keeper: pid }, 'the keeper died; starting a new one')
         this.#hasLoss = true
@@ -116,17 +116,17 @@ export class KeeperLink {
 
   /** Whether the keeper of this build answers; starts none. */
   get isUp(): boolean {
-    return this.#own.live !== undefined && this.#own.trouble === undefined
+    return this.#own.live !== undefined && this.#own.unknownReason === undefined
   }
 
   /** Why the state of some nodes is unknown; undefined when all keepers answer. */
-  get trouble(): string | undefined {
-    return this.#holds.map((hold) => hold.trouble).find((it) => it !== undefined)
+  get unknownReason(): string | undefined {
+    return this.#holds.map((hold) => hold.unknownReason).find((it) => it !== undefined)
   }
 
   /** Why the state of a node is unknown; undefined when its keeper answers. Without a key: of a node whose keeper is unknown. */
   troubleOf(key?: string): string | undefined {
-    return key === undefined ? this.trouble : this.#holdOf(key).trouble
+    return key === undefined ? this.unknownReason : this.#holdOf(key).unknownReason
   }
 
   /** Whether the ports of a node can be changed: a keeper of another protocol can only close them. */
@@ -294,7 +294,7 @@ export class KeeperLink {
           this.#log.info({ keeper: client.pid, version: client.version }, 'a keeper of another build holds nodes')
           this.#listenTo(client, older)
         },
-        onTrouble: (trouble) => this.#troubled(trouble),
+        onTrouble: (trouble) => this.#setUnknownReason(trouble),
         onDeath: () => {
           void this.#lost(older).catch((error: unknown) => this.#log.error({ err: error }, 'after the end of a keeper'))
           return false
@@ -419,18 +419,18 @@ export class KeeperLink {
     }
   }
 
-  #troubled(trouble: string | undefined): void {
+  #setUnknownReason(trouble: string | undefined): void {
     if (this.#isClosed) return
     if (trouble !== undefined) {
       this.#log.error({ reason: trouble }, 'the state of the nodes of a keeper is unknown')
-      this.#listener?.silent(trouble)
-    } else if (this.trouble === undefined) {
+      this.#listener?.onUnresponsive(trouble)
+    } else if (this.unknownReason === undefined) {
       this.#listener?.answered().catch((err: unknown) => this.#log.error({ err }, 'after a keeper answered again'))
     }
   }
 
   /** Reports the death of the keeper of this build. Called before the first operation of the new keeper. */
-  #tellLoss(): void {
+  #reportLoss(): void {
     if (!this.#hasLoss) return
     this.#hasLoss = false
     this.#listener

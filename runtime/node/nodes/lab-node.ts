@@ -29,7 +29,7 @@ export class EngineNode implements KindNode {
   /** Set when a newer program wrote its record: the node can be shown and stopped, but not changed. */
   newer: NewerRecord | undefined
   /** Whether this service has read the state of the node from its keeper. */
-  isSettled = true
+  isReconciled = true
   /** How it is being deleted. The name of its record includes it, so that a later service can finish the deletion. */
   deletion: Deletion | undefined
   /** Whether the node was restored with its project, and the client has not created it again yet. */
@@ -94,8 +94,8 @@ export class EngineNode implements KindNode {
   }
 
   /** Why the state of the node is unknown; undefined when it is known. A stopped node is always known. */
-  get trouble(): string | undefined {
-    if (!this.isSettled)
+  get unknownReason(): string | undefined {
+    if (!this.isReconciled)
       return this.#troubleOf() ?? 'the process that holds the nodes (the keeper) has not answered yet'
     return this.status === 'stopped' ? undefined : this.keeperTrouble
   }
@@ -117,7 +117,7 @@ export class EngineNode implements KindNode {
   #viewNow(): Node {
     const console_host = this.record.console === null ? null : this.project.consoleHost
     const view = { kind: this.record.kind, ...this.kind.view(this), console_host } as Node
-    const { trouble } = this
+    const { unknownReason: trouble } = this
     if (trouble !== undefined) return { ...view, status_reason: `This is the last known status: ${trouble}` }
     if (this.newer === undefined) return view
     return { ...view, status_reason: `The record of the node cannot be read: ${newerReason(this.newer.version)}` }
@@ -129,9 +129,9 @@ export class EngineNode implements KindNode {
   }
 
   /** Runs a function while its files do not change. */
-  whileStill<T>(run: () => Promise<T>): Promise<T> {
+  withQuiescedGuest<T>(run: () => Promise<T>): Promise<T> {
     const { control } = this.kind
-    return control === undefined || this.status === 'stopped' ? run() : control.whileStill(this, run)
+    return control === undefined || this.status === 'stopped' ? run() : control.withQuiescedGuest(this, run)
   }
 
   updated(change?: NodeChange): EventPayload {

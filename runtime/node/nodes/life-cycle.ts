@@ -218,7 +218,7 @@ export class LifeCycle {
   }
 
   /** Notes the end of a process at once; `exited` follows with the lock of the node. */
-  noteExit(key: string, run: number): void {
+  recordExit(key: string, run: number): void {
     this.#processes.end(key, run)
   }
 
@@ -266,7 +266,7 @@ export class LifeCycle {
   }
 
   /** Notes at once that a keeper died with its units; `lost` follows with the lock of each node. */
-  noteLoss(isHeld: (key: string) => boolean, isOwn: boolean): void {
+  recordLoss(isHeld: (key: string) => boolean, isOwn: boolean): void {
     this.#processes.lost(isHeld, isOwn)
   }
 

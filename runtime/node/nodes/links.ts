@@ -5,7 +5,7 @@ import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/ap
 import type { NioOrigin, PortRef } from '../../../src/host-agent.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { Filters } from '../../../src/schema/filters.ts'
-import type { Nio, NioState, ShownNio, UdpNio } from '../../../src/schema/nio.ts'
+import type { Nio, NioState, NioView, UdpNio } from '../../../src/schema/nio.ts'
 import { compileFilters } from '../filters/compile.ts'
 import { allowedInterfaces, type InterfaceRules, requireAllowed } from '../host/allowed-interfaces.ts'
 import type { PortReport, SwitchNio, SwitchPortState } from '../keeper-protocol/protocol.ts'
@@ -176,7 +176,7 @@ export class Links {
   }
 
   /** The switch's report on a link, which is attached again when it is missing; `fresh`: after a new check. */
-  async #attached(node: EngineNode, name: string, nio: ShownNio, fresh: boolean): Promise<PortReport> {
+  async #attached(node: EngineNode, name: string, nio: NioView, fresh: boolean): Promise<PortReport> {
     const known = await this.#report(node, name, fresh)
     if (known !== undefined && known.link !== null) return known
     await this.#reattach(node, name, slotOf(node, name), nio)
@@ -196,7 +196,7 @@ export class Links {
   }
 
   /** Attaches the NIO of the record: claims its ports and wires the port. */
-  async #reattach(node: EngineNode, name: string, slot: Slot, nio: ShownNio): Promise<void> {
+  async #reattach(node: EngineNode, name: string, slot: Slot, nio: NioView): Promise<void> {
     if (nio.type === 'nio_link') {
       await this.#wiring.open(node, name, slot)
       return this.#direct.joinPorts(node.project, nio.link_id)
@@ -416,7 +416,7 @@ export class Links {
 const reconciledLater = ignore('the keeper does not answer, or has ended: `reconcile` runs when it answers again')
 
 /** A NIO as text. */
-const described = (nio: ShownNio): string =>
+const described = (nio: NioView): string =>
   nio.type === 'nio_link'
     ? `link ${nio.link_id}`
     : nio.type === 'nio_udp'

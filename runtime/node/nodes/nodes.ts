@@ -26,7 +26,7 @@ import { removeTree } from '../storage/durable-file.ts'
 import type { Captures } from './captures.ts'
 import type { Consoles } from './consoles.ts'
 import { replaceDirectory } from './copy.ts'
-import { Creation, noteDeleted } from './creation.ts'
+import { Creation, markDeleted } from './creation.ts'
 import type { DirectLinks } from './direct-links.ts'
 import { unknownState } from './keeper-link.ts'
 import type { EngineNode } from './lab-node.ts'
@@ -102,7 +102,7 @@ export class Nodes implements NodeAgent {
       const created = known.isUnclaimed
       if (!created && existing === 'refuse')
         throw conflict(`The node ${nodeId} already exists`, { word: 'node-exists' })
-      requireKnown(known.trouble)
+      requireKnown(known.unknownReason)
       known.requireUnsealed()
       // Both belong to the same kind.
       const changes = known.kind.adopt?.(input, known) ?? withoutId(input)
@@ -171,7 +171,7 @@ export class Nodes implements NodeAgent {
       const [from, to] = [await this.#find(ref), await this.#find(wanted)]
       to.project.requireUsable()
       for (const it of [from, to]) {
-        requireKnown(it.trouble)
+        requireKnown(it.unknownReason)
         it.requireUnsealed()
       }
       const restarts = to.status !== 'stopped' && this.#options.lifeCycle.isAlwaysOn(to)
@@ -270,7 +270,7 @@ export class Nodes implements NodeAgent {
     return this.#table.lock(`${ref.kind}:${ref.node_id}`, async () => {
       const node = await this.#find(ref)
       node.project.requireUsable()
-      requireKnown(node.trouble)
+      requireKnown(node.unknownReason)
       if (!sealed) node.requireUnsealed()
       return run(node)
     })
@@ -320,7 +320,7 @@ export class Nodes implements NodeAgent {
 
   /** 503 while the state of a node of the project is unknown. */
   requireKnown(project: OpenProject): void {
-    for (const node of project.nodes.values()) requireKnown(node.trouble ?? node.keeperTrouble)
+    for (const node of project.nodes.values()) requireKnown(node.unknownReason ?? node.keeperTrouble)
   }
 
   /** `isExact`: 409 for a console port that is taken; otherwise the node gets another one. */
@@ -363,7 +363,7 @@ export class Nodes implements NodeAgent {
     await requireSpace(destination.project.path, this.#options.minFreeMb())
     const copy = (amend: (directory: string) => Promise<void> = async () => {}) =>
       withDiskErrors('The copy', () =>
-        source.whileStill(() => replaceDirectory(source.directory, destination.directory, amend)),
+        source.withQuiescedGuest(() => replaceDirectory(source.directory, destination.directory, amend)),
       )
     try {
       await destination.kind.duplicate(source, destination, copy)
@@ -377,7 +377,7 @@ export class Nodes implements NodeAgent {
   }
 
   async #remove(node: EngineNode, files: Deletion): Promise<void> {
-    requireKnown(node.trouble ?? node.keeperTrouble)
+    requireKnown(node.unknownReason ?? node.keeperTrouble)
     if (node.deletion === undefined) {
       await node.beginDeletion(files).catch((error: unknown) => {
         // The deletion frees space on a full disk; on a disk that cannot be written to it does not begin.
@@ -393,7 +393,7 @@ export class Nodes implements NodeAgent {
       throw error
     }
     // If a full disk cannot store what the next commit must remove, it is removed at once.
-    const isNoted = files === 'later' && (await noteDeleted(node))
+    const isNoted = files === 'later' && (await markDeleted(node))
     // The record is removed last: a later service can finish the deletion by it.
     if (!isNoted) await withDiskErrors('The directory of the node', () => removeTree(node.directory))
     await this.#options.direct.removeOf(node)

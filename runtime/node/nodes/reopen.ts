@@ -165,13 +165,13 @@ export class Reopen {
       if (inventory === undefined) return this.#retryLater()
       this.#hold(inventory.ports)
       const runs = byUnit(inventory)
-      const unsettled = new Set([...table.values()].filter((node) => !node.isSettled))
+      const unsettled = new Set([...table.values()].filter((node) => !node.isReconciled))
       await Promise.all(
         [...table.values()].map((node) =>
           table.lock(node.key, async () => {
             if (table.get(node.key) !== node) return
-            if (node.isSettled) return this.#reconcile(node, runs.get(node.key))
-            node.isSettled = true
+            if (node.isReconciled) return this.#reconcile(node, runs.get(node.key))
+            node.isReconciled = true
             node.status = 'stopped'
             await this.#settle(node, runs.get(node.key))
             emit(node.project, node.updated())
@@ -185,9 +185,9 @@ export class Reopen {
   }
 
   /** A keeper does not answer: tells the clients that the state of its nodes is the last known one. */
-  silent(why: string): void {
+  onUnresponsive(why: string): void {
     const { table, emit } = this.#options
-    const doubtful = [...table.values()].filter((node) => node.trouble !== undefined)
+    const doubtful = [...table.values()].filter((node) => node.unknownReason !== undefined)
     for (const project of new Set(doubtful.map(({ project }) => project)))
       emit(project, { type: 'log.error', message: `The state of nodes is unknown: ${why}` })
     for (const node of doubtful) emit(node.project, node.updated())
@@ -196,7 +196,7 @@ export class Reopen {
   /** A keeper died with its units; `isOwn`: it was the keeper of this build, and a new one runs. */
   async lost(isHeld: (key: string) => boolean, isOwn: boolean): Promise<void> {
     const { table, lifeCycle, links, emit } = this.#options
-    lifeCycle.noteLoss(isHeld, isOwn)
+    lifeCycle.recordLoss(isHeld, isOwn)
     const held = [...table.values()].filter(({ key }) => isHeld(key))
     const hurt = new Set(held.filter(({ status }) => status !== 'stopped').map(({ project }) => project))
     for (const project of hurt)
@@ -205,7 +205,7 @@ export class Reopen {
       held.map((node) =>
         table.lock(node.key, async () => {
           // `answered` handles nodes whose state was unknown.
-          if (table.get(node.key) !== node || !node.isSettled) return
+          if (table.get(node.key) !== node || !node.isReconciled) return
           const isToRun = node.status !== 'stopped' && lifeCycle.isAlwaysOn(node)
           await lifeCycle.lost(node, keeperDied)
           if (isToRun && isOwn) await lifeCycle.startIfPossible(node)
@@ -223,7 +223,7 @@ export class Reopen {
       if (node === undefined) continue
       void table
         .lock(node.key, async () => {
-          if (table.get(key) === node && node.isSettled && node.newer === undefined)
+          if (table.get(key) === node && node.isReconciled && node.newer === undefined)
             this.#warn(node.project, await links.restore(node))
         })
         .catch((error: unknown) => log.error({ err: error, node: key }, 'a node that moved to another keeper'))
@@ -245,7 +245,7 @@ export class Reopen {
     clearTimeout(this.#retry)
     this.#retry = setTimeout(() => {
       // A keeper that does not answer triggers `answered` itself when it answers.
-      if (this.#options.keeper.trouble === undefined)
+      if (this.#options.keeper.unknownReason === undefined)
         this.answered().catch(ignore('the failure of the inventory is logged, and the call is repeated'))
       else this.#retryLater()
     }, retryMs)
@@ -326,7 +326,7 @@ export class Reopen {
 
   /** The state of the node is unknown: shows the state in its record, and keeps its ports. */
   #leave(node: EngineNode): void {
-    node.isSettled = false
+    node.isReconciled = false
     node.status = node.record.running ? 'started' : 'stopped'
     this.#options.links.adopt(node, [])
     this.#options.listening.adopt(node, { console: null })

@@ -1,6 +1,6 @@
 import { notFound } from '../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
-import type { ShownNio } from '../../../src/schema/nio.ts'
+import type { NioView } from '../../../src/schema/nio.ts'
 import type { EngineNode } from './lab-node.ts'
 
 /** A port in the record of its node, under the name `{adapter}/{port}`. */
@@ -17,7 +17,7 @@ export const portKey = (node: EngineNode, name: string): string => `${node.key}/
 export const unitOf = (port: string): string => port.split('/')[0] ?? ''
 /** The owner of the UDP ports of a port, for the port allocator. */
 export const ownerOf = (node: EngineNode, name: string): string => `${node.owner}/${name}`
-export const lportOf = (nio: ShownNio | null): number | undefined => (nio?.type === 'nio_udp' ? nio.lport : undefined)
+export const lportOf = (nio: NioView | null): number | undefined => (nio?.type === 'nio_udp' ? nio.lport : undefined)
 
 export function slotOf(node: EngineNode, name: string): Slot {
   node.record.ports[name] ??= { guest_port: null, nio: null }
@@ -41,7 +41,7 @@ export function requirePort(node: EngineNode, wanted: PortRef): string {
 }
 
 /** The NIO of a port; 404 without one. */
-export function requireNio(node: EngineNode, name: string): ShownNio {
+export function requireNio(node: EngineNode, name: string): NioView {
   const nio = node.record.ports[name]?.nio
   if (nio == null)
     throw notFound(`Nothing is attached to adapter ${name.replace('/', ', port ')}; attach a NIO with POST`, {

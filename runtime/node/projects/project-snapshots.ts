@@ -104,7 +104,7 @@ export class ProjectSnapshots implements SnapshotAgent {
   }
 
   /** Reverts a snapshot that a killed service began: nodes that it paused are resumed. */
-  async settle({ path, nodes }: OpenProject): Promise<void> {
+  async recover({ path, nodes }: OpenProject): Promise<void> {
     const directory = join(path, markerDirectory, 'snapshots')
     for (const name of await readdir(directory).catch(() => [])) {
       // While the file is incomplete, no node is paused yet.
@@ -217,7 +217,7 @@ export class ProjectSnapshots implements SnapshotAgent {
     const directoryFor = ({ directory }: EngineNode) =>
       join(to, 'project-files', relative(join(path, 'project-files'), directory))
     for (const node of running) await makeDirectory(directoryFor(node))
-    const kept = await whileStill(running, async () => {
+    const kept = await withQuiescedGuests(running, async () => {
       const keep = (node: EngineNode, until: AbortSignal) =>
         withName(node, async () => (await node.kind.control?.keepMemory?.(node, directoryFor(node), until)) ?? 0)
       const copy = (node: EngineNode, until: AbortSignal) =>
@@ -308,7 +308,7 @@ async function inTurns(
 }
 
 /** Runs a function while all of the nodes are still at the same time. */
-async function whileStill<T>(nodes: readonly EngineNode[], run: () => Promise<T>): Promise<T> {
+async function withQuiescedGuests<T>(nodes: readonly EngineNode[], run: () => Promise<T>): Promise<T> {
   if (nodes.length === 0) return run()
   let entered = 0
   let [enter, fail]: [(result: Promise<T>) => void, (error: unknown) => void] = [() => {}, () => {}]
@@ -317,7 +317,7 @@ async function whileStill<T>(nodes: readonly EngineNode[], run: () => Promise<T>
   })
   done.catch(ignore('it is awaited by the nodes that are still'))
   const still = (node: EngineNode) =>
-    node.whileStill(() => {
+    node.withQuiescedGuest(() => {
       if (++entered === nodes.length) enter(run())
       return done
     })

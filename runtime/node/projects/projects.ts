@@ -238,7 +238,7 @@ export class Projects implements ProjectAgent {
     const made = await mkdir(path, { recursive: true, mode: 0o700 })
     try {
       await tidyProject(path)
-      if (path !== join(rules.projectsDirectory, id)) await this.#noteElsewhere(id, path)
+      if (path !== join(rules.projectsDirectory, id)) await this.#recordElsewhere(id, path)
       await writeProject(path, record)
     } catch (error) {
       if (made !== undefined)
@@ -366,7 +366,7 @@ export class Projects implements ProjectAgent {
     const before = project.path
     const isThere = (await stat(path).catch(() => undefined)) !== undefined
     if (!isThere) await moveDirectory(before, path)
-    await this.#noteElsewhere(project.id, path)
+    await this.#recordElsewhere(project.id, path)
     await writeProject(path, project.stored)
     project.path = path
     for (const node of project.nodes.values()) {
@@ -378,7 +378,7 @@ export class Projects implements ProjectAgent {
     else await removeTreeDurable(join(before, markerDirectory))
   }
 
-  async #noteElsewhere(id: string, path: string): Promise<void> {
+  async #recordElsewhere(id: string, path: string): Promise<void> {
     await mkdir(this.#elsewhere, { recursive: true, mode: 0o700 })
     await writeDurable(join(this.#elsewhere, id), path)
   }

@@ -26,7 +26,7 @@ export class IdleMemory {
   }
 
   /** Takes note of a request. */
-  noteRequest(): void {
+  recordRequest(): void {
     this.#requests += 1
     this.#lastAt = performance.now()
   }

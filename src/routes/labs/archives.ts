@@ -30,7 +30,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The archive', media } },
     errors: { 404: 'There is no such project', 409: 'A node runs', ...noArchives },
     async handle({ params, query }, context) {
-      const { labs, ask } = labsOf(context)
+      const { labs, clientFor } = labsOf(context)
       const lab = await labs.find(params.project_id)
       const options = {
         withImages: query.include_images === 'yes',
@@ -38,7 +38,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
         resetsAddresses: query.reset_mac_addresses === 'yes',
         level: query.compression === 'none' ? 0 : Number(query.compression_level ?? 1),
       }
-      return new Response(await exportLab(labs, lab, options, ask), {
+      return new Response(await exportLab(labs, lab, options, clientFor), {
         headers: {
           'Content-Type': media,
           'Content-Disposition': attachment(archiveName(lab.project())),
@@ -71,7 +71,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ params, query, request }, context) {
-      const { labs, ask } = labsOf(context)
+      const { labs, clientFor } = labsOf(context)
       if (request.body === null) throw badRequest('The body is empty: send the archive')
       const { project_id } = params
       const check = (name: string) => context.projects.requireName(project_id, name)
@@ -83,7 +83,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       const { conventions } = context
       const isTrusted = query.trust === 'true'
       const input = { project_id, name: query.name, storesImages, check, asksAll, scope, conventions, isTrusted }
-      const { project, leftOut } = await importLab(labs, input, request.body, ask)
+      const { project, leftOut } = await importLab(labs, input, request.body, clientFor)
       return created({ ...project, left_out: [...leftOut] })
     },
   }),

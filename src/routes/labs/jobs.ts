@@ -58,8 +58,8 @@ export const labJobEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'The running job', schema: LabJob } },
     errors: { 400: 'The members `after` of the nodes form a cycle', 404: noSuchProject, 429: 'Too many jobs run' },
     async handle({ params, body }, context) {
-      const { labs, ask } = labsOf(context)
-      const { id, listed } = labs.act(await labs.lab(params.project_id), body, ask)
+      const { labs, clientFor } = labsOf(context)
+      const { id, listed } = labs.act(await labs.lab(params.project_id), body, clientFor)
       await listed
       return created(labs.jobs.get(id))
     },

@@ -99,13 +99,13 @@ export const labKindActionEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Done' } },
     errors: { 404: 'There is no such project, or it is closed' },
     async handle({ params }, context) {
-      const { labs, ask } = labsOf(context)
+      const { labs, clientFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const running = [...lab.document.nodes.values()].filter(
         ({ node_id }) => lab.shown.get(node_id)?.status === 'started',
       )
       await mapLimit(running, (record) =>
-        ask(record.compute_id)
+        clientFor(record.compute_id)
           .resetConsole(nodePathOf(lab, record))
           .catch(ignore('the node has stopped meanwhile, or has no console')),
       )

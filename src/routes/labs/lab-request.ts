@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { AskCompute, Labs } from '../../controller/labs.ts'
+import type { ComputeClients, Labs } from '../../controller/labs.ts'
 import { notFound } from '../../errors/api-error.ts'
 import type { Context } from '../../http/endpoint.ts'
 import { applyOptions } from '../../model/lab/topology.ts'
@@ -23,11 +23,11 @@ export const base = '/v2/projects'
 export const noSuchProject = 'There is no such project, or it is closed'
 
 /** The labs of a service, and the clients of computes on behalf of the caller. 404 where the service has no labs. */
-export function labsOf({ labs, caller, answered }: Context): { labs: Labs; ask: AskCompute } {
+export function labsOf({ labs, caller, answered }: Context): { labs: Labs; clientFor: ComputeClients } {
   if (labs === undefined) throw notFound('This service has no labs', { word: 'not-supported' })
   return {
     labs,
-    ask(computeId) {
+    clientFor(computeId) {
       answered(computeId)
       return labs.computes.client(computeId, caller)
     },

@@ -65,10 +65,10 @@ export const labNodeEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ params, query, body }, context) {
-      const { labs, ask } = labsOf(context)
+      const { labs, clientFor } = labsOf(context)
       return created(
         await createNode(labs, await labs.lab(params.project_id), body, {
-          ask,
+          clientFor,
           unique: query.unique,
           conventions: context.conventions,
         }),
@@ -101,9 +101,9 @@ export const labNodeEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ params, body }, context) {
-      const { labs, ask } = labsOf(context)
+      const { labs, clientFor } = labsOf(context)
       return ok(
-        await updateNode(await labs.lab(params.project_id), params.node_id, body, ask, {
+        await updateNode(await labs.lab(params.project_id), params.node_id, body, clientFor, {
           conventions: context.conventions,
         }),
       )
@@ -115,8 +115,8 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Deleted' } },
     errors: { 404: noSuchNode, 409: 'The node is locked' },
     async handle({ params }, context) {
-      const { labs, ask } = labsOf(context)
-      await removeNode(labs, await labs.lab(params.project_id), params.node_id, ask)
+      const { labs, clientFor } = labsOf(context)
+      await removeNode(labs, await labs.lab(params.project_id), params.node_id, clientFor)
       return noContent
     },
   }),
@@ -130,10 +130,10 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'The copy', schema: LabNode } },
     errors: { 404: noSuchNode, 409: 'The node runs, or its kind cannot be copied', 507: 'The disk is nearly full' },
     async handle({ params, body }, context) {
-      const { labs, ask } = labsOf(context)
+      const { labs, clientFor } = labsOf(context)
       const { x, y, z = 1 } = body
       const lab = await labs.lab(params.project_id)
-      const how = { ask, conventions: context.conventions }
+      const how = { clientFor, conventions: context.conventions }
       return created(await duplicateNode(labs, lab, params.node_id, { x, y, z }, how))
     },
   }),
@@ -154,10 +154,10 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Done' } },
     errors: { 404: noSuchNode, 409: 'The node does not run' },
     async handle({ params }, context) {
-      const { labs, ask } = labsOf(context)
+      const { labs, clientFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const node = nodeOnCompute(lab, params.node_id)
-      await ask(node.compute_id).resetConsole(nodePathOf(lab, node))
+      await clientFor(node.compute_id).resetConsole(nodePathOf(lab, node))
       return noContent
     },
   }),
@@ -180,8 +180,8 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
         429: 'Too many jobs run',
       },
       async handle({ params, query, request }, context) {
-        const { labs, ask } = labsOf(context)
-        const job = labs.act(await labs.lab(params.project_id), { action }, ask, context.conventions)
+        const { labs, clientFor } = labsOf(context)
+        const job = labs.act(await labs.lab(params.project_id), { action }, clientFor, context.conventions)
         const { wait } = query as Static<typeof startQuery>
         await abortable(wait === 'ready' ? job.over : job.asked, request.signal)
         return new Response(null, { status: 204, headers: { [jobHeader]: job.id } })
@@ -198,12 +198,12 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
       replies: { 200: { description: 'The node', schema: LabNode } },
       errors: { 404: noSuchNode, 409: 'Not possible in the present status; the message says why' },
       async handle({ params }, context) {
-        const { labs, ask } = labsOf(context)
+        const { labs, clientFor } = labsOf(context)
         const lab = await labs.lab(params.project_id)
         const node = lab.node(params.node_id)
         if (action !== 'start' && context.conventions?.runsAlways(node.node_type) === true)
           return ok(lab.nodeView(node))
-        return ok(await actOn(labs, lab, node, action, ask))
+        return ok(await actOn(labs, lab, node, action, clientFor))
       },
     }),
   ]

@@ -20,8 +20,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     summary: 'List the projects, open and closed',
     replies: { 200: { description: 'The projects, by name', schema: Type.Array(LabProject) } },
     async handle(_, context) {
-      const { labs, ask } = labsOf(context)
-      return ok((await labs.list(ask)).filter(({ project_id }) => context.projects.sees(project_id)))
+      const { labs, clientFor } = labsOf(context)
+      return ok((await labs.list(clientFor)).filter(({ project_id }) => context.projects.sees(project_id)))
     },
   }),
   endpoint({
@@ -37,9 +37,9 @@ export const labProjectEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ body }, context) {
-      const { labs, ask } = labsOf(context)
+      const { labs, clientFor } = labsOf(context)
       context.projects.requireNew(body)
-      return created(await labs.create(body, ask, { scope: context.projects.scope }))
+      return created(await labs.create(body, clientFor, { scope: context.projects.scope }))
     },
   }),
   endpoint({
@@ -61,8 +61,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ query, body }, context) {
-      const { labs, ask } = labsOf(context)
-      return created(await loadLab(labs, { path: body.path, isTrusted: query.trust === 'true' }, ask))
+      const { labs, clientFor } = labsOf(context)
+      return created(await loadLab(labs, { path: body.path, isTrusted: query.trust === 'true' }, clientFor))
     },
   }),
   endpoint({
@@ -74,10 +74,10 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The project', schema: LabProject } },
     errors: { 404: unknown },
     async handle({ params, query }, context) {
-      const { labs, ask } = labsOf(context)
+      const { labs, clientFor } = labsOf(context)
       return ok(
-        await labs.read(params.project_id, ask, async (lab) => {
-          if (query.links === 'yes') await freshLinks(lab, ask)
+        await labs.read(params.project_id, clientFor, async (lab) => {
+          if (query.links === 'yes') await freshLinks(lab, clientFor)
         }),
       )
     },
@@ -88,8 +88,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     body: LabProjectUpdate,
     shownAs: LabProject,
     async current({ params }, context) {
-      const { labs, ask } = labsOf(context)
-      return labs.read(params.project_id, ask)
+      const { labs, clientFor } = labsOf(context)
+      return labs.read(params.project_id, clientFor)
     },
     replies: { 200: { description: 'The changed project', schema: LabProject } },
     errors: {
@@ -98,10 +98,10 @@ export const labProjectEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ params, body }, context) {
-      const { labs, ask } = labsOf(context)
+      const { labs, clientFor } = labsOf(context)
       const { name } = body
       if (name != null) context.projects.requireName(labs.idOf(params.project_id), name)
-      return ok(await labs.update(params.project_id, body, ask))
+      return ok(await labs.update(params.project_id, body, clientFor))
     },
   }),
   endpoint({
@@ -110,8 +110,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Deleted' } },
     errors: { 404: unknown, 503: 'A compute of the project is not connected' },
     async handle({ params }, context) {
-      const { labs, ask } = labsOf(context)
-      await labs.remove(params.project_id, ask)
+      const { labs, clientFor } = labsOf(context)
+      await labs.remove(params.project_id, clientFor)
       return noContent
     },
   }),
@@ -133,8 +133,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'Open', schema: LabProject } },
     errors: { 404: unknown },
     async handle({ params }, context) {
-      const { labs, ask } = labsOf(context)
-      return created(await labs.open(params.project_id, ask))
+      const { labs, clientFor } = labsOf(context)
+      return created(await labs.open(params.project_id, clientFor))
     },
   }),
   endpoint({
@@ -144,8 +144,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Closed' } },
     errors: { 404: unknown },
     async handle({ params }, context) {
-      const { labs, ask } = labsOf(context)
-      await labs.close(params.project_id, ask)
+      const { labs, clientFor } = labsOf(context)
+      await labs.close(params.project_id, clientFor)
       return noContent
     },
   }),

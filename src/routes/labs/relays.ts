@@ -111,10 +111,10 @@ export const labRelayEndpoints: readonly Endpoint[] = [
       429: 'Too many requests wait',
     },
     async handle({ params, body, request }, context) {
-      const { labs, ask } = labsOf(context)
+      const { labs, clientFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const record = withConsole(lab, params.node_id, 'text')
-      return ok(await ask(record.compute_id).expect(nodePathOf(lab, record), body, request.signal))
+      return ok(await clientFor(record.compute_id).expect(nodePathOf(lab, record), body, request.signal))
     },
   }),
   endpoint({
@@ -124,11 +124,11 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'It is ready' } },
     errors: { 404: noSuchNode, 409: 'Not in time, or the node does not run', 429: 'Too many requests wait' },
     async handle({ params, body, request }, context) {
-      const { labs, ask } = labsOf(context)
+      const { labs, clientFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const record = nodeOnCompute(lab, params.node_id)
       const wanted = Object.keys(body).length === 0 ? (record.ready ?? {}) : body
-      await untilReady(ask(record.compute_id), nodePathOf(lab, record), wanted, request.signal)
+      await untilReady(clientFor(record.compute_id), nodePathOf(lab, record), wanted, request.signal)
       return noContent
     },
   }),
@@ -143,8 +143,8 @@ export const labRelayEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ params, body }, context) {
-      const { labs, ask } = labsOf(context)
-      return created(await startCapture(await labs.lab(params.project_id), params.link_id, body, ask))
+      const { labs, clientFor } = labsOf(context)
+      return created(await startCapture(await labs.lab(params.project_id), params.link_id, body, clientFor))
     },
   }),
   endpoint({
@@ -154,8 +154,8 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'The file is complete', schema: LabLink } },
     errors: { 404: noSuchLink },
     async handle({ params }, context) {
-      const { labs, ask } = labsOf(context)
-      return created(await stopCapture(await labs.lab(params.project_id), params.link_id, ask))
+      const { labs, clientFor } = labsOf(context)
+      return created(await stopCapture(await labs.lab(params.project_id), params.link_id, clientFor))
     },
   }),
   endpoint({
@@ -191,11 +191,11 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     },
     errors: { 404: noSuchNode },
     async handle({ params }, context) {
-      const { labs, ask } = labsOf(context)
+      const { labs, clientFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const record = lab.node(params.node_id)
       const directory = filesDirectory(record)
-      const all = await ask(record.compute_id).files(lab.id)
+      const all = await clientFor(record.compute_id).files(lab.id)
       return ok(
         all.flatMap(({ path, ...file }) =>
           path.startsWith(directory) ? [{ path: path.slice(directory.length), ...file }] : [],

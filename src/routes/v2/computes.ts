@@ -144,7 +144,7 @@ export const computeEndpoints: readonly Endpoint[] = [
       507: 'The disk is full',
     },
     async handle({ params }, context) {
-      const { labs, ask } = labsOf(context)
+      const { labs, clientFor } = labsOf(context)
       const fleet = fleetOf(context)
       const key = computeKey(params.compute_id)
       // A compute that was removed can be drained, too: its labs that have an archive are made elsewhere.
@@ -152,7 +152,7 @@ export const computeEndpoints: readonly Endpoint[] = [
       const isRemoved = !isKnown && labs.on(key).length > 0
       if (!isRemoved) await fleet.get(key)
       const close = async () => isRemoved || fleet.update(key, { accepts_projects: false })
-      const { id, listed } = await drainCompute(labs, key, ask, close)
+      const { id, listed } = await drainCompute(labs, key, clientFor, close)
       await listed
       return created(labs.jobs.get(id))
     },

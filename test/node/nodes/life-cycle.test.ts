@@ -87,7 +87,7 @@ test('a node without a unit is shown as stopped', async () => {
   await lifeCycle.start(node)
   await lifeCycle.stop(node)
   await lifeCycle.start(node)
-  lifeCycle.noteLoss(() => true, true)
+  lifeCycle.recordLoss(() => true, true)
   await lifeCycle.lost(node, 'it is gone')
   expect([seen, node.status]).toEqual([['started', 'started'], 'stopped'])
 })
@@ -116,7 +116,7 @@ test('when a kind fails after the start of its process, the process is ended', a
 
 test('a unit that ended after the inventory is not shown as running', async () => {
   const { node, lifeCycle, told } = await lab({}, { unit: async () => ({ ...process, exit: ended(3) }) })
-  lifeCycle.noteExit(node.key, 1)
+  lifeCycle.recordExit(node.key, 1)
   await lifeCycle.adopt(node, process)
   expect([node.status, node.record.status_reason]).toEqual([
     'stopped',

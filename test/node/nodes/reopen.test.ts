@@ -28,7 +28,7 @@ test('a project that is opened again has the present states of the keeper, not e
 
 test('a node that was deleted meanwhile gets no ports from a new keeper', async () => {
   const done: string[] = []
-  const [stays, goes] = ['stays', 'goes'].map((key) => ({ key, status: 'stopped', project: {}, isSettled: true })) as [
+  const [stays, goes] = ['stays', 'goes'].map((key) => ({ key, status: 'stopped', project: {}, isReconciled: true })) as [
     EngineNode,
     EngineNode,
   ]

@@ -12,13 +12,13 @@ test('memory is given back after the start and after work, once, and never while
   vi.advanceTimersByTime(60_000)
   expect(collections).toBe(1)
   for (let count = 0; count < 100; count++) {
-    memory.noteRequest()
+    memory.recordRequest()
     vi.advanceTimersByTime(1000)
   }
   expect(collections).toBe(1)
   vi.advanceTimersByTime(60_000)
   expect(collections).toBe(2)
-  memory.noteRequest()
+  memory.recordRequest()
   vi.advanceTimersByTime(60_000)
   expect(collections).toBe(2)
 })

@@ -22,7 +22,7 @@ test('an export of which a compute is not connected fails before its first byte'
   const files = async () => {
     throw away
   }
-  const ask = () => Object.assign(client('local'), { files }) as ComputeClient
-  await expect(exportLab(labs, lab, options, ask)).rejects.toBe(away)
+  const clientFor = () => Object.assign(client('local'), { files }) as ComputeClient
+  await expect(exportLab(labs, lab, options, clientFor)).rejects.toBe(away)
   expect(archives).toBe(0)
 })

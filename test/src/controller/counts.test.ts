@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Changes } from '../../../src/controller/document.ts'
-import type { AskCompute } from '../../../src/controller/labs.ts'
+import type { ComputeClients } from '../../../src/controller/labs.ts'
 import { keepState } from '../../../src/controller/link-states.ts'
 import { createLink } from '../../../src/controller/links.ts'
 import { actOn, createNode, removeNode } from '../../../src/controller/nodes.ts'
@@ -12,23 +12,23 @@ import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 async function campus() {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  const ask: AskCompute = compute.client
-  const { project_id } = await labs.create({ name: 'Campus 1' }, ask)
+  const clientFor: ComputeClients = compute.client
+  const { project_id } = await labs.create({ name: 'Campus 1' }, clientFor)
   const lab = await labs.lab(project_id)
   for (const [name, node_type] of [
     ['PC1', 'pc'],
     ['PC2', 'pc'],
     ['S1', 'switch'],
   ] as const)
-    await createNode(labs, lab, { name, node_type }, { ask })
-  const { link_id } = await createLink(labs, lab, { nodes: ['PC1:e0', 'S1:e0'] }, ask)
-  const listed = async () => (await labs.list(ask))[0]
-  return { labs, lab, link_id, ask, listed }
+    await createNode(labs, lab, { name, node_type }, { clientFor })
+  const { link_id } = await createLink(labs, lab, { nodes: ['PC1:e0', 'S1:e0'] }, clientFor)
+  const listed = async () => (await labs.list(clientFor))[0]
+  return { labs, lab, link_id, clientFor, listed }
 }
 
 test('the list has the number of nodes of an open lab, and of its running nodes without segments', async () => {
-  const { labs, lab, ask, listed } = await campus()
-  await actOn(labs, lab, lab.node('PC2'), 'start', ask)
+  const { labs, lab, clientFor, listed } = await campus()
+  await actOn(labs, lab, lab.node('PC2'), 'start', clientFor)
   expect(await listed()).toMatchObject({
     compute_ids: ['local'],
     counts: { nodes: 3, segments: 1, links: 1, running: 1 },
@@ -36,38 +36,38 @@ test('the list has the number of nodes of an open lab, and of its running nodes 
 })
 
 test('it has the same numbers of a closed lab, whose document is not in memory', async () => {
-  const { labs, lab, ask, listed } = await campus()
-  await removeNode(labs, lab, 'PC1', ask)
-  await labs.close(lab.id, ask)
+  const { labs, lab, clientFor, listed } = await campus()
+  await removeNode(labs, lab, 'PC1', clientFor)
+  await labs.close(lab.id, clientFor)
   const closed = { status: 'closed', counts: { nodes: 2, segments: 1, links: 0, running: 0 }, compute_ids: ['local'] }
   expect(await listed()).toMatchObject(closed)
   expect((await labs.find(lab.id)).project()).toEqual(await listed())
 })
 
 test('an undo restores the numbers', async () => {
-  const { labs, lab, ask, listed } = await campus()
-  await removeNode(labs, lab, 'S1', ask)
+  const { labs, lab, clientFor, listed } = await campus()
+  await removeNode(labs, lab, 'S1', clientFor)
   expect(await listed()).toMatchObject({ counts: { nodes: 2, segments: 0, links: 0 } })
-  await undoEdit(labs, lab, { way: 'undo', check: () => {} }, ask)
+  await undoEdit(labs, lab, { way: 'undo', check: () => {} }, clientFor)
   expect(await listed()).toMatchObject({ counts: { nodes: 3, segments: 1, links: 1 } })
 })
 
 test('the time of the last change is that of the last edit', async () => {
-  const { labs, lab, ask } = await campus()
+  const { labs, lab, clientFor } = await campus()
   const { changed_at: before = '' } = lab.project()
   const begun = new Date().toISOString()
-  await labs.update(lab.id, { zoom: 50 }, ask)
+  await labs.update(lab.id, { zoom: 50 }, clientFor)
   const { changed_at = '' } = lab.project()
   expect([before <= begun, changed_at >= begun]).toEqual([true, true])
 })
 
 test('a lab that is opened, closed or archived is not changed', async () => {
-  const { labs, lab, ask, listed } = await campus()
+  const { labs, lab, clientFor, listed } = await campus()
   const { changed_at = '', revision } = lab.project()
   vi.useFakeTimers({ toFake: ['Date'], now: Date.parse(changed_at) + 3_600_000 })
   onTestFinished(() => void vi.useRealTimers())
-  await labs.close(lab.id, ask)
-  await labs.open(lab.id, ask)
+  await labs.close(lab.id, clientFor)
+  await labs.open(lab.id, clientFor)
   const now = await labs.lab(lab.id)
   await labs.moved(now, (project) => new Changes().project({ ...project, archived: project.revision }))
   expect(now.project().revision).toBeGreaterThan(revision)

@@ -3,7 +3,7 @@ import type { LabComputes } from '../../../src/controller/computes.ts'
 import type { NodeRecord, ProjectRecord } from '../../../src/controller/document.ts'
 import { Jobs } from '../../../src/controller/jobs.ts'
 import { Lab } from '../../../src/controller/lab.ts'
-import type { AskCompute } from '../../../src/controller/labs.ts'
+import type { ComputeClients } from '../../../src/controller/labs.ts'
 import type { LabStorage } from '../../../src/controller/store.ts'
 import { ApiError } from '../../../src/errors/api-error.ts'
 import { EventLog } from '../../../src/events/event-log.ts'
@@ -22,9 +22,9 @@ async function jobThatFails(failure: Error) {
   }))
   const lab = new Lab(crypto.randomUUID(), entries, {} as LabStorage, events)
   events.openProject(lab.id)
-  const ask = (() => ({ act: () => Promise.reject(failure) })) as unknown as AskCompute
+  const clientFor = (() => ({ act: () => Promise.reject(failure) })) as unknown as ComputeClients
   const jobs = new Jobs({ computes: {} as LabComputes, report: (error, what) => void reported.push([error, what]) })
-  const { id, over } = jobs.start(lab, { action: 'stop' }, ask)
+  const { id, over } = jobs.start(lab, { action: 'stop' }, clientFor)
   await expect(over).rejects.toThrow(failure.message)
   return { job: jobs.get(id), reported }
 }

@@ -19,7 +19,7 @@ test('a closed lab that an export is closing on its compute again is opened ther
   const closing = new Promise<void>((resolve) => {
     mayClose = resolve
   })
-  const ask = (): ComputeClient =>
+  const clientFor = (): ComputeClient =>
     Object.assign(client('local'), {
       openProject: async () => void did.push('open'),
       async closeProject() {
@@ -29,9 +29,9 @@ test('a closed lab that an export is closing on its compute again is opened ther
       },
     }) as ComputeClient
 
-  const first = labs.whileOpen(lab, ask, async () => void did.push('first'))
+  const first = labs.whileOpen(lab, clientFor, async () => void did.push('first'))
   await expect.poll(() => did).toEqual(['open', 'first', 'closing'])
-  const second = labs.whileOpen(lab, ask, async () => void did.push('second'))
+  const second = labs.whileOpen(lab, clientFor, async () => void did.push('second'))
   mayClose()
   await Promise.all([first, second])
   expect(did).toEqual(['open', 'first', 'closing', 'closed', 'open', 'second', 'closing', 'closed'])
@@ -118,7 +118,7 @@ async function withSlow(operation: Slow) {
   const { project_id } = await labs.create({ name: 'kept', compute_id: 'local' }, client)
   const lab = await labs.lab(project_id)
   for (const name of ['PC1', 'PC2'])
-    await createNode(labs, lab, { name, node_type: 'pc', compute_id: 'local' }, { ask: client })
+    await createNode(labs, lab, { name, node_type: 'pc', compute_id: 'local' }, { clientFor: client })
   let [begin, end] = [() => {}, () => {}]
   const begun = new Promise<void>((resolve) => {
     begin = resolve
@@ -128,7 +128,7 @@ async function withSlow(operation: Slow) {
   })
   /** The nodes of the compute when the snapshot ended. */
   let there = new Map<string, ComputeNode>()
-  const ask = (): ComputeClient => {
+  const clientFor = (): ComputeClient => {
     const its = client('local')
     const pause = async (which: Slow) => {
       if (which !== operation) return
@@ -166,11 +166,11 @@ async function withSlow(operation: Slow) {
   }
   const namesIn = (nodes: Iterable<{ name: string }>) => [...nodes].map(({ name }) => name)
   const keptNames = async (snapshotId: string) => {
-    const kept = (await labs.readApart(snapshotId)) as { node: { name: string }[] }
+    const kept = (await labs.readSideDocument(snapshotId)) as { node: { name: string }[] }
     return namesIn(kept.node)
   }
   return {
-    ...{ labs, lab, ask, compute, store, begun, keptNames },
+    ...{ labs, lab, clientFor, compute, store, begun, keptNames },
     /** Names of the nodes of the compute: at the end of the snapshot, and now. */
     there: () => namesIn(there.values()),
     onCompute: () => namesIn(compute.nodes.values()),
@@ -185,9 +185,9 @@ const pc3 = { name: 'PC3', node_type: 'pc', compute_id: 'local' }
 
 type Changing = Awaited<ReturnType<typeof withSlow>>
 const changing = {
-  createNode: ({ labs, lab, ask }: Changing) => createNode(labs, lab, pc3, { ask }),
-  updateNode: ({ lab, ask }: Changing) => updateNode(lab, 'PC2', { name: 'R2' }, ask),
-  removeNode: ({ labs, lab, ask }: Changing) => removeNode(labs, lab, 'PC2', ask),
+  createNode: ({ labs, lab, clientFor }: Changing) => createNode(labs, lab, pc3, { clientFor }),
+  updateNode: ({ lab, clientFor }: Changing) => updateNode(lab, 'PC2', { name: 'R2' }, clientFor),
+  removeNode: ({ labs, lab, clientFor }: Changing) => removeNode(labs, lab, 'PC2', clientFor),
 } as const
 const waits = [
   ['creation', 'createNode', ['PC1', 'PC2', 'PC3']],
@@ -197,10 +197,10 @@ const waits = [
 
 test.for(waits)('a snapshot waits for the %s of a node that is under way', async ([, operation, names]) => {
   const setting = await withSlow(operation)
-  const { labs, lab, ask, keptNames, there, begun, end } = setting
+  const { labs, lab, clientFor, keptNames, there, begun, end } = setting
   const change = changing[operation](setting)
   await begun
-  const taking = takeSnapshot(labs, lab, 'now', ask)
+  const taking = takeSnapshot(labs, lab, 'now', clientFor)
   await turn()
   end()
   await change
@@ -210,8 +210,8 @@ test.for(waits)('a snapshot waits for the %s of a node that is under way', async
 
 test.for(waits)('the %s of a node waits for a snapshot that is being taken', async ([, operation, names]) => {
   const setting = await withSlow('takeSnapshot')
-  const { labs, lab, ask, keptNames, there, inLab, begun, end } = setting
-  const taking = takeSnapshot(labs, lab, 'now', ask)
+  const { labs, lab, clientFor, keptNames, there, inLab, begun, end } = setting
+  const taking = takeSnapshot(labs, lab, 'now', clientFor)
   await begun
   const change = changing[operation](setting)
   await turn()
@@ -224,11 +224,11 @@ test.for(waits)('the %s of a node waits for a snapshot that is being taken', asy
 })
 
 test('the number of running nodes in a snapshot is without segments, which a restore starts, too', async () => {
-  const { labs, lab, ask } = await withSlow('duplicate')
-  const nat = await createNode(labs, lab, { name: 'NAT1', node_type: 'nat', compute_id: 'local' }, { ask })
+  const { labs, lab, clientFor } = await withSlow('duplicate')
+  const nat = await createNode(labs, lab, { name: 'NAT1', node_type: 'nat', compute_id: 'local' }, { clientFor })
   const ran = { [nat.node_id]: 'started', [lab.node('PC1').node_id]: 'suspended' } as const
   const running = () =>
-    Object.assign(ask(), {
+    Object.assign(clientFor(), {
       takeSnapshot: async (_: string, snapshot_id: string) => ({ snapshot_id, created_at: 0, size: 1, ran }),
     })
   const { snapshot_id, ...snapshot } = await takeSnapshot(labs, lab, 'now', running)
@@ -240,10 +240,10 @@ test('the number of running nodes in a snapshot is without segments, which a res
 })
 
 test('a snapshot waits for the files of a copy of a node', async () => {
-  const { labs, lab, ask, keptNames, there, begun, end } = await withSlow('duplicate')
-  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, { ask })
+  const { labs, lab, clientFor, keptNames, there, begun, end } = await withSlow('duplicate')
+  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, { clientFor })
   await begun
-  const taking = takeSnapshot(labs, lab, 'now', ask)
+  const taking = takeSnapshot(labs, lab, 'now', clientFor)
   await turn()
   expect(there()).toEqual([])
   end()
@@ -254,25 +254,25 @@ test('a snapshot waits for the files of a copy of a node', async () => {
 })
 
 test('a copy of a node whose files cannot be copied leaves nothing', async () => {
-  const { labs, lab, ask, onCompute, inLab, end } = await withSlow('duplicate')
+  const { labs, lab, clientFor, onCompute, inLab, end } = await withSlow('duplicate')
   end()
   const failing = () =>
-    Object.assign(ask(), {
+    Object.assign(clientFor(), {
       async duplicate() {
         throw conflict('The image of the disk is missing')
       },
     })
-  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, { ask: failing })
+  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, { clientFor: failing })
   await expect(copying).rejects.toMatchObject({ status: 409 })
   const both = ['PC1', 'PC2']
   expect([inLab(), onCompute()]).toEqual([both, both])
 })
 
 test('a snapshot does not wait for the images of a new node', async () => {
-  const { labs, lab, ask, keptNames, there, inLab, begun, end } = await withSlow('withImages')
-  const creating = createNode(labs, lab, pc3, { ask })
+  const { labs, lab, clientFor, keptNames, there, inLab, begun, end } = await withSlow('withImages')
+  const creating = createNode(labs, lab, pc3, { clientFor })
   await begun
-  const { snapshot_id } = await takeSnapshot(labs, lab, 'now', ask)
+  const { snapshot_id } = await takeSnapshot(labs, lab, 'now', clientFor)
   end()
   await creating
   const both = ['PC1', 'PC2']
@@ -281,11 +281,11 @@ test('a snapshot does not wait for the images of a new node', async () => {
 })
 
 test('a restore waits for the creation of a node, and then neither the project nor the compute has the node', async () => {
-  const { labs, lab, ask, inLab, onCompute, begun, end } = await withSlow('createNode')
-  const { snapshot_id } = await takeSnapshot(labs, lab, 'before', ask)
-  const creating = createNode(labs, lab, pc3, { ask })
+  const { labs, lab, clientFor, inLab, onCompute, begun, end } = await withSlow('createNode')
+  const { snapshot_id } = await takeSnapshot(labs, lab, 'before', clientFor)
+  const creating = createNode(labs, lab, pc3, { clientFor })
   await begun
-  const restoring = restoreSnapshot(labs, lab, snapshot_id, ask)
+  const restoring = restoreSnapshot(labs, lab, snapshot_id, clientFor)
   await turn()
   end()
   await creating
@@ -297,13 +297,13 @@ test('a restore waits for the creation of a node, and then neither the project n
 })
 
 test('a new node does not get the name of one that a snapshot has brought back while its image was copied', async () => {
-  const { labs, lab, ask, inLab, onCompute, begun, end } = await withSlow('withImages')
+  const { labs, lab, clientFor, inLab, onCompute, begun, end } = await withSlow('withImages')
   const { client } = labs.computes
-  const { snapshot_id } = await takeSnapshot(labs, lab, 'before', ask)
+  const { snapshot_id } = await takeSnapshot(labs, lab, 'before', clientFor)
   await removeNode(labs, lab, 'PC2', client)
-  const creating = createNode(labs, lab, { ...pc3, name: 'PC2' }, { ask })
+  const creating = createNode(labs, lab, { ...pc3, name: 'PC2' }, { clientFor })
   await begun
-  await restoreSnapshot(labs, lab, snapshot_id, ask)
+  await restoreSnapshot(labs, lab, snapshot_id, clientFor)
   end()
   await expect(creating).rejects.toMatchObject({ status: 409, word: 'name-taken' })
   expect([inLab(), onCompute()]).toEqual([
@@ -313,10 +313,10 @@ test('a new node does not get the name of one that a snapshot has brought back w
 })
 
 test('a deletion of a project waits for a new node, and nothing remains of either', async () => {
-  const { labs, lab, ask, store, begun, end } = await withSlow('createNode')
-  const creating = createNode(labs, lab, pc3, { ask })
+  const { labs, lab, clientFor, store, begun, end } = await withSlow('createNode')
+  const creating = createNode(labs, lab, pc3, { clientFor })
   await begun
-  const removing = labs.remove(lab.id, ask)
+  const removing = labs.remove(lab.id, clientFor)
   await turn()
   end()
   await creating
@@ -325,8 +325,8 @@ test('a deletion of a project waits for a new node, and nothing remains of eithe
   // Each would write the project again.
   const gone = { status: 404, word: 'project-closed' }
   await expect(createDrawing(lab, { svg: '<svg/>' })).rejects.toMatchObject(gone)
-  await expect(createNode(labs, lab, pc3, { ask })).rejects.toMatchObject(gone)
-  await expect(lab.saveRan()).rejects.toMatchObject(gone)
+  await expect(createNode(labs, lab, pc3, { clientFor })).rejects.toMatchObject(gone)
+  await expect(lab.saveLastRunning()).rejects.toMatchObject(gone)
   expect(await store.load(lab.id)).toBeUndefined()
 })
 
@@ -354,16 +354,17 @@ test('a project that only a compute has is read as it is listed, and is opened b
   const labs = await labsInMemory(compute)
   const project_id = '11111111-2222-4333-8444-555555555555'
   const theirs = { project_id, name: 'Theirs', path: '/theirs' }
-  const ask = () => Object.assign(compute.client(), { projects: async () => [theirs], project: async () => theirs })
-  const [listed] = await labs.list(ask)
+  const clientFor = () =>
+    Object.assign(compute.client(), { projects: async () => [theirs], project: async () => theirs })
+  const [listed] = await labs.list(clientFor)
   expect(listed).toMatchObject({ name: 'Theirs', status: 'closed', compute_ids: ['local'] })
-  expect(await labs.read(project_id, ask)).toEqual(listed)
-  await expect(labs.update(project_id, { zoom: 50 }, ask)).rejects.toMatchObject({
+  expect(await labs.read(project_id, clientFor)).toEqual(listed)
+  await expect(labs.update(project_id, { zoom: 50 }, clientFor)).rejects.toMatchObject({
     status: 409,
     message: `Project Theirs exists only on a compute. Import it first with POST /v2/projects/${project_id}/open`,
   })
-  await labs.open(project_id, ask)
-  expect(await labs.update(project_id, { zoom: 50 }, ask)).toMatchObject({ name: 'Theirs', zoom: 50 })
+  await labs.open(project_id, clientFor)
+  expect(await labs.update(project_id, { zoom: 50 }, clientFor)).toMatchObject({ name: 'Theirs', zoom: 50 })
   const gone = () => Object.assign(compute.client(), { projects: async () => [] })
   const other = '99999999-2222-4333-8444-555555555555'
   await expect(labs.read(other, gone)).rejects.toMatchObject({ status: 404, word: 'no-such-project' })
@@ -376,7 +377,7 @@ test('a compute that answers the opening of a lab with something else fails the 
   const { project_id } = await labs.create({ name: 'lab', compute_id: 'local' }, client)
   await labs.close(project_id, client)
   let closed = 0
-  const ask = (): ComputeClient =>
+  const clientFor = (): ComputeClient =>
     Object.assign(client('local'), {
       async openProject() {
         throw new ApiError(502, 'The compute sent a malformed answer')
@@ -385,7 +386,7 @@ test('a compute that answers the opening of a lab with something else fails the 
         closed += 1
       },
     }) as ComputeClient
-  await expect(labs.open(project_id, ask)).rejects.toMatchObject({ status: 502 })
+  await expect(labs.open(project_id, clientFor)).rejects.toMatchObject({ status: 502 })
   expect([closed, (await labs.find(project_id)).isOpen]).toEqual([1, false])
   await labs.open(project_id, client)
   expect((await labs.find(project_id)).isOpen).toBe(true)

@@ -38,7 +38,7 @@ async function labOfPair() {
   const { project_id } = await labs.create({ name: 'pair' }, compute.client, {})
   const lab = await labs.lab(project_id)
   for (const name of ['PC1', 'PC2'])
-    await createNode(labs, lab, { name, node_type: 'pc', compute_id: 'local' }, { ask: compute.client })
+    await createNode(labs, lab, { name, node_type: 'pc', compute_id: 'local' }, { clientFor: compute.client })
   const { link_id } = await createLink(labs, lab, { nodes: ['PC1:e0', 'PC2:e0'] as never }, compute.client)
   const told = { verdict: 'stopped' }
   let reads = 0
@@ -51,25 +51,25 @@ async function labOfPair() {
       more: false,
     }
   }
-  const ask = () => Object.assign(compute.client(), { linkChanges: state }) as ComputeClient
+  const clientFor = () => Object.assign(compute.client(), { linkChanges: state }) as ComputeClient
   const verdict = () => lab.linkView(lab.link(link_id)).verdict
-  return { labs, lab, ask, told, verdict, reads: () => reads }
+  return { labs, lab, clientFor, told, verdict, reads: () => reads }
 }
 
 test('the state of a link is read again right after a node has started', async () => {
-  const { labs, lab, ask, told, verdict, reads } = await labOfPair()
-  await freshLinks(lab, ask)
-  await freshLinks(lab, ask)
+  const { labs, lab, clientFor, told, verdict, reads } = await labOfPair()
+  await freshLinks(lab, clientFor)
+  await freshLinks(lab, clientFor)
   expect([verdict(), reads()]).toEqual(['stopped', 1])
-  await actOn(labs, lab, lab.node('PC1'), 'start', ask)
+  await actOn(labs, lab, lab.node('PC1'), 'start', clientFor)
   told.verdict = 'ok'
   // The second request waits for the read of the first.
-  await Promise.all([freshLinks(lab, ask), freshLinks(lab, ask).then(() => expect(verdict()).toBe('ok'))])
+  await Promise.all([freshLinks(lab, clientFor), freshLinks(lab, clientFor).then(() => expect(verdict()).toBe('ok'))])
   expect([verdict(), reads()]).toEqual(['ok', 2])
 })
 
 test('of a compute that always has more states only as many are read and kept as it can have links', async () => {
-  const { lab, ask } = await labOfPair()
+  const { lab, clientFor } = await labOfPair()
   const traffic = { frames: 0, bytes: 0, dropped: 0, frames_per_s: 0, bits_per_s: 0 }
   let reads = 0
   const linkChanges = async () => {
@@ -77,7 +77,7 @@ test('of a compute that always has more states only as many are read and kept as
     const stateOf = () => ({ link_id: crypto.randomUUID(), verdict: 'ok', reason: null, ab: traffic, ba: traffic })
     return { states: Array.from({ length: 100 }, stateOf), next: '', more: true }
   }
-  const lying = () => Object.assign(ask(), { linkChanges }) as ComputeClient
+  const lying = () => Object.assign(clientFor(), { linkChanges }) as ComputeClient
   for (const already of [0, 11, 22, 33]) {
     lab.linksReadAt = 0
     await freshLinks(lab, lying)
@@ -88,7 +88,7 @@ test('of a compute that always has more states only as many are read and kept as
 })
 
 test('the state of a link that another compute has is not taken', async () => {
-  const { labs, lab, ask, told, verdict } = await labOfPair()
+  const { labs, lab, clientFor, told, verdict } = await labOfPair()
   const [record] = lab.document.links.values()
   if (record === undefined) throw new Error('there is no link')
   const link_id = crypto.randomUUID()
@@ -102,12 +102,12 @@ test('the state of a link that another compute has is not taken', async () => {
   const silent = { linkChanges: async () => ({ states: [], next: '', more: false }) }
   lab.linksReadAt = 0
   const before = verdict()
-  await freshLinks(lab, (id) => (id === 'local' ? ask() : (Object.assign(ask(), silent) as ComputeClient)))
+  await freshLinks(lab, (id) => (id === 'local' ? clientFor() : (Object.assign(clientFor(), silent) as ComputeClient)))
   expect(verdict()).toBe(before)
 })
 
 test('the verdict on a link over two computes follows the rule of one within a compute', async () => {
-  const { labs, lab, ask, verdict } = await labOfPair()
+  const { labs, lab, clientFor, verdict } = await labOfPair()
   const [record] = lab.document.links.values()
   if (record === undefined) throw new Error('there is no link')
   const save = (suspend: boolean) =>
@@ -120,7 +120,7 @@ test('the verdict on a link over two computes follows the rule of one within a c
     const nio = async ({ node_id }: { node_id: string }) => ({
       ...{ counters, link: links[node_id === record.nodes[0]?.node_id ? 0 : 1], link_reason: null },
     })
-    return Object.assign(ask(), { nio }) as ComputeClient
+    return Object.assign(clientFor(), { nio }) as ComputeClient
   }
   const read = async () => {
     lab.linksReadAt = 0

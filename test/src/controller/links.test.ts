@@ -13,7 +13,7 @@ async function withSlow(operation: 'putLink' | 'removeLink' | 'createNode' | 're
   const { project_id } = await labs.create({ name: 'race', compute_id: 'local' }, client)
   const lab = await labs.lab(project_id)
   for (const [name, node_type] of [['PC1', 'pc'] as const, ['SW', 'switch'] as const])
-    await createNode(labs, lab, { name, node_type, compute_id: 'local' }, { ask: client })
+    await createNode(labs, lab, { name, node_type, compute_id: 'local' }, { clientFor: client })
   let [begin, end] = [() => {}, () => {}]
   const begun = new Promise<void>((resolve) => {
     begin = resolve
@@ -21,7 +21,7 @@ async function withSlow(operation: 'putLink' | 'removeLink' | 'createNode' | 're
   const ended = new Promise<void>((resolve) => {
     end = resolve
   })
-  const ask = (): ComputeClient => {
+  const clientFor = (): ComputeClient => {
     const its = client('local')
     const real = its[operation] as (...input: unknown[]) => Promise<unknown>
     const slow = async (...input: unknown[]) => {
@@ -33,12 +33,12 @@ async function withSlow(operation: 'putLink' | 'removeLink' | 'createNode' | 're
   }
   const link = (by = client) => createLink(labs, lab, { nodes: ['PC1:eth0', 'SW:Ethernet0'] as never }, by)
   const isFree = () => lab.document.links.size === 0 && compute.links.size === 0 && findEnd(lab, 'SW:Ethernet0')
-  return { labs, lab, compute, client, ask, link, isFree, begun, end: () => end() }
+  return { labs, lab, compute, client, clientFor, link, isFree, begun, end: () => end() }
 }
 
 test('a link to a node that is deleted meanwhile is 404, and leaves the other port free', async () => {
-  const { labs, lab, client, ask, link, isFree, begun, end } = await withSlow('putLink')
-  const linking = link(ask)
+  const { labs, lab, client, clientFor, link, isFree, begun, end } = await withSlow('putLink')
+  const linking = link(clientFor)
   await begun
   await removeNode(labs, lab, 'PC1', client)
   end()
@@ -47,8 +47,8 @@ test('a link to a node that is deleted meanwhile is 404, and leaves the other po
 })
 
 test('a link that is made while its node is being deleted is deleted with the node', async () => {
-  const { labs, lab, ask, link, isFree, begun, end } = await withSlow('removeNode')
-  const removing = removeNode(labs, lab, 'PC1', ask)
+  const { labs, lab, clientFor, link, isFree, begun, end } = await withSlow('removeNode')
+  const removing = removeNode(labs, lab, 'PC1', clientFor)
   await begun
   await link()
   end()
@@ -59,7 +59,7 @@ test('a link that is made while its node is being deleted is deleted with the no
 test('a link or a node that is deleted while it is changed does not come back', async () => {
   const links = await withSlow('putLink')
   const { link_id } = await links.link()
-  const suspending = updateLink(links.lab, link_id, { suspend: true }, links.ask)
+  const suspending = updateLink(links.lab, link_id, { suspend: true }, links.clientFor)
   await links.begun
   const removing = removeLink(links.labs, links.lab, link_id, links.client)
   links.end()
@@ -99,11 +99,11 @@ test('a link that is changed while it is deleted is not made anew on its compute
 })
 
 test('a node is deleted while another request deletes one of its links', async () => {
-  const { labs, lab, ask, client, link, begun, end } = await withSlow('removeLink')
-  await createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { ask: client })
+  const { labs, lab, clientFor, client, link, begun, end } = await withSlow('removeLink')
+  await createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { clientFor: client })
   await link()
   const { link_id } = await createLink(labs, lab, { nodes: ['PC2:eth0', 'SW:Ethernet1'] as never }, client)
-  const node = removeNode(labs, lab, 'SW', ask)
+  const node = removeNode(labs, lab, 'SW', clientFor)
   await begun
   await removeLink(labs, lab, link_id, client)
   end()
@@ -113,9 +113,9 @@ test('a node is deleted while another request deletes one of its links', async (
 })
 
 test('a compute has both of two changes of a link at once', async () => {
-  const { lab, compute, client, ask, link, begun, end } = await withSlow('putLink')
+  const { lab, compute, client, clientFor, link, begun, end } = await withSlow('putLink')
   const { link_id } = await link()
-  const suspending = updateLink(lab, link_id, { suspend: true }, ask)
+  const suspending = updateLink(lab, link_id, { suspend: true }, clientFor)
   await begun
   const losing = updateLink(lab, link_id, { filters: { packet_loss: [10] } }, client)
   end()
@@ -126,10 +126,10 @@ test('a compute has both of two changes of a link at once', async () => {
 })
 
 test('of two links with one id at once one is refused', async () => {
-  const { labs, lab, client, ask, begun, end } = await withSlow('putLink')
-  await createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { ask: client })
+  const { labs, lab, client, clientFor, begun, end } = await withSlow('putLink')
+  await createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { clientFor: client })
   const link_id = crypto.randomUUID()
-  const first = createLink(labs, lab, { link_id, nodes: ['PC1:eth0', 'SW:Ethernet0'] as never }, ask)
+  const first = createLink(labs, lab, { link_id, nodes: ['PC1:eth0', 'SW:Ethernet0'] as never }, clientFor)
   await begun
   const second = createLink(labs, lab, { link_id, nodes: ['PC2:eth0', 'SW:Ethernet1'] as never }, client)
   await expect(second).rejects.toMatchObject({ status: 409 })
@@ -139,11 +139,11 @@ test('of two links with one id at once one is refused', async () => {
 })
 
 test('of two nodes with one id at once one is refused', async () => {
-  const { labs, lab, compute, client, ask, begun, end } = await withSlow('createNode')
+  const { labs, lab, compute, client, clientFor, begun, end } = await withSlow('createNode')
   const node = { node_id: crypto.randomUUID(), node_type: 'pc', compute_id: 'local' }
-  const first = createNode(labs, lab, { ...node, name: 'PC2' }, { ask })
+  const first = createNode(labs, lab, { ...node, name: 'PC2' }, { clientFor })
   await begun
-  const second = createNode(labs, lab, { ...node, name: 'PC3' }, { ask: client })
+  const second = createNode(labs, lab, { ...node, name: 'PC3' }, { clientFor: client })
   await expect(second).rejects.toMatchObject({ status: 409 })
   expect(compute.nodes.has(node.node_id)).toBe(false)
   end()
@@ -153,10 +153,10 @@ test('of two nodes with one id at once one is refused', async () => {
 const undo = { way: 'undo', check: () => {} } as const
 
 test('a change of a link that comes during an undo is made after it', async () => {
-  const { labs, lab, compute, client, ask, link, begun, end } = await withSlow('putLink')
+  const { labs, lab, compute, client, clientFor, link, begun, end } = await withSlow('putLink')
   const { link_id } = await link()
   await updateLink(lab, link_id, { suspend: true }, client)
-  const undoing = undoEdit(labs, lab, undo, ask)
+  const undoing = undoEdit(labs, lab, undo, clientFor)
   await begun
   const losing = updateLink(lab, link_id, { filters: { packet_loss: [10] } }, client)
   // What it can do without the undo is done by then.
@@ -168,10 +168,10 @@ test('a change of a link that comes during an undo is made after it', async () =
 })
 
 test('an undo that comes during a change of the link is refused, and changes nothing', async () => {
-  const { labs, lab, compute, client, ask, link, begun, end } = await withSlow('putLink')
+  const { labs, lab, compute, client, clientFor, link, begun, end } = await withSlow('putLink')
   const { link_id } = await link()
   await updateLink(lab, link_id, { suspend: true }, client)
-  const losing = updateLink(lab, link_id, { filters: { packet_loss: [10] } }, ask)
+  const losing = updateLink(lab, link_id, { filters: { packet_loss: [10] } }, clientFor)
   await begun
   const undoing = undoEdit(labs, lab, undo, client).catch((error: unknown) => error)
   await new Promise(setImmediate)
@@ -203,12 +203,12 @@ test('a link that is changed while an undo removes it is not made anew on its co
 })
 
 test('a node that an undo makes again and a new one at the same time have different names', async () => {
-  const { labs, lab, client, ask, begun, end } = await withSlow('createNode')
+  const { labs, lab, client, clientFor, begun, end } = await withSlow('createNode')
   await removeNode(labs, lab, 'PC1', client)
   const pc = { name: 'PC1', node_type: 'pc', compute_id: 'local' }
-  const undoing = undoEdit(labs, lab, undo, ask)
+  const undoing = undoEdit(labs, lab, undo, clientFor)
   await begun
-  expect(await createNode(labs, lab, pc, { ask: client })).toMatchObject({ name: 'PC2' })
+  expect(await createNode(labs, lab, pc, { clientFor: client })).toMatchObject({ name: 'PC2' })
   const renaming = updateNode(lab, 'SW', { name: 'pc1' }, client)
   await expect(renaming).rejects.toMatchObject({ status: 409, word: 'name-taken' })
   end()
@@ -217,9 +217,9 @@ test('a node that an undo makes again and a new one at the same time have differ
 })
 
 test('an undo is refused while another request gives the name to a node, and can be repeated', async () => {
-  const { labs, lab, client, ask, begun, end } = await withSlow('updateNode')
+  const { labs, lab, client, clientFor, begun, end } = await withSlow('updateNode')
   await removeNode(labs, lab, 'PC1', client)
-  const renaming = updateNode(lab, 'SW', { name: 'PC1' }, ask)
+  const renaming = updateNode(lab, 'SW', { name: 'PC1' }, clientFor)
   await begun
   await expect(undoEdit(labs, lab, undo, client)).rejects.toMatchObject({
     status: 409,
@@ -236,7 +236,7 @@ test('a link is refused at a port that a link of an undo gets, and the other way
   const first = await withSlow('putLink')
   const { link_id } = await first.link()
   await removeLink(first.labs, first.lab, link_id, first.client)
-  const undoing = undoEdit(first.labs, first.lab, undo, first.ask)
+  const undoing = undoEdit(first.labs, first.lab, undo, first.clientFor)
   await first.begun
   await expect(first.link()).rejects.toMatchObject({ status: 409, word: 'port-taken' })
   first.end()
@@ -246,7 +246,7 @@ test('a link is refused at a port that a link of an undo gets, and the other way
   const second = await withSlow('putLink')
   const { link_id: other } = await second.link()
   await removeLink(second.labs, second.lab, other, second.client)
-  const linking = second.link(second.ask)
+  const linking = second.link(second.clientFor)
   await second.begun
   await expect(undoEdit(second.labs, second.lab, undo, second.client)).rejects.toMatchObject({ status: 409 })
   second.end()

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { Changes } from '../../../src/controller/document.ts'
 import { drainCompute } from '../../../src/controller/drain.ts'
-import { moveLab, settleMove } from '../../../src/controller/move.ts'
+import { moveLab, recoverMove } from '../../../src/controller/move.ts'
 import { ApiError } from '../../../src/errors/api-error.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 import { MemoryLabs } from '../../support/memory-labs.ts'
@@ -11,13 +11,13 @@ const project_id = '6b1f7c1e-9d0b-4b7c-8f3a-2f5d9c0e7a41'
 test('a move to a compute that was removed from the fleet meanwhile is cleared from the lab', async () => {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  const ask = labs.computes.client
-  await labs.create({ project_id, name: 'moved', compute_id: 'local' }, ask)
+  const clientFor = labs.computes.client
+  await labs.create({ project_id, name: 'moved', compute_id: 'local' }, clientFor)
   const lab = await labs.lab(project_id)
   await labs.moved(lab, (project) =>
     new Changes().project({ ...project, moving: { from: 'local', to: 'removed' }, left: ['another'] }),
   )
-  await settleMove(labs, lab, ask)
+  await recoverMove(labs, lab, clientFor)
   expect(lab.document.project).not.toHaveProperty('moving')
   expect(lab.document.project).not.toHaveProperty('left')
 })
@@ -47,13 +47,13 @@ test('a compute is drained by one job at a time, also with two requests at once'
 
 test('a drain that takes longer than it may ends, and its job says what is left', async () => {
   const labs = await labsInMemory(new MemoryCompute(), undefined, { drainS: () => 0.001 })
-  const ask = labs.computes.client
-  for (const name of ['one', 'two']) await labs.create({ name, compute_id: 'local' }, ask)
+  const clientFor = labs.computes.client
+  for (const name of ['one', 'two']) await labs.create({ name, compute_id: 'local' }, clientFor)
   vi.spyOn(labs, 'move').mockImplementation(
     (_, __, { signal }) =>
       new Promise((_, reject) => signal?.addEventListener('abort', () => reject(new ApiError(409, 'reverted')))),
   )
-  const { id, over } = await drainCompute(labs, 'local', ask, async () => {})
+  const { id, over } = await drainCompute(labs, 'local', clientFor, async () => {})
   await over
   const reason = 'It was not moved within 0.001 s (fleet.drain_s); drain the compute again'
   expect(labs.jobs.get(id)).toMatchObject({
@@ -89,8 +89,8 @@ test('a compute whose drain is refused still takes projects', async () => {
 
 test('the remains of a move are removed from its compute, also for a lab with snapshots', async () => {
   const labs = await labsInMemory(new MemoryCompute())
-  const ask = labs.computes.client
-  await labs.create({ project_id, name: 'moved', compute_id: 'local' }, ask)
+  const clientFor = labs.computes.client
+  await labs.create({ project_id, name: 'moved', compute_id: 'local' }, clientFor)
   const lab = await labs.lab(project_id)
   const snapshot = { snapshot_id: project_id, name: 'earlier', created_at: 0, size: 0 }
   // The service ended after the move, and before it had removed the files of before.
@@ -100,7 +100,7 @@ test('the remains of a move are removed from its compute, also for a lab with sn
       .put('snapshot', project_id, { ...snapshot, computes: ['local'], moved: { before: 'local' } }),
   )
   const { signal } = new AbortController()
-  expect(await moveLab(labs, project_id, 'before', { ask, signal, show: () => {} })).toBe('local')
+  expect(await moveLab(labs, project_id, 'before', { clientFor, signal, show: () => {} })).toBe('local')
   expect((await labs.lab(project_id)).document.project).not.toHaveProperty('left')
 })
 
@@ -117,12 +117,12 @@ test('a lab that was made elsewhere can be deleted without its former compute, b
   const away = async () => {
     throw new ApiError(503, 'It is not connected', { word: 'compute-unreachable' })
   }
-  const ask = (id: string) => (dead.has(id) ? Object.assign(real('local'), { removeProject: away }) : real(id))
+  const clientFor = (id: string) => (dead.has(id) ? Object.assign(real('local'), { removeProject: away }) : real(id))
   await labs.moved(await labs.lab(project_id), (project) => new Changes().project({ ...project, left: ['before'] }))
 
-  await expect(labs.remove(project_id, ask)).rejects.toMatchObject({ status: 503 })
+  await expect(labs.remove(project_id, clientFor)).rejects.toMatchObject({ status: 503 })
   expect([...labs.ids()]).toEqual([project_id])
   dead.delete('local')
-  await labs.remove(project_id, ask)
+  await labs.remove(project_id, clientFor)
   expect([...labs.ids()]).toEqual([])
 })

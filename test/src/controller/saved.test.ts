@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { noteEndedCaptures, startCapture, stopCapture } from '../../../src/controller/captures.ts'
+import { recordEndedCaptures, startCapture, stopCapture } from '../../../src/controller/captures.ts'
 import { writeConfig } from '../../../src/controller/configs.ts'
 import type { Lab } from '../../../src/controller/lab.ts'
-import type { AskCompute, Labs } from '../../../src/controller/labs.ts'
+import type { ComputeClients, Labs } from '../../../src/controller/labs.ts'
 import { createLink, createLinks, removeLink, updateLink } from '../../../src/controller/links.ts'
 import { actOn, createNode, removeNode, updateNode } from '../../../src/controller/nodes.ts'
 import type { LabEntries } from '../../../src/controller/store.ts'
@@ -29,7 +29,7 @@ class FullStore extends MemoryLabs {
 interface Setting {
   readonly labs: Labs
   readonly lab: Lab
-  readonly ask: AskCompute
+  readonly clientFor: ComputeClients
   readonly compute: MemoryCompute
   /** A compute on which the lab has no node. */
   readonly other: MemoryCompute
@@ -43,14 +43,14 @@ const node = { node_type: 'pc', compute_id: 'local' }
 async function newLab() {
   const [store, compute, other] = [new FullStore(), new MemoryCompute(), new MemoryCompute()]
   const labs = await labsInMemory(compute, store, { others: new Map([['other', other]]) })
-  const ask = labs.computes.client
-  const { project_id } = await labs.create({ name: 'full', compute_id: 'local' }, ask)
+  const clientFor = labs.computes.client
+  const { project_id } = await labs.create({ name: 'full', compute_id: 'local' }, clientFor)
   const lab = await labs.lab(project_id)
   for (const name of ['PC1', 'PC2'])
-    await createNode(labs, lab, { ...node, name, properties: { startup_script: 'ip dhcp' } }, { ask })
-  await createNode(labs, lab, { ...node, node_type: 'switch', name: 'SW' }, { ask })
-  const { link_id } = await createLink(labs, lab, { nodes: ['PC1:eth0', 'SW:Ethernet0'] }, ask)
-  return { store, labs, lab, ask, compute, other, link_id }
+    await createNode(labs, lab, { ...node, name, properties: { startup_script: 'ip dhcp' } }, { clientFor })
+  await createNode(labs, lab, { ...node, node_type: 'switch', name: 'SW' }, { clientFor })
+  const { link_id } = await createLink(labs, lab, { nodes: ['PC1:eth0', 'SW:Ethernet0'] }, clientFor)
+  return { store, labs, lab, clientFor, compute, other, link_id }
 }
 
 /** What the document and the compute have. */
@@ -71,67 +71,69 @@ const free = { nodes: ['PC2:eth0', 'SW:Ethernet1'] as [string, string] }
 type Change = (it: Setting) => Promise<unknown>
 /** Changes, and what comes before them. */
 const changes: readonly (readonly [what: string, change: Change, first?: Change])[] = [
-  ['a new node', ({ labs, lab, ask }) => createNode(labs, lab, { ...node, name: 'PC3' }, { ask })],
+  ['a new node', ({ labs, lab, clientFor }) => createNode(labs, lab, { ...node, name: 'PC3' }, { clientFor })],
   [
     'other settings of a node',
-    ({ lab, ask }) => updateNode(lab, 'PC1', { name: 'R', properties: { startup_script: 'ip 10.0.0.1/24' } }, ask),
+    ({ lab, clientFor }) =>
+      updateNode(lab, 'PC1', { name: 'R', properties: { startup_script: 'ip 10.0.0.1/24' } }, clientFor),
   ],
   [
     'another configuration of a node',
-    ({ lab, ask }) => writeConfig(lab, 'PC1', { name: 'startup', text: 'ip 10.0.0.1/24', ifMatch: null, ask }),
+    ({ lab, clientFor }) =>
+      writeConfig(lab, 'PC1', { name: 'startup', text: 'ip 10.0.0.1/24', ifMatch: null, clientFor }),
   ],
-  ['the deletion of a node', ({ labs, lab, ask }) => removeNode(labs, lab, 'PC2', ask)],
-  ['the deletion of a linked node', ({ labs, lab, ask }) => removeNode(labs, lab, 'SW', ask)],
-  ['a new link', ({ labs, lab, ask }) => createLink(labs, lab, free, ask)],
-  ['new links', ({ labs, lab, ask }) => createLinks(labs, lab, [free], ask)],
-  ['another state of a link', ({ lab, link_id, ask }) => updateLink(lab, link_id, { suspend: true }, ask)],
-  ['the deletion of a link', ({ labs, lab, link_id, ask }) => removeLink(labs, lab, link_id, ask)],
-  ['a capture', ({ lab, link_id, ask }) => startCapture(lab, link_id, {}, ask)],
+  ['the deletion of a node', ({ labs, lab, clientFor }) => removeNode(labs, lab, 'PC2', clientFor)],
+  ['the deletion of a linked node', ({ labs, lab, clientFor }) => removeNode(labs, lab, 'SW', clientFor)],
+  ['a new link', ({ labs, lab, clientFor }) => createLink(labs, lab, free, clientFor)],
+  ['new links', ({ labs, lab, clientFor }) => createLinks(labs, lab, [free], clientFor)],
+  ['another state of a link', ({ lab, link_id, clientFor }) => updateLink(lab, link_id, { suspend: true }, clientFor)],
+  ['the deletion of a link', ({ labs, lab, link_id, clientFor }) => removeLink(labs, lab, link_id, clientFor)],
+  ['a capture', ({ lab, link_id, clientFor }) => startCapture(lab, link_id, {}, clientFor)],
   [
     'the undo of a new node',
-    ({ labs, lab, ask }) => undoEdit(labs, lab, undo, ask),
-    ({ labs, lab, ask }) => createNode(labs, lab, { ...node, name: 'PC3' }, { ask }),
+    ({ labs, lab, clientFor }) => undoEdit(labs, lab, undo, clientFor),
+    ({ labs, lab, clientFor }) => createNode(labs, lab, { ...node, name: 'PC3' }, { clientFor }),
   ],
   [
     'the undo of other settings of a node',
-    ({ labs, lab, ask }) => undoEdit(labs, lab, undo, ask),
-    ({ lab, ask }) => updateNode(lab, 'PC1', { properties: { startup_script: 'ip 10.0.0.1/24' } }, ask),
+    ({ labs, lab, clientFor }) => undoEdit(labs, lab, undo, clientFor),
+    ({ lab, clientFor }) => updateNode(lab, 'PC1', { properties: { startup_script: 'ip 10.0.0.1/24' } }, clientFor),
   ],
   [
     'the undo of the deletion of a node',
-    ({ labs, lab, ask }) => undoEdit(labs, lab, undo, ask),
-    ({ labs, lab, ask }) => removeNode(labs, lab, 'PC2', ask),
+    ({ labs, lab, clientFor }) => undoEdit(labs, lab, undo, clientFor),
+    ({ labs, lab, clientFor }) => removeNode(labs, lab, 'PC2', clientFor),
   ],
   [
     'the undo of a new link',
-    ({ labs, lab, ask }) => undoEdit(labs, lab, undo, ask),
-    ({ labs, lab, ask }) => createLink(labs, lab, free, ask),
+    ({ labs, lab, clientFor }) => undoEdit(labs, lab, undo, clientFor),
+    ({ labs, lab, clientFor }) => createLink(labs, lab, free, clientFor),
   ],
   [
     'the undo of another state of a link',
-    ({ labs, lab, ask }) => undoEdit(labs, lab, undo, ask),
-    ({ lab, link_id, ask }) => updateLink(lab, link_id, { suspend: true }, ask),
+    ({ labs, lab, clientFor }) => undoEdit(labs, lab, undo, clientFor),
+    ({ lab, link_id, clientFor }) => updateLink(lab, link_id, { suspend: true }, clientFor),
   ],
   [
     'the undo of the deletion of a link',
-    ({ labs, lab, ask }) => undoEdit(labs, lab, undo, ask),
-    ({ labs, lab, link_id, ask }) => removeLink(labs, lab, link_id, ask),
+    ({ labs, lab, clientFor }) => undoEdit(labs, lab, undo, clientFor),
+    ({ labs, lab, link_id, clientFor }) => removeLink(labs, lab, link_id, clientFor),
   ],
-  ['another name of the project', ({ labs, lab, ask }) => labs.set(lab, { name: 'other' }, ask)],
-  ['another setting of the project', ({ labs, lab, ask }) => labs.set(lab, { auto_start: true }, ask)],
+  ['another name of the project', ({ labs, lab, clientFor }) => labs.set(lab, { name: 'other' }, clientFor)],
+  ['another setting of the project', ({ labs, lab, clientFor }) => labs.set(lab, { auto_start: true }, clientFor)],
   [
     'a node on a further compute',
-    ({ labs, lab, ask }) => createNode(labs, lab, { ...node, compute_id: 'other', name: 'PC3' }, { ask }),
+    ({ labs, lab, clientFor }) => createNode(labs, lab, { ...node, compute_id: 'other', name: 'PC3' }, { clientFor }),
   ],
-  ['the closing of the project', ({ labs, lab, ask }) => labs.close(lab.id, ask)],
+  ['the closing of the project', ({ labs, lab, clientFor }) => labs.close(lab.id, clientFor)],
   [
     'the start of a placeholder',
-    ({ labs, lab, ask }) => actOn(labs, lab, lab.node('PC2'), 'start', ask),
-    async ({ labs, lab, ask }) => {
-      await removeNode(labs, lab, 'PC2', ask)
-      const made = await createNode(labs, lab, { ...node, name: 'PC2' }, { ask })
+    ({ labs, lab, clientFor }) => actOn(labs, lab, lab.node('PC2'), 'start', clientFor),
+    async ({ labs, lab, clientFor }) => {
+      await removeNode(labs, lab, 'PC2', clientFor)
+      const made = await createNode(labs, lab, { ...node, name: 'PC2' }, { clientFor })
       const record = { ...lab.node(made.node_id), unmade: 'There is no room' }
-      await ask('local').removeNode({ project_id: lab.id, node_type: 'pc', node_id: made.node_id })
+      await clientFor('local').removeNode({ project_id: lab.id, node_type: 'pc', node_id: made.node_id })
       lab.document.apply(new Map([[`node/${made.node_id}`, record]]))
       lab.shown.delete(made.node_id)
     },
@@ -183,59 +185,66 @@ test.each(rows)(
 /** A compute on the disk of the service: it cannot make again what it has deleted, or open what it has closed. */
 test('changes that could not be reverted on a full disk are refused there before anything changes', async () => {
   const { store, ...setting } = await newLab()
-  const { labs, lab, ask, compute, link_id } = setting
+  const { labs, lab, clientFor, compute, link_id } = setting
   const before = wholeOf(setting)
   store.isFull = true
   compute.beforeChange = (what) => {
     if (what !== 'remove' && what !== 'unlink') throw new ApiError(507, 'The disk is nearly full')
   }
-  const changes = [removeNode(labs, lab, 'PC2', ask), removeLink(labs, lab, link_id, ask), labs.close(lab.id, ask)]
+  const changes = [
+    removeNode(labs, lab, 'PC2', clientFor),
+    removeLink(labs, lab, link_id, clientFor),
+    labs.close(lab.id, clientFor),
+  ]
   for (const change of changes) await expect(change).rejects.toMatchObject({ status: 507 })
   expect(wholeOf(setting)).toEqual(before)
 })
 
 test('a project that cannot be saved is not on its compute either', async () => {
-  const { store, labs, ask, compute } = await newLab()
+  const { store, labs, clientFor, compute } = await newLab()
   store.isFull = true
-  await expect(labs.create({ name: 'more', compute_id: 'local' }, ask)).rejects.toMatchObject({ status: 507 })
+  await expect(labs.create({ name: 'more', compute_id: 'local' }, clientFor)).rejects.toMatchObject({ status: 507 })
   expect([...compute.projects.values()].map(({ name }) => name)).toEqual(['full'])
 })
 
 test('the end of a capture that cannot be saved is stored after the next read of the compute', async () => {
-  const { store, lab, ask, link_id, compute } = await newLab()
-  await startCapture(lab, link_id, {}, ask)
+  const { store, lab, clientFor, link_id, compute } = await newLab()
+  await startCapture(lab, link_id, {}, clientFor)
   store.isFull = true
-  await expect(stopCapture(lab, link_id, ask)).rejects.toMatchObject({ status: 507 })
+  await expect(stopCapture(lab, link_id, clientFor)).rejects.toMatchObject({ status: 507 })
   store.isFull = false
   expect(compute.captures.size).toBe(0)
-  await noteEndedCaptures(lab, ['local'], ask)
+  await recordEndedCaptures(lab, ['local'], clientFor)
   expect(lab.linkView(lab.link(link_id)).capturing).toBe(false)
 })
 
 test('an opening that cannot be saved leaves the project closed, also on its compute', async () => {
-  const { store, labs, lab, ask, compute } = await newLab()
-  await labs.close(lab.id, ask)
+  const { store, labs, lab, clientFor, compute } = await newLab()
+  await labs.close(lab.id, clientFor)
   store.isFull = true
-  await expect(labs.open(lab.id, ask)).rejects.toMatchObject({ status: 507 })
+  await expect(labs.open(lab.id, clientFor)).rejects.toMatchObject({ status: 507 })
   await expect(labs.lab(lab.id)).rejects.toMatchObject({ word: 'project-closed' })
   expect(compute.projects.get(lab.id)?.isOpen).toBe(false)
   store.isFull = false
-  expect((await labs.open(lab.id, ask)).status).toBe('opened')
+  expect((await labs.open(lab.id, clientFor)).status).toBe('opened')
 })
 
 test('when a lab cannot be saved, a compute keeps a project that it had before', async () => {
-  const { store, labs, lab, ask, other } = await newLab()
-  await ask('other').openProject({ project_id: lab.id, name: 'theirs' })
+  const { store, labs, lab, clientFor, other } = await newLab()
+  await clientFor('other').openProject({ project_id: lab.id, name: 'theirs' })
   store.isFull = true
-  await expect(labs.enlist(lab, 'other', ask)).rejects.toMatchObject({ status: 507 })
+  await expect(labs.attachCompute(lab, 'other', clientFor)).rejects.toMatchObject({ status: 507 })
   expect(other.projects.get(lab.id)?.name).toBe('theirs')
 })
 
 test('two labs do not get one name at the same time', async () => {
-  const { labs, lab, ask } = await newLab()
-  const { project_id } = await labs.create({ name: 'second', compute_id: 'local' }, ask)
+  const { labs, lab, clientFor } = await newLab()
+  const { project_id } = await labs.create({ name: 'second', compute_id: 'local' }, clientFor)
   const second = await labs.lab(project_id)
-  const both = await Promise.allSettled([labs.set(lab, { name: 'Twin' }, ask), labs.set(second, { name: 'twin' }, ask)])
+  const both = await Promise.allSettled([
+    labs.set(lab, { name: 'Twin' }, clientFor),
+    labs.set(second, { name: 'twin' }, clientFor),
+  ])
   expect(both.map(({ status }) => status)).toEqual(['fulfilled', 'rejected'])
   expect([lab.document.project.name, second.document.project.name]).toEqual(['Twin', 'second'])
 })

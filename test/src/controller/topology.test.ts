@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { ComputeClient } from '../../../src/controller/compute-client.ts'
 import type { Lab } from '../../../src/controller/lab.ts'
-import type { AskCompute } from '../../../src/controller/labs.ts'
+import type { ComputeClients } from '../../../src/controller/labs.ts'
 import { removeLink, updateLink } from '../../../src/controller/links.ts'
 import { actOn } from '../../../src/controller/nodes.ts'
 import type { PlanOptions } from '../../../src/controller/plan.ts'
-import { applyPlan, changesAnything, prepare, shownPlan } from '../../../src/controller/topology.ts'
+import { applyPlan, changesAnything, planView, prepare } from '../../../src/controller/topology.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
 import type { Desired } from '../../../src/labfile/desired.ts'
 import { desiredOf, type SmallLab, smallLabs } from '../../support/desired.ts'
@@ -18,16 +18,16 @@ const all: PlanOptions = { restart: true, recreate: true, delete_extra: true, co
 async function newLab() {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  const ask: AskCompute = compute.client
-  const { project_id } = await labs.create({ name: 'lab' }, ask, { file: { by: 'me' } })
+  const clientFor: ComputeClients = compute.client
+  const { project_id } = await labs.create({ name: 'lab' }, clientFor, { file: { by: 'me' } })
   const lab = await labs.lab(project_id)
-  const plan = (desired: Desired, options: PlanOptions = all) => prepare(labs, lab, desired, options, ask)
+  const plan = (desired: Desired, options: PlanOptions = all) => prepare(labs, lab, desired, options, clientFor)
   const apply = async (desired: Desired, options: PlanOptions = all) => {
     const prepared = await plan(desired, options)
     if (!changesAnything(lab, 'me', prepared)) return
-    await applyPlan(labs, lab, { prepared, by: 'me' }, ask).over
+    await applyPlan(labs, lab, { prepared, by: 'me' }, clientFor).over
   }
-  return { compute, labs, lab, ask, plan, apply }
+  return { compute, labs, lab, clientFor, plan, apply }
 }
 
 /**
@@ -94,7 +94,7 @@ test('applied twice, a file changes nothing more', async () => {
       const desired = desiredOf(small)
       await apply(desired)
       const again = await plan(desired)
-      expect(shownPlan(again.plan, desired, { project_id: lab.id, revision: 0 })).toMatchObject({
+      expect(planView(again.plan, desired, { project_id: lab.id, revision: 0 })).toMatchObject({
         steps: [],
         withheld: [],
         extra: [],
@@ -132,7 +132,7 @@ test('an apply without flags takes the steps that need none, and a later one wit
       const [a, b] = [await newLab(), await newLab()]
       const desired = desiredOf(second)
       await a.apply(desiredOf(first))
-      for (const node of a.lab.document.nodes.values()) await actOn(a.labs, a.lab, node, 'start', a.ask)
+      for (const node of a.lab.document.nodes.values()) await actOn(a.labs, a.lab, node, 'start', a.clientFor)
       await a.apply(desired, {})
       const { steps } = (await a.plan(desired, {})).plan
       expect(steps).toEqual([])
@@ -171,7 +171,7 @@ test('settings that only a new node can have are withheld together, without dela
 })
 
 test('changes of links come before or after their node is made again, and not in between', async () => {
-  const { compute, labs, lab, ask, plan, apply } = await newLab()
+  const { compute, labs, lab, clientFor, plan, apply } = await newLab()
   const file = (mac: string): Desired =>
     desiredOf({
       nodes: [{ kind: 'pc', mac }, { kind: 'pc' }],
@@ -184,13 +184,13 @@ test('changes of links come before or after their node is made again, and not in
   const prepared = await plan(file('00:50:79:66:68:0b'), { ...all, start: false })
   expect(prepared.plan.steps).toMatchObject([{ how: 'recreate' }])
   const others: Promise<unknown>[] = []
-  const unwiring: AskCompute = (id) => {
-    const its = ask(id)
+  const unwiring: ComputeClients = (id) => {
+    const its = clientFor(id)
     const removeLinkThere = its.removeLink.bind(its)
     return Object.assign(its, {
       async removeLink(...given: Parameters<ComputeClient['removeLink']>) {
         await removeLinkThere(...given)
-        others.push(updateLink(lab, link_id, { suspend: true }, ask), removeLink(labs, lab, link_id, ask))
+        others.push(updateLink(lab, link_id, { suspend: true }, clientFor), removeLink(labs, lab, link_id, clientFor))
         // What they can do without the apply is done by then.
         await new Promise(setImmediate)
       },
@@ -206,18 +206,18 @@ test('of several failures of an apply every defect is logged, also one after a r
   const reported: unknown[] = []
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute, undefined, { report: (error) => void reported.push(error) })
-  const ask: AskCompute = compute.client
-  const { project_id } = await labs.create({ name: 'lab' }, ask, { file: { by: 'me' } })
+  const clientFor: ComputeClients = compute.client
+  const { project_id } = await labs.create({ name: 'lab' }, clientFor, { file: { by: 'me' } })
   const lab = await labs.lab(project_id)
   const pcs = { nodes: [{ kind: 'pc' }, { kind: 'pc' }, { kind: 'pc' }], switches: [], offset: 0, links: [] } as const
-  const prepared = await prepare(labs, lab, desiredOf({ ...pcs, nodes: [...pcs.nodes] } as never), all, ask)
+  const prepared = await prepare(labs, lab, desiredOf({ ...pcs, nodes: [...pcs.nodes] } as never), all, clientFor)
   const failures = [conflict('A refusal of the test'), new TypeError('A defect'), new RangeError('Another defect')]
   const [, ...defects] = failures
   compute.beforeChange = () => {
     const failure = failures.shift()
     if (failure !== undefined) throw failure
   }
-  await expect(applyPlan(labs, lab, { prepared, by: 'me' }, ask).over).rejects.toThrow('A refusal of the test')
+  await expect(applyPlan(labs, lab, { prepared, by: 'me' }, clientFor).over).rejects.toThrow('A refusal of the test')
   expect(reported).toEqual(defects)
 })
 

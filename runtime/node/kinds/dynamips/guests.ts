@@ -152,7 +152,7 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
     return reply && parseConfigs(reply)
   }
 
-  async whileStill<T>(node: DynamipsKindNode, run: () => Promise<T>): Promise<T> {
+  async withQuiescedGuest<T>(node: DynamipsKindNode, run: () => Promise<T>): Promise<T> {
     this.requireUnmeasured(node)
     const isRunning = (await this.#status(node)) === 'running'
     if (isRunning) await this.#do(node, 'vm suspend')

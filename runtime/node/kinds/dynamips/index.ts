@@ -17,7 +17,7 @@ const settings = {
 }
 
 /** How this host runs routers that dynamips emulates. */
-export const dynamipsOfHost: HostKind<typeof dynamips, typeof settings, DynamipsProperties> = {
+export const dynamipsDriver: HostKind<typeof dynamips, typeof settings, DynamipsProperties> = {
   descriptor: dynamips,
   settings,
   isImage: (file) => begins(file, isIosImage),

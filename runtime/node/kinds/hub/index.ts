@@ -3,7 +3,7 @@ import type { HostKind } from '../host-kind.ts'
 import type { HubProperties } from './hub.ts'
 
 /** How this host runs hubs. */
-export const hubOfHost: HostKind<typeof hub, Record<never, never>, HubProperties> = {
+export const hubDriver: HostKind<typeof hub, Record<never, never>, HubProperties> = {
   descriptor: hub,
   open: async (host) => new (await import('./hub.ts')).HubKind(host),
 }

@@ -120,7 +120,7 @@ export class VmGuests implements GuestControl<HypervisorProperties> {
     }
   }
 
-  whileStill = <T>(_node: VmKindNode, run: () => Promise<T>): Promise<T> => run()
+  withQuiescedGuest = <T>(_node: VmKindNode, run: () => Promise<T>): Promise<T> => run()
 
   async requireKeepable(): Promise<void> {
     throw conflict('its disks and its memory are those of its hypervisor')

@@ -22,7 +22,7 @@ const settings = {
 }
 
 /** How this host runs VMs of its hypervisors. */
-export const hypervisorOfHost: HostKind<typeof hypervisor, typeof settings, HypervisorProperties> = {
+export const hypervisorDriver: HostKind<typeof hypervisor, typeof settings, HypervisorProperties> = {
   descriptor: hypervisor,
   settings,
   doctor: async (settings, signal) => (await import('./doctor.ts')).hypervisorChecks(settings, signal),

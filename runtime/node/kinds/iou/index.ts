@@ -19,7 +19,7 @@ const settings = {
 }
 
 /** How this host runs routers that are IOU images. */
-export const iouOfHost: HostKind<typeof iou, typeof settings, IouProperties> = {
+export const iouDriver: HostKind<typeof iou, typeof settings, IouProperties> = {
   descriptor: iou,
   settings,
   isImage: async (file, name) =>

@@ -164,7 +164,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     }
   }
 
-  async whileStill<T>(node: MachineKindNode, run: () => Promise<T>): Promise<T> {
+  async withQuiescedGuest<T>(node: MachineKindNode, run: () => Promise<T>): Promise<T> {
     const qmp = await orConflict(() => this.#monitors.of(node))
     const isRunning = (await orConflict(() => this.#statusOf(qmp))) === 'running'
     // `stop` flushes the disks.

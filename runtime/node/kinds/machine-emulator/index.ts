@@ -13,7 +13,7 @@ const settings = {
 }
 
 /** How this host runs machines. */
-export const machineEmulatorOfHost: HostKind<typeof machineEmulator, typeof settings, MachineProperties> = {
+export const machineEmulatorDriver: HostKind<typeof machineEmulator, typeof settings, MachineProperties> = {
   descriptor: machineEmulator,
   settings,
   isImage: (_, name) => !/\.(bin|image|md5sum)$/i.test(name),

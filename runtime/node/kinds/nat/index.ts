@@ -17,7 +17,7 @@ const settings = {
 }
 
 /** How this host runs nats. */
-export const natOfHost: HostKind<typeof nat, typeof settings, NatProperties> = {
+export const natDriver: HostKind<typeof nat, typeof settings, NatProperties> = {
   descriptor: nat,
   settings,
   doctor: async () => [await libslirpCheck()],

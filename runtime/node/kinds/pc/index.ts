@@ -19,7 +19,7 @@ const settings = {
 }
 
 /** How this host runs pcs. */
-export const pcOfHost: HostKind<typeof pc, typeof settings, PcProperties> = {
+export const pcDriver: HostKind<typeof pc, typeof settings, PcProperties> = {
   descriptor: pc,
   settings,
   doctor: async (settings) => [await (await import('./doctor.ts')).vpcsCheck(settings)],
