@@ -1,6 +1,6 @@
 import { ignore } from '../../src/async/ignore.ts'
 import { withTimeout } from '../../src/async/timeout.ts'
-import type { ArchiveStore } from '../../src/controller/kept-archives.ts'
+import type { ArchiveStore } from '../../src/controller/archive-store.ts'
 import { ApiError } from '../../src/errors/api-error.ts'
 import { maxArchiveBytes } from './zip-archives.ts'
 

@@ -5,10 +5,10 @@ import type { ErrorWord } from '../../src/errors/words.ts'
 import { notJoined, type TunnelHolder } from '../../src/fleet/tunnels.ts'
 import type { Env } from './env.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
-import { jointOf, lookedUp, packedHeader, wanted } from './joint-headers.ts'
+import { wholeFetch } from './fixed-length-bodies.ts'
 import type { Objects } from './objects.ts'
+import { jointOf, lookedUp, packedHeader, wanted } from './packed-headers.ts'
 import { accepted } from './sockets.ts'
-import { wholeFetch } from './whole-bodies.ts'
 
 const origin = 'http://object'
 /**

@@ -27,24 +27,24 @@ import {
   type TunnelFault,
   watchHeader,
 } from './compute-asking.ts'
+import { ComputeCache } from './compute-cache.ts'
 import type { Env } from './env.ts'
 import { EventPump } from './event-pump.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
 import { FeedSockets } from './feed-sockets.ts'
+import { lengthIn, wholeBody } from './fixed-length-bodies.ts'
 import { checkTimeouts, HealthCheckLoop } from './health-check-loop.ts'
 import { HibernatableSockets } from './hibernatable-sockets.ts'
 import { warn } from './host.ts'
 import { workerHasher } from './image-digest-table.ts'
-import { jointOf, packedHeader, unpackHeaders } from './joint-headers.ts'
-import { ComputeCache } from './kept-compute.ts'
 import { inLargePieces } from './large-pieces.ts'
 import { resultOf } from './object-reply.ts'
 import { Objects } from './objects.ts'
+import { jointOf, packedHeader, unpackHeaders } from './packed-headers.ts'
 import { noRegistry, reaching } from './reaching.ts'
 import { Sealer } from './sealed.ts'
 import { upgrade } from './sockets.ts'
 import { TunnelSockets, tunnelOptions } from './tunnel-sockets.ts'
-import { lengthIn, wholeBody } from './whole-bodies.ts'
 
 /** A compute, for isolates and the objects of labs: its record with secrets, and its state. */
 export interface KnownCompute {

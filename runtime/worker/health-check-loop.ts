@@ -3,7 +3,7 @@ import { withTimeout } from '../../src/async/timeout.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 import type { FleetTimeouts } from '../../src/fleet/timeouts.ts'
 import type { Compute } from '../../src/model/compute.ts'
-import type { ComputeCache } from './kept-compute.ts'
+import type { ComputeCache } from './compute-cache.ts'
 
 /** Time between two health checks of a compute that is used, ms. */
 const roundMs = 15_000

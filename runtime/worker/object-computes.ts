@@ -5,11 +5,11 @@ import type { LabComputes } from '../../src/controller/computes.ts'
 import { forward } from '../../src/fleet/forward.ts'
 import { withComputeContext } from '../../src/gateway/fan-out.ts'
 import type { Env } from './env.ts'
+import { lengthIn } from './fixed-length-bodies.ts'
 import { KnownComputes } from './known-computes.ts'
 import { inLargePieces } from './large-pieces.ts'
 import { resultOf } from './object-reply.ts'
 import type { Objects } from './objects.ts'
-import { lengthIn } from './whole-bodies.ts'
 
 /** The methods of `LabComputes` that the objects of labs call at the directory. */
 export const labQuestions = ['choose', 'candidates', 'absent', 'all', 'registered', 'peers'] as const

@@ -2,9 +2,9 @@ import { fetchTransport, raceMs } from '../../src/client/transport.ts'
 import type { FleetOptions } from '../../src/fleet/options.ts'
 import type { ComputeRegistry } from '../../src/fleet/registry.ts'
 import { capabilitiesPath } from '../../src/model/host.ts'
+import { wholeFetch } from './fixed-length-bodies.ts'
 import { markingFetch } from './own-checks.ts'
 import { socketTransport } from './sockets.ts'
-import { wholeFetch } from './whole-bodies.ts'
 
 const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
 

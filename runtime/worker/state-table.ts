@@ -1,6 +1,6 @@
 import { computeKey } from '../../src/fleet/computes.ts'
 import type { Compute } from '../../src/model/compute.ts'
-import type { BatchedWrites } from './joint-writes.ts'
+import type { BatchedWrites } from './batched-writes.ts'
 
 /** The state of each compute as its object reported it last, in a table of the directory. */
 export class StateTable {

@@ -2,8 +2,8 @@ import { ignore } from '../../src/async/ignore.ts'
 import type { SocketTransport, Transport } from '../../src/client/transport.ts'
 import { computeKey } from '../../src/fleet/computes.ts'
 import type { TunnelHolder } from '../../src/fleet/tunnels.ts'
+import type { BatchedWrites } from './batched-writes.ts'
 import { type ComputeAsking, NotJoined } from './compute-asking.ts'
-import type { BatchedWrites } from './joint-writes.ts'
 
 /**
  * The tunnels that the directory knows: the objects of computes report them. Where one process runs all objects, the tunnels of an earlier

@@ -1,9 +1,9 @@
 import { errorHeader, wordOfStatus } from '../../src/errors/words.ts'
 import { EdgeRouters } from './edge-routers.ts'
 import { type Env, missingSetting } from './env.ts'
+import { trackBody } from './fixed-length-bodies.ts'
 import { json } from './host.ts'
 import { isKeptImage, keptImage } from './image-bucket.ts'
-import { trackBody } from './whole-bodies.ts'
 
 export { ComputeObject } from './compute-object.ts'
 export { DirectoryObject } from './directory-object.ts'

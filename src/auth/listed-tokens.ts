@@ -1,5 +1,5 @@
-import { thenSync } from '../async/after.ts'
 import { ignore } from '../async/ignore.ts'
+import { thenSync } from '../async/then-sync.ts'
 import { retryLater } from '../errors/api-error.ts'
 import type { JoinGrant } from '../fleet/join-tokens.ts'
 import type { TokenRecord } from '../model/access-token.ts'

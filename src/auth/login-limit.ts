@@ -1,6 +1,6 @@
-import { thenSync } from '../async/after.ts'
 import type { BucketRate } from '../async/bucket.ts'
 import { setNewest } from '../async/newest.ts'
+import { thenSync } from '../async/then-sync.ts'
 import { retryLater } from '../errors/api-error.ts'
 import type { MetricFamily } from '../model/metrics.ts'
 import { Buckets } from './buckets.ts'

@@ -10,7 +10,7 @@ import { withoutNulls } from './fields.ts'
 import type { Lab } from './lab.ts'
 import type { ComputeClients } from './labs.ts'
 import { nodePathOf } from './nodes.ts'
-import { saveOrRevert } from './saved.ts'
+import { saveOrRevert } from './save-or-revert.ts'
 
 /** The port at which a link is captured, and its node. */
 interface CapturePoint {

@@ -8,7 +8,7 @@ import { Changes, type NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { ComputeClients } from './labs.ts'
 import { nodeOnCompute, nodePathOf, propertiesOf } from './nodes.ts'
-import { saveOrRevert } from './saved.ts'
+import { saveOrRevert } from './save-or-revert.ts'
 
 /** The text of a configuration, and its digest as an entity tag. */
 export interface NodeConfig {

@@ -20,7 +20,7 @@ import { all, createOrCleanUp, linkLeftover } from './leftovers.ts'
 import { keepState } from './link-states.ts'
 import { nameKey } from './names.ts'
 import { nodePathOf } from './nodes.ts'
-import { saveOrRevert } from './saved.ts'
+import { saveOrRevert } from './save-or-revert.ts'
 
 /** An endpoint of a link, with its node and port. */
 interface FoundEnd {

@@ -29,7 +29,7 @@ import { unlinkNode } from './links.ts'
 import { requireUnlocked } from './locked.ts'
 import { type FreeName, freeName, nameKey } from './names.ts'
 import { makeNode, placeholderReason, requireMade } from './placeholders.ts'
-import { saveOrRevert } from './saved.ts'
+import { saveOrRevert } from './save-or-revert.ts'
 
 export const nodePathOf = (lab: Lab, { node_type, node_id }: NodeRecord): NodePath => ({
   project_id: lab.id,

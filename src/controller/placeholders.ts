@@ -13,7 +13,7 @@ import type { ComputeClients, Labs } from './labs.ts'
 import { createOrCleanUp, nodeLeftover } from './leftovers.ts'
 import { type Ends, findEnd, unwireAll, wire, wiringOf, withLinkLock } from './links.ts'
 import { nodePathOf, shownIn } from './nodes.ts'
-import { saveOrRevert } from './saved.ts'
+import { saveOrRevert } from './save-or-revert.ts'
 
 /**
  * Placeholders are nodes of a lab that no compute has. Their kind is unknown to this service, or their compute could not make them

@@ -6,7 +6,7 @@ import { ApiError, conflict, ignoreNotFound } from '../errors/api-error.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredDay0, DesiredNode } from '../labfile/desired.ts'
-import { Diagnostics, quoted } from '../labfile/faults.ts'
+import { Diagnostics, quoted } from '../labfile/diagnostics.ts'
 import { LabFileError } from '../labfile/read.ts'
 import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import { isKnownKind, type LabNodeCreate } from '../model/lab/node.ts'
@@ -45,7 +45,7 @@ import {
   type WantedLink,
   wantedCompute,
 } from './plan.ts'
-import { saveOrRevert } from './saved.ts'
+import { saveOrRevert } from './save-or-revert.ts'
 import { rollBack } from './undo.ts'
 
 /** Steps of one phase that are taken concurrently, and links that are made together. */

@@ -11,7 +11,7 @@ import { claimEnds, impair, requireUnlinked, sameEnd, unwire, unwireAll, wireAga
 import { nameKey } from './names.ts'
 import { claimNames, nodePathOf, remake, shownIn } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
-import { saveOrRevert } from './saved.ts'
+import { saveOrRevert } from './save-or-revert.ts'
 
 /** Reverts or repeats the last edit of a lab. `check` throws for a project name that the caller may not give. 409 with the reason. */
 export function undoEdit(

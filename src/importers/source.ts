@@ -1,5 +1,5 @@
 import type { ErrorWord } from '../errors/words.ts'
-import { Diagnostics } from '../labfile/faults.ts'
+import { Diagnostics } from '../labfile/diagnostics.ts'
 import type { Position } from '../labfile/position.ts'
 import { LabFileError } from '../labfile/read.ts'
 import { joined, treeOf, type Value } from '../labfile/tree.ts'

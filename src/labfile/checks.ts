@@ -1,6 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 import type { DesiredCheck, DesiredNode } from './desired.ts'
-import { type Diagnostics, didYouMean, quoted } from './faults.ts'
+import { type Diagnostics, didYouMean, quoted } from './diagnostics.ts'
 import type { Contents } from './files.ts'
 import { namesOf } from './links.ts'
 import { requireExpression, seconds } from './nodes.ts'

@@ -2,7 +2,7 @@ import { mapLimit } from '../async/map-limit.ts'
 import { sha256, toHex } from '../auth/secret.ts'
 import { quotedPath } from '../errors/shown.ts'
 import type { DesiredConfig, DesiredDay0 } from './desired.ts'
-import { type Diagnostics, enough } from './faults.ts'
+import { type Diagnostics, enough } from './diagnostics.ts'
 import type { Position } from './position.ts'
 
 /** Most configurations of a lab file, with the files of CDs: each gets a digest. */

@@ -16,7 +16,7 @@ import type {
   DesiredSettings,
   SegmentPort,
 } from './desired.ts'
-import { Diagnostics } from './faults.ts'
+import { Diagnostics } from './diagnostics.ts'
 import { digestOf } from './files.ts'
 import { nodeIdOf, projectIdOf } from './ids.ts'
 import { normalFilters } from './impairment.ts'

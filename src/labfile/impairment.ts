@@ -1,7 +1,7 @@
 import { Check } from '@sinclair/typebox/value'
 import { expectation } from '../http/validate.ts'
 import { type FilterName, type Filters, filterRows } from '../schema/filters.ts'
-import type { Diagnostics } from './faults.ts'
+import type { Diagnostics } from './diagnostics.ts'
 import type { Position } from './position.ts'
 import { type Impairment, impairmentKeys } from './schema.ts'
 import { amountOf, type Dimension, quantityText, rounded } from './units.ts'

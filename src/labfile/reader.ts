@@ -3,7 +3,7 @@ import { Check } from '@sinclair/typebox/value'
 import { oursFor } from '../http/foreign-words.ts'
 import { nearest } from '../http/nearest-word.ts'
 import { expectation, quoteValue } from '../http/validate.ts'
-import { type Diagnostics, didYouMean, quoted } from './faults.ts'
+import { type Diagnostics, didYouMean, quoted } from './diagnostics.ts'
 import type { MapValue, ScalarValue, Value } from './tree.ts'
 
 /**

@@ -1,7 +1,7 @@
 import { kindOf } from '../kinds/node.ts'
 import { SwitchPort } from '../kinds/switch.ts'
 import type { DesiredNode, SegmentPort } from './desired.ts'
-import { type Diagnostics, didYouMean, quoted } from './faults.ts'
+import { type Diagnostics, didYouMean, quoted } from './diagnostics.ts'
 import { nodeIdOf } from './ids.ts'
 import { type Common, common, type Reading, segmentSettings, split, ValuePositions } from './nodes.ts'
 import type { Position } from './position.ts'

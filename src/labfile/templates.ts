@@ -1,4 +1,4 @@
-import { type Diagnostics, didYouMean, enough, quoted } from './faults.ts'
+import { type Diagnostics, didYouMean, enough, quoted } from './diagnostics.ts'
 import { kindOfWord } from './schema.ts'
 import { at, type Entry, type MapValue, type Value } from './tree.ts'
 

@@ -13,8 +13,8 @@ import {
 } from 'yaml'
 import { wellFormed } from '../errors/shown.ts'
 import { halfPairIn } from '../http/whole-pairs.ts'
-import type { Diagnostics } from './faults.ts'
-import { quoted } from './faults.ts'
+import type { Diagnostics } from './diagnostics.ts'
+import { quoted } from './diagnostics.ts'
 import type { Position } from './position.ts'
 
 /** Largest lab file, bytes of UTF-8. */

@@ -1,4 +1,4 @@
-import { type Diagnostics, didYouMean, enough, quoted } from './faults.ts'
+import { type Diagnostics, didYouMean, enough, quoted } from './diagnostics.ts'
 import type { Reader } from './reader.ts'
 import { sections } from './schema.ts'
 import { at, type MapValue, type ScalarValue, type Value } from './tree.ts'

@@ -1,7 +1,7 @@
 import { Check } from '@sinclair/typebox/value'
 import type { LabLink } from '../../../src/client/patchbay.ts'
 import { expectation } from '../../../src/http/validate.ts'
-import { Diagnostics } from '../../../src/labfile/faults.ts'
+import { Diagnostics } from '../../../src/labfile/diagnostics.ts'
 import { filterMembers, filtersOf, impairmentOf, normalFilters } from '../../../src/labfile/impairment.ts'
 import { Impairment, impairmentKeys } from '../../../src/labfile/schema.ts'
 import type { Filters } from '../../../src/schema/filters.ts'

@@ -1,7 +1,7 @@
 import type { MetricFamily } from '../../../src/model/metrics.ts'
 import type { PortReport, Verdict } from '../keeper-protocol/protocol.ts'
+import type { EngineNode } from '../nodes/engine-node.ts'
 import type { KeeperLink } from '../nodes/keeper-link.ts'
-import type { EngineNode } from '../nodes/lab-node.ts'
 
 /** Timeout of a scrape for the keeper, ms. */
 const keeperMs = 1000

@@ -1,6 +1,6 @@
 import type { PortRef } from '../../../src/host-agent.ts'
 import type { LineType } from '../../../src/model/capture.ts'
-import type { EngineNode } from './lab-node.ts'
+import type { EngineNode } from './engine-node.ts'
 
 /** The line type of a port. */
 export const lineOfPort = (node: EngineNode, port: PortRef): LineType =>

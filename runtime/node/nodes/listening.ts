@@ -3,8 +3,8 @@ import type { EventPayload } from '../../../src/model/event.ts'
 import type { Listen, UnitState } from '../keeper-protocol/protocol.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isTcpFree } from '../ports/bind-test.ts'
+import type { EngineNode } from './engine-node.ts'
 import { ignoreCode, type KeeperLink, keeperErrorCode } from './keeper-link.ts'
-import type { EngineNode } from './lab-node.ts'
 import { consolePool } from './record.ts'
 
 export interface ListeningOptions {

@@ -1,6 +1,6 @@
 import { inMebibytes, jsonBytes, type LabLimits, limitReached, mebibyte } from '../../../src/controller/lab-limits.ts'
 import type { OpenProject } from '../projects/open-project.ts'
-import type { EngineNode } from './lab-node.ts'
+import type { EngineNode } from './engine-node.ts'
 
 /** 413 when a project would have too many nodes, or too much in their records, after the input of a new node or of the change of one. */
 export function requireNodeRoom({ nodes }: OpenProject, input: object, limits: LabLimits, changed?: EngineNode): void {

@@ -1,6 +1,6 @@
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import type { Log } from '../log/log.ts'
-import type { EngineNode } from './lab-node.ts'
+import type { EngineNode } from './engine-node.ts'
 
 /** The nodes of all open projects by their keys (`{kind}:{node_id}`), and a lock for each. */
 export class NodeTable extends Map<string, EngineNode> {

@@ -1,7 +1,7 @@
 import { notFound } from '../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
 import type { NioView } from '../../../src/schema/nio.ts'
-import type { EngineNode } from './lab-node.ts'
+import type { EngineNode } from './engine-node.ts'
 
 /** A port in the record of its node, under the name `{adapter}/{port}`. */
 export type Slot = EngineNode['record']['ports'][string]

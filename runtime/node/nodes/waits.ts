@@ -7,7 +7,7 @@ import type { ConsoleExpect, ConsoleMatch, NodeReady } from '../../../src/model/
 import { EchoFilter } from './console-echo.ts'
 import { ConsoleSearch, compiled } from './console-search.ts'
 import type { Consoles } from './consoles.ts'
-import type { EngineNode } from './lab-node.ts'
+import type { EngineNode } from './engine-node.ts'
 
 /** Most waits at once. */
 const maxWaits = 200

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { GroupCommit } from '../../../src/async/group-commit.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
 import type { Project } from '../../../src/model/project.ts'
-import type { EngineNode } from '../nodes/lab-node.ts'
+import type { EngineNode } from '../nodes/engine-node.ts'
 import { UnsavedRecords } from '../storage/unsaved-records.ts'
 import { type EngineProjectRecord, type StoredLink, writeProject } from './project-record.ts'
 

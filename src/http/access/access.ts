@@ -1,4 +1,4 @@
-import { thenSync } from '../../async/after.ts'
+import { thenSync } from '../../async/then-sync.ts'
 import { type Identified, type Identity, unauthorized, type Verifier } from '../../auth/identity.ts'
 import { type LoginAttempt, type LoginKind, type LoginLimit, madeToken } from '../../auth/login-limit.ts'
 import { isLoopback } from '../../auth/network.ts'

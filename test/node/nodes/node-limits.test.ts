@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { EngineNode } from '../../../runtime/node/nodes/lab-node.ts'
+import type { EngineNode } from '../../../runtime/node/nodes/engine-node.ts'
 import { requireNodeRoom } from '../../../runtime/node/nodes/node-limits.ts'
 import type { OpenProject } from '../../../runtime/node/projects/open-project.ts'
 import { defaultLabLimits } from '../../../src/controller/lab-limits.ts'

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { EngineNode } from '../../../runtime/node/nodes/lab-node.ts'
+import type { EngineNode } from '../../../runtime/node/nodes/engine-node.ts'
 import { Reopen, type ReopenOptions } from '../../../runtime/node/nodes/reopen.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { createPc, start, status } from '../../support/lab.ts'
@@ -28,10 +28,12 @@ test('a project that is opened again has the present states of the keeper, not e
 
 test('a node that was deleted meanwhile gets no ports from a new keeper', async () => {
   const done: string[] = []
-  const [stays, goes] = ['stays', 'goes'].map((key) => ({ key, status: 'stopped', project: {}, isReconciled: true })) as [
-    EngineNode,
-    EngineNode,
-  ]
+  const [stays, goes] = ['stays', 'goes'].map((key) => ({
+    key,
+    status: 'stopped',
+    project: {},
+    isReconciled: true,
+  })) as [EngineNode, EngineNode]
   const table: Map<string, EngineNode> = new Map([stays, goes].map((node) => [node.key, node]))
   const lock = async (_: string, run: () => Promise<void>) => {
     table.delete(goes.key)

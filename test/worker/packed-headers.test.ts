@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { ComputeAsking } from '../../runtime/worker/compute-asking.ts'
 import type { Env } from '../../runtime/worker/env.ts'
-import { jointOf, lookedUp, packedHeader, unpackHeaders } from '../../runtime/worker/joint-headers.ts'
 import { Objects } from '../../runtime/worker/objects.ts'
+import { jointOf, lookedUp, packedHeader, unpackHeaders } from '../../runtime/worker/packed-headers.ts'
 import type { Outgoing } from '../../src/client/transport.ts'
 
 it('headers come out of one header as they went in', () => {

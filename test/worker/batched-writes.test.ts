@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { BatchedWrites } from '../../runtime/worker/joint-writes.ts'
+import { BatchedWrites } from '../../runtime/worker/batched-writes.ts'
 
 test('writes are made together, and only the last one of each row', async () => {
   const writes = new BatchedWrites()

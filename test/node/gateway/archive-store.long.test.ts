@@ -1,8 +1,8 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { it } from 'vitest'
+import { isMadeElsewhere } from '../../support/archive-store.ts'
 import { portOf } from '../../support/gateway-lab.ts'
-import { isMadeElsewhere } from '../../support/kept-archives.ts'
 import { TestService } from '../../support/service.ts'
 
 const embedded = { 'pc.engine': 'embedded' }
