@@ -35,7 +35,7 @@ export function relay<T = Uint8Array>(
     reader.cancel(reason).catch(ignore('the reader of the relayed stream gets the error'))
   }
   const fail = (): never => {
-    throw new Error(`nothing came for ${idleMs} ms`)
+    throw new Error(`no data arrived for ${idleMs} ms`)
   }
   return new ReadableStream<T>(
     {

@@ -85,7 +85,7 @@ async function readLine(reader: Reader): Promise<{ line: string; rest: Uint8Arra
 
 const readInTime = (reader: Reader): Promise<ReadableStreamReadResult<Uint8Array>> =>
   withTimeout(reader.read(), silenceMs, () => {
-    throw new Error(`nothing came for ${silenceMs / 1000} s`)
+    throw new Error(`no data arrived for ${silenceMs / 1000} s`)
   })
 
 function headOf(line: string): LateHead {

@@ -91,7 +91,7 @@ function fileEntry(short: readonly number[], cluster: number, size: number): Uin
 function shortName(name: string, used: Set<string>): number[] {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what a name must not have
   if (name === '' || name.length > maxName || /["*/:<>?\\|\u0000-\u001f]/.test(name) || /[. ]$/.test(name))
-    throw badRequest(`files: ${JSON.stringify(name.slice(0, 100))} is not a name of a file on a disk (FAT)`)
+    throw badRequest(`files: ${JSON.stringify(name.slice(0, 100))} is not a valid file name on a FAT disk`)
   const clean = (text: string) => text.toUpperCase().replaceAll(/[^A-Z0-9_-]/g, '')
   const dot = name.lastIndexOf('.')
   const [stem, extension] = dot > 0 ? [name.slice(0, dot), name.slice(dot + 1)] : [name, '']

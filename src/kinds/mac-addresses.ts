@@ -13,7 +13,7 @@ export function unicastFault(mac: string): string | undefined {
   const digits = mac.replaceAll(/[^0-9a-fA-F]/g, '')
   if (/^0+$/.test(digits)) return `${mac} is not an adapter address: ${example}`
   if (/^f+$/i.test(digits)) return `${mac} is the broadcast address: ${example}`
-  if ((Number.parseInt(digits.slice(0, 2), 16) & 1) === 1) return `${mac} is an address of a group: ${example}`
+  if ((Number.parseInt(digits.slice(0, 2), 16) & 1) === 1) return `${mac} is a multicast address: ${example}`
   return undefined
 }
 

@@ -150,7 +150,7 @@ test('a clone lives as long as its node, and a start that fails leaves nothing r
   await service.call('POST', '/v2/compute/projects', { name: 'vms', project_id: stayed.id })
   expect(await lab.answer('POST', `${first}/start`)).toEqual([
     409,
-    expect.stringContaining('runs the VM Router already'),
+    expect.stringContaining('is already running the VM Router'),
   ])
   await service.call('DELETE', first)
   expect(world.machine(uuid).state).toBe('running')

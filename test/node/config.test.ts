@@ -255,7 +255,7 @@ test('joining a gateway needs a token, and https or loopback', () => {
   expect(config.current.join.token).toBe('mine')
   expect(config.effective()).toContainEqual({ key: 'join.token', value: '********', source: 'default' })
   expect(refused('--join-addresses', 'lab.example')).toBe('join.addresses: expected IP addresses, got "lab.example"')
-  expect(refused('--join-addresses', '127.0.0.1')).toMatch(/^join.addresses: .*no other compute reaches this one/)
+  expect(refused('--join-addresses', '127.0.0.1')).toMatch(/^join.addresses: .*other computes cannot reach this one/)
   expect(config.effective()).toContainEqual({ key: 'join.url', value: 'wss://gw.example', source: 'flag --join' })
 })
 

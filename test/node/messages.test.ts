@@ -647,7 +647,7 @@ const mistakes: readonly Mistake[] = [
     'GET /v2/compute/../x',
     undefined,
     400,
-    'The path has a dot segment or a backslash: «write it as the path that is meant»',
+    'The path contains a dot segment or a backslash: «send the normalized path»',
   ],
   [
     `GET ${pcs}/%zz`,

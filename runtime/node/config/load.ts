@@ -363,7 +363,7 @@ function resolveJoin({ join, token, insecure, gateway }: Settings): Settings['jo
     if (isIP(address) === 0)
       throw new ConfigError(`join.addresses: expected IP addresses, got ${JSON.stringify(address)}`)
     if (isForbidden(address) || isOwnAddress(address))
-      throw new ConfigError(`join.addresses: ${address} is an address at which no other compute reaches this one`)
+      throw new ConfigError(`join.addresses: other computes cannot reach this one at ${address}`)
   }
   if (join.url === '') return join
   if (gateway) throw new ConfigError('join.url: a gateway runs no nodes, so it cannot join another one as its compute')
@@ -374,7 +374,7 @@ function resolveJoin({ join, token, insecure, gateway }: Settings): Settings['jo
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
     throw new ConfigError('join.url: must not contain a user, query or fragment; the token belongs in join.token')
   if (protocol === 'ws:' && !loopbackHosts.test(url.hostname) && !insecure)
-    throw new ConfigError('join.url: without wss:// others could read the token on its way (insecure allows it)')
+    throw new ConfigError('join.url: use wss://, as others could read the token without TLS (insecure allows it)')
   if (join.token === '' && token === '') throw new ConfigError('join.url: also needs join.token, or token')
   return { ...join, token: join.token === '' ? token : join.token }
 }

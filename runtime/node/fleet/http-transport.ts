@@ -48,7 +48,7 @@ export const guarded =
       const allowed = found.filter(({ address }) => !isForbidden(address))
       const [first] = allowed
       if (first === undefined) {
-        return callback(new Error(`${hostname} leads to an address that no compute can have`), '')
+        return callback(new Error(`${hostname} resolves to an address that no compute can have`), '')
       }
       if (options.all === true) callback(null, allowed)
       else callback(null, first.address, first.family)

@@ -18,7 +18,7 @@ export function networkList(entries: readonly string[]): BlockList {
       if (bits === undefined) list.addAddress(address, family)
       else list.addSubnet(address, Number(bits), family)
     } catch (cause) {
-      throw conflict(`A setting has the network ${entry}, which cannot be: correct it`, { cause: cause as Error })
+      throw conflict(`A setting contains ${entry}, which is not a valid network: correct it`, { cause: cause as Error })
     }
   }
   return list

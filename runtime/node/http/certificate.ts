@@ -93,7 +93,7 @@ async function read({ current }: LoadedConfig): Promise<Pair> {
     createSecureContext({ cert, key })
   } catch (cause) {
     throw new Error(
-      `tls.cert and tls.key: ${current.tls.cert} and ${current.tls.key} are no PEM certificate and its private key: ${(cause as Error).message}`,
+      `tls.cert and tls.key: ${current.tls.cert} and ${current.tls.key} are not a PEM certificate and its private key: ${(cause as Error).message}`,
       { cause },
     )
   }

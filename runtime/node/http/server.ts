@@ -58,7 +58,7 @@ const checkMs = 1000
 const closeMs = 1000
 type Fault = readonly [status: number, message: string]
 
-const targetFault: Fault = [400, 'The path has a dot segment or a backslash: write it as the path that is meant']
+const targetFault: Fault = [400, 'The path contains a dot segment or a backslash: send the normalized path']
 
 /** An answer of JSON. Its head and text go to node:http as they are, unless its headers were taken as an object. */
 class JsonResponse extends FastResponse {
@@ -272,7 +272,7 @@ function boundBody(req: IncomingMessage, res: ServerResponse, ms: number): void 
 
 const malformed: Readonly<Record<string, Fault>> = {
   HPE_HEADER_OVERFLOW: [431, `The headers are larger than ${largestHeaders} bytes`],
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not come in time'],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not arrive in time'],
   BODY_TIMEOUT: [408, 'The body of the request sent no data for too long'],
 }
 

@@ -80,7 +80,7 @@ export class OrganizationFiles implements OrganizationStore {
       return this.#keep(organization, this.#records)
     }
     const known = this.#stored.get(id)
-    const records = known?.records ?? (await withDiskErrors('The organization was not made', () => this.#open(id)))
+    const records = known?.records ?? (await withDiskErrors('The organization was not created', () => this.#open(id)))
     const write = () => records.write(format, { version: 1, organization }, { isMore: known === undefined })
     if (known === undefined) await write().catch((error: unknown) => this.#undo(id, error))
     else await write()

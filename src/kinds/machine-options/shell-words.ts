@@ -32,6 +32,6 @@ export function shellWords(text: string, where: string): string[] {
       word = undefined
     } else word = (word ?? '') + char
   }
-  if (quote !== '') throw badRequest(`${where}: the quote ${quote} has no end`)
+  if (quote !== '') throw badRequest(`${where}: the quote ${quote} is not closed`)
   return word === undefined ? words : [...words, word]
 }

@@ -55,7 +55,7 @@ test('no connection is made to a name with forbidden addresses only', async () =
   expect(await look(mixed, true)).toEqual([null, [{ address: '10.0.0.1', family: 4 }]])
   expect(await look(mixed, false)).toEqual([null, '10.0.0.1', 4])
   const [error] = await look(resolved('169.254.169.254'), true)
-  expect(error).toMatchObject({ message: 'lab leads to an address that no compute can have' })
+  expect(error).toMatchObject({ message: 'lab resolves to an address that no compute can have' })
 })
 
 test('a connection is reused, and replaced when its server has closed it', async () => {

@@ -80,5 +80,5 @@ test.each(elsewhere)('outside local mode a link to %s needs an entry of udp_peer
 
 test('a network that cannot be is named, and no defect of the service', () => {
   for (const network of ['10.0.0.0/40', '10.0.0.300', ':::'])
-    expect(judged('10.0.0.5', 1, { networks: [network] })).toMatch(/^409 A setting has the network/)
+    expect(judged('10.0.0.5', 1, { networks: [network] })).toMatch(/^409 A setting contains/)
 })

@@ -213,7 +213,7 @@ test('a compute that dies meanwhile is a connection that was lost', async () => 
   const cancel = vi.fn()
   const silent = failureOf(sends(new ReadableStream({ cancel }))(get()))
   await vi.advanceTimersByTimeAsync(120 * s)
-  expect(await silent).toMatchObject({ name: 'ConnectionLost', message: 'nothing came for 120 s' })
+  expect(await silent).toMatchObject({ name: 'ConnectionLost', message: 'no data arrived for 120 s' })
   expect(cancel).toHaveBeenCalledOnce()
 
   const body = slowBody(' {"status":200,"headers":[]}\nhalf of ')

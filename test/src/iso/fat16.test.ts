@@ -66,8 +66,8 @@ testWith(requireProgram('mcopy'))('mtools reads the files of a disk', async () =
 })
 
 test.each([
-  ['disk0', '../x', /is not a name of a file on a disk \(FAT\)/],
-  ['disk0', 'a:b', /is not a name of a file on a disk \(FAT\)/],
+  ['disk0', '../x', /is not a valid file name on a FAT disk/],
+  ['disk0', 'a:b', /is not a valid file name on a FAT disk/],
   ['a label of more than eleven', 'x', /^label: expected 1 to 11 letters/],
 ])('a disk with the label %j and the file %j is refused', (label, name, message) => {
   expect(() => fatImage(label, new Map([[name, bytes('x')]]))).toThrow(

@@ -4,7 +4,7 @@ import { addressFault } from '../../../src/kinds/mac-addresses.ts'
 const mac = '0c:aa:aa:aa:00:01'
 
 test.each([
-  ['mac_address: 01:00:5e:00:00:01 is an address of a group', { mac_address: '01:00:5e:00:00:01', adapters: 3 }],
+  ['mac_address: 01:00:5e:00:00:01 is a multicast address', { mac_address: '01:00:5e:00:00:01', adapters: 3 }],
   ['mac_address: 00:00:00:00:00:00 is not an adapter address', { mac_address: '00:00:00:00:00:00' }],
   ['mac_address: ff:ff:ff:ff:ff:ff is the broadcast address', { mac_address: 'ff:ff:ff:ff:ff:ff' }],
   ['mac_address: adapter 2 would get ff:00:00:00:00:00', { mac_address: 'fe:ff:ff:ff:ff:fe', adapters: 3 }],
@@ -17,7 +17,7 @@ test.each([
     { mac_address: '0c:aa:aa:aa:00:00', adapters: 2, custom_adapters: [{ adapter_number: 0, mac_address: mac }] },
   ],
   [
-    'custom_adapters: adapter 4: 33:33:00:00:00:01 is an address of a group',
+    'custom_adapters: adapter 4: 33:33:00:00:00:01 is a multicast address',
     { custom_adapters: [{ adapter_number: 4, mac_address: '33:33:00:00:00:01' }] },
   ],
 ])('MAC addresses that no adapter can have are refused: %s', (start, settings) => {

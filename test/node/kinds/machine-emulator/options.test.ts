@@ -35,8 +35,8 @@ test.for([
 })
 
 test.for([
-  [`-append 'x`, "options: the quote ' has no end"],
-  [`-append "x`, 'options: the quote " has no end'],
+  [`-append 'x`, "options: the quote ' is not closed"],
+  [`-append "x`, 'options: the quote " is not closed'],
   ['-append x\\', 'options: a backslash at the end, expected a character after it'],
 ] as const)('%j is refused', ([text, message]) => {
   expect(() => parseOptions(text, local)).toThrow(expect.objectContaining({ status: 400, message }))
