@@ -70,7 +70,7 @@ export function requireAboutRequest(response: ComputeAnswer, name: string): void
   if (isRedirect(response)) refuse('answered with a redirect, which is not followed')
 }
 
-/** A 308 without Location is no redirect: it reports the progress of an upload. `fetch` may hide a redirect as status 0. */
+/** A 308 without Location is not a redirect: it reports the progress of an upload. `fetch` may hide a redirect as status 0. */
 export const isRedirect = ({ status, headers }: ComputeAnswer): boolean =>
   status === 0 || ([301, 302, 303, 307, 308].includes(status) && (status !== 308 || headers.has('location')))
 

@@ -48,7 +48,7 @@ export type CallInput<K extends CallName> = Omit<Calls[K], 'reply'> & {
   readonly signal?: AbortSignal
   /** Timeout, ms; default: 10 minutes. Of a stream: until it begins. */
   readonly timeoutMs?: number
-  /** Statuses beside 2xx that are no errors. */
+  /** Statuses beside 2xx that are not errors. */
   readonly accepts?: readonly number[]
 }
 /** The input may be absent when none of its members is needed. */

@@ -55,7 +55,7 @@ export interface ExportOptions {
   readonly maxBytes?: number
 }
 
-/** The bytes that the files of an archive may still have. Compression may make a thousandth of them, so the size of the archive is no limit. */
+/** The bytes that the files of an archive may still have. Files may be compressed to a thousandth, so the size of the archive is not a limit. */
 class Room {
   readonly #maxBytes: number
   #left: number

@@ -129,7 +129,7 @@ async function typeUntil(
     const left = (until - Date.now()) / 1000
     if (left <= minS) throw new NotTrue(output === '' ? missed : `${missed}; the last output was:\n${output}`)
     try {
-      // Echoes of the line are no answer, nor are those of earlier tries, which a busy node shows late.
+      // Echoes of the line are not an answer, nor are echoes of earlier tries, which a busy node shows late.
       const input = { send: `${line}\r`, expect, echoes: true, within_s: Math.min(againS, left) }
       await client.expect(nodePathOf(lab, record), input, signal)
       return

@@ -62,7 +62,7 @@ export function fleetComputes(fleet: Fleet, bring?: ReplicateImage): LabComputes
       const all = new Map((await members.all()).map((it) => [it.id, it]))
       return computeIds.flatMap((compute_id): AbsentCompute[] => {
         const member = all.get(compute_id)
-        // The service itself is no member.
+        // The service itself is not a member.
         if (member === undefined)
           return isReserved(compute_id) ? [] : [{ compute_id, name: compute_id, since: undefined }]
         const { name, isConnected, disconnectedSince = Date.now() } = member

@@ -465,7 +465,7 @@ class Planner {
       }
       pair.state = 'outdated'
       pair.flag = 'recreate'
-      // Settings of another kind are no settings of this node.
+      // Settings of another kind are not settings of this node.
       if (have.node_type !== want.kind || have.unmade !== undefined) return
     }
     const medium = want.day0 && day0Media[want.day0.medium]

@@ -476,7 +476,7 @@ class Run {
     this.#signal.throwIfAborted()
   }
 
-  /** Logs an error that is no refusal. After a cancel every request that was under way fails. */
+  /** Logs an error that is not a refusal. After a cancel every request that was under way fails. */
   #reportDefect(error: unknown, what: string): void {
     if (!(error instanceof ApiError) && !this.#signal.aborted)
       this.#labs.report(error, `a step of the job ${this.#jobId} (apply) ${what}`)

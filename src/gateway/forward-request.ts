@@ -51,7 +51,7 @@ export function forwardRequest(
   })
 }
 
-/** A lab on several computes ends on all of them. A compute that does not have the project any more is no failure. */
+/** A lab on several computes ends on all of them. A compute that does not have the project any more is not a failure. */
 async function endElsewhere(
   request: ProjectRequest,
   { locator }: ForwardOptions,

@@ -30,7 +30,7 @@ export interface ReportedProjects {
 
 /** Where the labs of a gateway are: a lab may be on several computes. */
 export interface LabPlacements {
-  /** The computes of a project, the first one first; undefined for a project that is no lab. */
+  /** The computes of a project, the first one first; undefined for a project that is not a lab. */
   computesOf(projectId: string): readonly string[] | undefined
   /** The compute of a node or of a direct link, by its id; undefined for an unknown one. */
   computeOf(projectId: string, part: string): string | undefined | Promise<string | undefined>

@@ -62,7 +62,7 @@ interface Place {
 
 /** Makes the values of a lab file, whose lines are numbers of places in the draft. */
 class NumberedPlaces {
-  /** The first one is no place: it is that of the document. */
+  /** The first entry stands for the document, which has no place. */
   readonly places: (Place | undefined)[] = [undefined]
 
   document({ head, nodes, segments, links }: DraftFile): Value {

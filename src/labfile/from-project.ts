@@ -34,7 +34,7 @@ export interface ProjectState {
   readonly links: readonly LabLink[]
   /** Texts of the configurations, by the id of the node and the name of the configuration. */
   readonly configs: ReadonlyMap<string, Readonly<Record<string, string>>>
-  /** Names of the files of captures that a lab file has started, by the ids of their links. Other captures are no part of a lab. */
+  /** Names of the files of captures that a lab file has started, by the ids of their links. Other captures are not part of a lab. */
   readonly captured?: ReadonlyMap<string, string | undefined>
 }
 

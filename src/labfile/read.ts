@@ -55,7 +55,7 @@ export function faultLine({ line, column, path, message, hint }: LabFileFault, f
   return `${where}${path === '' ? '' : `${path}: `}${message}${hint === undefined ? '' : `; ${hint}`}`
 }
 
-/** The values of a lab file, which `filesOf` and `readLabFile` take in place of its text. Throws a `LabFileError` for a text that is no YAML. */
+/** The values of a lab file, which `filesOf` and `readLabFile` accept in place of its text. Throws a `LabFileError` for text that is not YAML. */
 export function valuesOf(text: string): Value {
   const faults = new Diagnostics()
   const root = untilEnough(() => treeOf(text, faults))

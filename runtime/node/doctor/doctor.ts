@@ -94,7 +94,7 @@ async function nearestExisting(path: string): Promise<string> {
   return nearestExisting(dirname(path))
 }
 
-/** Tests three ports of each range: finds a range that is taken or forbidden as a whole. One busy port is no error. */
+/** Tests three ports of each range: finds a range that is taken or forbidden as a whole. One busy port is not an error. */
 async function ports({
   console_port_range,
   vnc_port_range,

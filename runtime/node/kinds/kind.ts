@@ -88,7 +88,7 @@ export interface NodeKind<P extends Properties = Properties, D extends KindDescr
   images?(node: KindNode<P>): readonly string[]
   /** A hint for the user after an exit. */
   hint?(exit: Exit): string | undefined
-  /** The port of the screen of a node whose console is no screen; null: none. */
+  /** The port of the screen of a node whose console is not a screen; null: none. */
   screenPort?(node: KindNode<P>): number | null
   /** Labels of this compute (`FoundLabels`). */
   labels?(): Promise<readonly string[]>

@@ -228,7 +228,7 @@ export class LifeCycle {
     await this.#options.keeper
       .call('unit.forget', { key: node.key })
       .catch(ignore('a keeper that cannot be asked has the unit no more, or says it again'))
-    // A requested end that was not awaited is no failure.
+    // A requested end that was not awaited is not a failure.
     const isQuiet = exit.code === 0 || exit.requested
     const end = `${describeExit(exit)}${hinted(node.kind.hint?.(exit))}`
     node.record.running = false

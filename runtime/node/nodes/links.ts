@@ -304,7 +304,7 @@ export class Links {
         await this.#showCarrier(node, parsePortName(name))
       }
     }
-    // A full disk is no error here: the next start prunes again.
+    // A full disk is not an error here: the next start prunes again.
     if (gone.length > 0) await node.saveOrTell()
     if (lost.length === 0) return
     const message = `${record.name}: its adapters have changed, and the NIOs of ${lost.join(', ')} were removed`

@@ -78,7 +78,7 @@ export async function writeProject(directory: string, record: EngineProjectRecor
 }
 
 /**
- * The record in a directory; undefined when none can be read, so the directory is no project. `newer`: a newer version wrote it,
+ * The record in a directory; undefined when none can be read, so the directory is not a project. `newer`: a newer version wrote it,
  * and only the name is known.
  */
 export async function readProject(

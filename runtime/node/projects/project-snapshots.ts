@@ -35,7 +35,7 @@ const parts = {
   nodes: nodeRecords,
 } as const
 const partNames = Object.keys(parts) as (keyof typeof parts)[]
-/** Directories of `project-files` that are no node's. */
+/** Directories of `project-files` that are not a node's. */
 const ofTheMoment = new Set(['captures', 'tmp'])
 /** In a snapshot under way: the keys of nodes that run on after it. */
 const pausedName = 'paused.json'
@@ -126,7 +126,7 @@ export class ProjectSnapshots implements SnapshotAgent {
       await tidy(path)
       await this.#find(path, snapshotId)
       const directory = snapshotDirectory(path, snapshotId)
-      // What is half removed is no snapshot.
+      // What is half removed is not a snapshot.
       await rename(directory, `${directory}.part`)
       await tidy(path)
     })

@@ -290,7 +290,7 @@ export class Projects implements ProjectAgent {
   }
 
   /**
-   * Records the operation, so that the next service finishes it if this one is killed. A full disk is no error; a read-only disk is an
+   * Records the operation, so that the next service finishes it if this one is killed. A full disk is not an error; a read-only disk is an
    * error for a deletion, but not for a close.
    */
   async #intend(project: OpenProject, ending: 'close' | 'remove'): Promise<void> {

@@ -25,7 +25,7 @@ export function requireKnownSource(
         '"Authorization: Bearer" from the program that serves the page',
     )
   }
-  // Browsers omit Origin in GETs that are no CORS requests, but send Sec-Fetch-Site.
+  // Browsers omit Origin in GETs that are not CORS requests, but send Sec-Fetch-Site.
   if (isFromOtherSite(request) && !isTopLevelNavigation(request)) {
     throw forbidden('Sec-Fetch-Site: pages from other sites may not use this service')
   }

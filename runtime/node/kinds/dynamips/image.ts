@@ -12,7 +12,7 @@ export const isIosImage = (head: Buffer): boolean => head.length >= headerBytes 
 
 const hasMagic = (head: Buffer): boolean => head.subarray(0, magic.length).equals(magic)
 
-/** 409 when a file is no IOS image; `name` is its name in the request. Only dynamips can tell whether the image boots. */
+/** 409 when a file is not an IOS image; `name` is its name in the request. Only dynamips can tell whether the image boots. */
 export async function requireIosImage(file: string, name: string): Promise<void> {
   const shown = `image: ${JSON.stringify(name.slice(0, 200))}`
   const refusal = (why: string, cause?: unknown) => conflict(`${shown} ${why}`, { cause })

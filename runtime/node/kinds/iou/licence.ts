@@ -103,7 +103,7 @@ async function contentOf(path: string): Promise<string> {
   }
 }
 
-/** Why the text is no licence file for the host, without values of the text; undefined when it is one. */
+/** Why the text is not a licence file for the host, without values of the text; undefined when it is one. */
 export function checkLicence(text: string, hostname: string): string | undefined {
   const sections = new Map<string, Map<string, string[]>>()
   let section: Map<string, string[]> | undefined

@@ -10,7 +10,7 @@ export interface PacketPath {
   readonly name: 'fast' | 'portable'
   /** Opens an end. `port_taken`, `no_device`, `no_privilege`, `bad_request`. */
   open(spec: EndSpec): Promise<OpenedEnd>
-  /** Closes an end; frames on their way to it are dropped. An unknown end is no error. */
+  /** Closes an end; frames on their way to it are dropped. An unknown end is not an error. */
   close(end: number): Promise<void>
   /** Forwards frames from `input` to `output` through the rows (ports) between them; null: drops them. */
   setLane(input: number, lane: LaneSpec | null): Promise<void>

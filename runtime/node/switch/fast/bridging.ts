@@ -350,7 +350,7 @@ function hasOneHead(view: DataView, offset: number, length: number, segment: num
   const isTagged = d >>> 16 === 0x8100 || d >>> 16 >= 0x88a8
   for (let at = offset + segment; at < offset + length; at += segment) {
     if (view.getUint32(at) !== a || view.getUint32(at + 4) !== b || view.getUint32(at + 8) !== c) return false
-    // The EtherType alone, when what follows is no tag.
+    // The EtherType alone, when what follows is not a tag.
     if (isTagged ? view.getUint32(at + 12) !== d : view.getUint16(at + 12) !== d >>> 16) return false
     if (isTagged && view.getUint32(at + 16) !== view.getUint32(offset + 16)) return false
   }

@@ -127,7 +127,7 @@ export function makeUnique(domain: Element, { uuid, name }: { readonly uuid: str
   }
 }
 
-/** The file of the UEFI variables; 409 when they are no file. */
+/** The file of the UEFI variables; 409 when they are not a file. */
 export function nvramOf(domain: Element): { readonly element: Element; readonly file: string } | undefined {
   const element = descendant(domain, 'os', 'nvram')
   if (element === undefined) return undefined
