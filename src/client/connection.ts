@@ -32,7 +32,7 @@ export interface Call {
   readonly signal?: AbortSignal
   /** The timeout: `readMs` or `workMs`. Default: `read` for a GET, else `work`. */
   readonly pace?: 'read' | 'work'
-  /** See `Outgoing.rests`. */
+  /** See `Outgoing.longLived`. */
   readonly longLived?: boolean
   /** Statuses of answers beside 2xx. */
   readonly accepts?: readonly number[]

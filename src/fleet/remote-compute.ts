@@ -126,7 +126,7 @@ export class RemoteCompute {
     return this.#session.connect()
   }
 
-  /** See `Session.recall`. */
+  /** See `Session.restoreState`. */
   restoreState(found: Compute, ageMs: number): void {
     const { cpu_usage_percent: cpu, memory_usage_percent: memory } = found
     const load = cpu === null || memory === null ? undefined : { cpu_usage_percent: cpu, memory_usage_percent: memory }

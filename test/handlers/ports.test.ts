@@ -35,7 +35,7 @@ test('a node that is created with an unavailable console port gets another one, 
   const feed = await openFeed(`${project.v2}/notifications`)
   for (const [wanted, reason] of [
     [taken, 'in use by another node'],
-    [22, 'outside of console_port_range'],
+    [22, 'outside console_port_range'],
   ] as const) {
     const node = await body<{ console: number }>(post(`${project.v2}/pc/nodes`, { name: 'PC2', console: wanted }))
     expect(node.console).not.toBe(wanted)

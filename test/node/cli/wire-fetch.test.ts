@@ -91,6 +91,6 @@ test('a command says why a service cannot be reached, and what to do', async () 
   )
   const plain = await serverWith((_, answer) => answer.end())
   expect((await patchbay.run(['ls', '--server', plain.replace('http:', 'https:')])).err).toMatch(
-    / cannot be reached: what listens there does not speak TLS; /,
+    / cannot be reached: the server there does not use TLS; /,
   )
 })

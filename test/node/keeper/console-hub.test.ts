@@ -149,7 +149,7 @@ test('the 65th client is refused with a message, and a reset of one client does 
   for (let count = 0; count < 64; count++) clients.push(await TcpClient.connect(base + 14))
   for (const client of clients) await client.untilLength(greeting.length)
   const refused = await TcpClient.connect(base + 14)
-  await refused.shows('64 clients already')
+  await refused.shows('already has 64 clients')
   await refused.closed()
   const rude = connect(base + 14, host)
   rude.on('error', () => {})

@@ -41,7 +41,7 @@ test('a node that was deleted meanwhile gets no ports from a new keeper', async 
   }
   const reopen = new Reopen({
     table: Object.assign(table, { lock }),
-    lifeCycle: { noteLoss() {}, lost: async ({ key }: EngineNode) => void done.push(key) },
+    lifeCycle: { recordLoss() {}, lost: async ({ key }: EngineNode) => void done.push(key) },
     links: { restore: async () => [] },
   } as unknown as ReopenOptions)
   await reopen.lost(() => true, true)

@@ -238,7 +238,7 @@ test('an idle answer is no reason for checks, and a request beside it is', async
     asking: { watch: 'busy' },
   })
   const timers = vi.getTimerCount()
-  const feed = await pair.asking.send(request('feed', { rests: true }))
+  const feed = await pair.asking.send(request('feed', { longLived: true }))
   expect(vi.getTimerCount()).toBe(timers)
   pair.up.hold()
   await pass(15_000)
