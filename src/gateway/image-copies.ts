@@ -104,7 +104,7 @@ async function copy(members: FleetMembers, wanted: Copy): Promise<ReplicationOut
     digest === undefined
       ? 'it cannot be copied from other computes because the gateway has no digest of it'
       : 'no compute has the version that was uploaded through the gateway'
-  const toDo = `upload it to the gateway with POST /v2/compute/${kind}/images/NAME, then try again`
+  const toDo = `upload it to the gateway with POST /v2/compute/${kind}/images/ and its name, then try again`
   return { refused: `image: ${quoted} is not on the compute ${to.name}, and ${why}; ${toDo}` }
 }
 
