@@ -192,3 +192,17 @@ test('a temporary project of a killed service is deleted, and its units are ende
   onTestFinished(() => keeper.disconnect())
   await expect.poll(() => keeper.call('inventory', {})).toMatchObject({ units: [], ports: [] })
 })
+
+test('what a service that was killed while it made a project left is removed, and a directory with files stays', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  await service.kill('SIGKILL')
+  const projects = join(service.data, 'projects')
+  const [begun, foreign] = [crypto.randomUUID(), crypto.randomUUID()]
+  await mkdir(join(projects, begun, '.patchbay/nodes'), { recursive: true })
+  await writeFile(join(projects, begun, '.patchbay/.writing-project.json-20584acd5d88'), '{"vers')
+  await mkdir(join(projects, foreign))
+  await writeFile(join(projects, foreign, 'notes.txt'), 'of a person')
+  await service.restart()
+  expect(await service.call('GET', '/v1/projects')).toEqual([])
+  expect(await readdir(projects)).toEqual([foreign])
+})

@@ -2,6 +2,7 @@ import { readdir, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import { ignore } from '../../../src/async/ignore.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
 import { DirectLinkJoin } from '../../../src/model/direct-link.ts'
 import { Variable } from '../../../src/model/project.ts'
@@ -136,9 +137,10 @@ export async function deleteProject(directory: string, projectId: string): Promi
   })
 }
 
-/** Removes the empty directory that a killed service left of a deleted project. */
-export async function removeEmpty(directory: string): Promise<void> {
-  for (const path of [join(directory, markerDirectory), directory]) {
+/** Removes what a killed service left of a project whose creation it had begun, or whose deletion it had nearly finished. */
+export async function removeRemains(directory: string): Promise<void> {
+  await tidyProject(directory).catch(ignore('what cannot be removed stays, and is not a project'))
+  for (const path of [nodeRecords(directory), join(directory, markerDirectory), directory]) {
     await rmdir(path).catch(() => {
       // The directory is missing, not empty or not removable.
     })

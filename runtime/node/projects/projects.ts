@@ -23,7 +23,7 @@ import {
   deleteProject,
   type EngineProjectRecord,
   readProject,
-  removeEmpty,
+  removeRemains,
   tidyProject,
   writeProject,
 } from './project-record.ts'
@@ -434,7 +434,7 @@ export class Projects implements ProjectAgent {
 
   async #restoreOne(path: string): Promise<void> {
     const found = await readProject(path)
-    if (found === undefined) return removeEmpty(path)
+    if (found === undefined) return removeRemains(path)
     const { record, damaged, newer } = found
     if (newer !== undefined) {
       this.#options.log.warn({ project: record.project_id }, newer.message)
