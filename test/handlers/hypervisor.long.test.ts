@@ -166,7 +166,7 @@ test('wrong input is refused with the name of the member in both API versions, a
 test('a VM has one node, and each API version treats a known id in its own way', async () => {
   const project = await newProject()
   const { node, v2 } = await made(project, 5)
-  const taken = [409, expect.stringContaining('has the VM VM 5 already')]
+  const taken = [409, expect.stringContaining('already uses the VM VM 5')]
   expect(await said(post(nodes(project), { name: 'x', vmname: 'VM 5' }))).toEqual(taken)
   const second = await made(project, 6)
   expect(await said(put(second.v1, { vmname: 'VM 5' }))).toEqual(taken)

@@ -168,7 +168,9 @@ test('a link among the images gets another name, and a directory or a file elsew
   }
   await expect(images.remove(kind, 'a/b/none.img')).rejects.toEqual(refusal(400, 'at most 1 directory'))
   await expect(images.rename(kind, 'vendor', 'maker')).rejects.toEqual(refusal(404, 'there is no "vendor"'))
-  await expect(images.rename(kind, 'other.img', 'vendor')).rejects.toEqual(refusal(409, 'a directory "vendor" already'))
+  await expect(images.rename(kind, 'other.img', 'vendor')).rejects.toEqual(
+    refusal(409, 'a file or directory "vendor" already'),
+  )
 })
 
 test('outside local mode only an administrator renames programs', async () => {
@@ -179,10 +181,10 @@ test('outside local mode only an administrator renames programs', async () => {
   await images.write('iou', 'l3.bin', new Blob([header]).stream(), none)
   isAdmin = false
   await expect(images.rename('iou', 'l3.bin', 'l2.bin')).rejects.toEqual(
-    refusal(403, 'only an administrator renames it'),
+    refusal(403, 'only an administrator may rename it'),
   )
   isAdmin = true
-  await expect(images.rename('iou', 'l3.bin', 'l3.img')).rejects.toEqual(refusal(400, 'no image of iou nodes'))
+  await expect(images.rename('iou', 'l3.bin', 'l3.img')).rejects.toEqual(refusal(400, 'not be an image of iou nodes'))
   await images.rename('iou', 'l3.bin', 'l2.bin')
   const file = (await images.library.lookup('iou', 'l2.bin')).file
   expect(await readFile(await images.executables.admit(file))).toEqual(header)

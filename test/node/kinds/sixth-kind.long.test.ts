@@ -150,7 +150,7 @@ test('its settings are flags, variables and rows of the table, and the doctor ch
   expect(await run('serve', '--help')).toContain('--mirror-program VALUE')
   expect(await run('config', '--mirror-program', mirrorProgram)).toMatch(/^mirror\.program +\S+program\.js +flag/m)
   expect(await settingsPageWithMirror(await freshDirectory())).toContain(
-    '\n| `mirror.program` | `mirror` | The mirror ',
+    '\n| `mirror.program` | `mirror` | Path of the mirror program',
   )
   const service = await start()
   const { checks } = await service.call<{ checks: object[] }>('GET', '/v2/compute/doctor')

@@ -131,7 +131,7 @@ describeWith(requireProgram(qemuName))('a machine that cannot start', () => {
   })
 
   const wrongSettings = [
-    [{ adapter_type: 'ne9000' }, /^adapter_type: this emulator has no network adapter ne9000, it has .*e1000/],
+    [{ adapter_type: 'ne9000' }, /^adapter_type: this emulator has no network adapter ne9000; it has .*e1000/],
     [
       { custom_adapters: [{ adapter_number: 0, adapter_type: 'ne9000' }] },
       /^adapter_type: .* no network adapter ne9000/,
