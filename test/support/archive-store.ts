@@ -113,7 +113,7 @@ export async function isMadeElsewhere(
   const closed = await gateway.send(`${path}/open`, { method: 'POST' })
   expect([closed.status, await closed.json()]).toMatchObject([
     503,
-    { message: expect.stringMatching(/b\/drain makes/) },
+    { message: expect.stringMatching(/use POST .*b\/drain$/) },
   ])
   const again = await gateway.call<LabJob>('POST', '/v2/computes/b/drain')
   const ended = () => gateway.call<LabJob>('GET', `/v2/jobs/${again.job_id}`)
