@@ -64,9 +64,9 @@ export class ComputeClient {
   readonly #replicateImage: ((image: string) => Promise<ReplicationOutcome>) | undefined
 
   /** `replicateImage`: copies an image to the compute. */
-  constructor(connection: Connection, bring?: (image: string) => Promise<ReplicationOutcome>) {
+  constructor(connection: Connection, replicateImage?: (image: string) => Promise<ReplicationOutcome>) {
     this.#connection = connection
-    this.#replicateImage = bring
+    this.#replicateImage = replicateImage
     this.events = remoteEvents(connection)
     this.images = remoteImages(connection)
   }

@@ -17,7 +17,7 @@ import type { AbsentCompute, LabComputes } from './computes.ts'
  * `LabComputes` over a fleet. On a plain service the first compute is the service itself, `local`. `replicateImage`: absent where images are not
  * copied between computes.
  */
-export function fleetComputes(fleet: Fleet, bring?: ReplicateImage): LabComputes {
+export function fleetComputes(fleet: Fleet, replicateImage?: ReplicateImage): LabComputes {
   const scheduler = new Scheduler()
   const members = fleetMembers(fleet)
   /** The service itself, and the other computes. Its own labels take time, and are read when some are wanted. */
@@ -30,7 +30,10 @@ export function fleetComputes(fleet: Fleet, bring?: ReplicateImage): LabComputes
   }
   return {
     client: (computeId, caller) =>
-      new ComputeClient(fleetConnection(fleet, computeId, caller), bring && ((image) => bring(computeId, image))),
+      new ComputeClient(
+        fleetConnection(fleet, computeId, caller),
+        replicateImage && ((image) => replicateImage(computeId, image)),
+      ),
     async choose(wanted, { policy = 'room', labels = [] } = {}) {
       if (wanted !== undefined && (computeKey(wanted) !== localId || fleet.hasLocal))
         return computeNamed(fleet, wanted, await everyone([]))
