@@ -8,10 +8,8 @@ const program = join(import.meta.dirname, '../torture/main.ts')
 
 test('a minute of kills, full disks, broken connections and conflicting requests loses nothing', async () => {
   const directory = await freshDirectory()
-  const child = spawn(process.execPath, [program, '1', '--build', inject('bundled')], {
-    env: { ...process.env, TMPDIR: directory },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
+  const flags = ['--build', inject('bundled'), '--directory', directory]
+  const child = spawn(process.execPath, [program, '1', ...flags], { stdio: ['ignore', 'pipe', 'pipe'] })
   let said = ''
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (said += text))
   const [code] = await once(child, 'exit')
