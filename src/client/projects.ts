@@ -1,7 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { ProjectAgent, SharedAgent } from '../host-agent.ts'
-import { Project } from '../model/project.ts'
-import { UdpPort } from '../routes/projects.ts'
+import { Project, UdpPort } from '../model/project.ts'
 import type { Connection } from './connection.ts'
 import { path } from './paths.ts'
 

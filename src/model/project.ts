@@ -1,5 +1,15 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, closedSchema, maybe, Name, nullable, objectSchema, oneOf, Uuid } from '../schema/fields.ts'
+import {
+  changing,
+  closedSchema,
+  maybe,
+  Name,
+  nullable,
+  objectSchema,
+  oneOf,
+  PortNumber,
+  Uuid,
+} from '../schema/fields.ts'
 
 export type Variable = Static<typeof Variable>
 export const Variable = closedSchema('Variable', 'A variable of a project', {
@@ -83,3 +93,9 @@ export const ProjectFile = objectSchema('ProjectFile', 'A file of a project', {
   md5sum: Type.Optional(Type.String({ description: '32 hexadecimal digits; absent with sums=false' })),
   size: Type.Optional(Type.Integer({ description: 'Bytes; with sums=false' })),
 })
+
+export const ConsoleClients = objectSchema('ConsoleClients', 'The number of clients of the consoles of a project', {
+  telnet_clients: Type.Integer({ minimum: 0, description: 'Connections to the console ports of its nodes' }),
+})
+
+export const UdpPort = objectSchema('UdpPort', 'A UDP port reserved for a link', { udp_port: PortNumber })

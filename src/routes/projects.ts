@@ -11,8 +11,14 @@ import {
   view,
 } from '../http/params.ts'
 import type { ApiVersion } from '../kinds/kind.ts'
-import { type Project, type ProjectCreate, ProjectStatusFilter, type ProjectUpdate } from '../model/project.ts'
-import { objectSchema, PortNumber } from '../schema/fields.ts'
+import {
+  ConsoleClients,
+  type Project,
+  type ProjectCreate,
+  ProjectStatusFilter,
+  type ProjectUpdate,
+  UdpPort,
+} from '../model/project.ts'
 import { fileEndpoints } from './files.ts'
 import { noContentAfter } from './no-content.ts'
 import { eventV1, ProjectV1, ProjectV1Create, ProjectV1Update, projectV1 } from './shown-v1.ts'
@@ -37,12 +43,6 @@ const forms: Readonly<Record<ApiVersion, ProjectForm>> = {
     schemas: { project: ProjectV2, create: ProjectV2Create, update: ProjectV2Update },
   },
 }
-
-export const ConsoleClients = objectSchema('ConsoleClients', 'The number of clients of the consoles of a project', {
-  telnet_clients: Type.Integer({ minimum: 0, description: 'Connections to the console ports of its nodes' }),
-})
-
-export const UdpPort = objectSchema('UdpPort', 'A UDP port reserved for a link', { udp_port: PortNumber })
 
 const isClosing = 'The project is being closed'
 const noSpace = { 507: 'The disk is nearly full' }
