@@ -1,4 +1,4 @@
-import type { Session } from './sessions.ts'
+import type { Session } from './identity.ts'
 
 /** Most ended sessions in the list; each stays there until it would have expired. */
 const maxEnded = 10_000

@@ -1,7 +1,6 @@
 import { ApiError, forbidden } from '../errors/api-error.ts'
 import type { Role } from '../model/access-token.ts'
 import type { ProjectScope } from './project-scope.ts'
-import type { Session } from './sessions.ts'
 
 /** The user or token behind a request. */
 export interface Identity {
@@ -22,6 +21,23 @@ export interface Identity {
   readonly expiresAt?: number
   /** The session of the request. */
   readonly session?: Session
+}
+
+/** The state after a log-in. */
+export interface Session {
+  readonly id: string
+  readonly name: string
+  readonly role: Role
+  /** The credential of the log-in; see `Identity.key`. */
+  readonly key: string
+  /** See `Identity.organization`. */
+  readonly organization?: string
+  /** See `Identity.projects`. */
+  readonly projects?: ProjectScope
+  /** ms since 1970. */
+  readonly begunAt: number
+  /** ms since 1970. */
+  readonly endsAt: number
 }
 
 /** An identity, at once where it is known. */

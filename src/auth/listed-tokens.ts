@@ -4,8 +4,7 @@ import { retryLater } from '../errors/api-error.ts'
 import type { JoinGrant } from '../fleet/join-tokens.ts'
 import type { TokenRecord } from '../model/access-token.ts'
 import { type EndedRecord, EndedSessions } from './ended-sessions.ts'
-import type { Identified, Identity } from './identity.ts'
-import type { Session } from './sessions.ts'
+import type { Identified, Identity, Session } from './identity.ts'
 import {
   isExpired,
   isSecretOf,

@@ -1,8 +1,7 @@
-import { type Static, Type } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { Role } from '../model/access-token.ts'
-import type { Identity } from './identity.ts'
-import type { ProjectScope } from './project-scope.ts'
+import type { Identity, Session } from './identity.ts'
 import { randomHex, toHex } from './secret.ts'
 import { signText, verifySigned } from './signed-text.ts'
 
@@ -26,23 +25,6 @@ const Payload = Type.Object({
   at: Type.Integer(),
   exp: Type.Integer(),
 })
-
-/** The state after a log-in. */
-export interface Session {
-  readonly id: string
-  readonly name: string
-  readonly role: Static<typeof Role>
-  /** The credential of the log-in; see `Identity.key`. */
-  readonly key: string
-  /** See `Identity.organization`. */
-  readonly organization?: string
-  /** See `Identity.projects`. */
-  readonly projects?: ProjectScope
-  /** ms since 1970. */
-  readonly begunAt: number
-  /** ms since 1970. */
-  readonly endsAt: number
-}
 
 /** Knows the sessions that were ended before they expired, and the valid tokens. */
 export interface SessionKeeper {

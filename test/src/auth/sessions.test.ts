@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { EndedSessions } from '../../../src/auth/ended-sessions.ts'
-import { type Session, Sessions, sessionLifeMs } from '../../../src/auth/sessions.ts'
+import type { Session } from '../../../src/auth/identity.ts'
+import { Sessions, sessionLifeMs } from '../../../src/auth/sessions.ts'
 import { signingKey } from '../../../src/auth/signed-text.ts'
 
 async function sessions(clock = { now: 1_000_000 }) {
