@@ -1,11 +1,17 @@
 import { connectHost, isLoopbackHost } from '../client/address.ts'
 import { notFound } from '../errors/api-error.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import type { ReservedNodePort } from '../http/endpoint.ts'
 import { type Compute, tunnelled } from '../model/compute.ts'
 import type { UdpAddress } from '../model/link-check.ts'
 import { checkedAddresses, type ReservedPort } from './link-check.ts'
 import type { ProjectLocator } from './project-locator.ts'
+
+/** A UDP port that was reserved for a node. */
+export interface ReservedNodePort {
+  readonly project_id: string
+  readonly node_id: string
+  readonly udp_port: number
+}
 
 /** For each end of a link: the address and port at which it reaches the other end. */
 export type PeerAddresses = readonly [UdpAddress, UdpAddress]

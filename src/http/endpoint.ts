@@ -9,7 +9,7 @@ import type { FeedSource } from '../events/fleet-feed.ts'
 import type { ApplianceVmService } from '../fleet/appliance-vm.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { UploadDigests } from '../gateway/image-digests.ts'
-import type { PeerAddresses } from '../gateway/peer-address.ts'
+import type { PeerAddresses, ReservedNodePort } from '../gateway/peer-address.ts'
 import type { HostAgent, SharedAgent } from '../host-agent.ts'
 import type { Role } from '../model/access-token.ts'
 import type { Organizations } from '../organizations/organizations.ts'
@@ -18,29 +18,17 @@ import type { Admission } from './access/access.ts'
 import type { Peer } from './access/peer.ts'
 import type { ProjectAccess } from './access/project-access.ts'
 import type { Assets } from './assets.ts'
+import type { Method } from './method.ts'
 import type { RelayedAnswer } from './relayed-answer.ts'
 import type { RequestMetrics } from './request-metrics.ts'
 import type { Upgrade } from './socket.ts'
 import type { TicketOffice } from './tickets.ts'
-
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 /**
  * Whom a request concerns. `project`: the compute that has the project of the parameter `project_id`; a gateway hands the
  * request on to it. `all`: all computes, of whose answers a gateway composes one. `self`: the service that is asked.
  */
 export type Owner = 'project' | 'all' | 'self'
-
-/** The ids by which a node is found. */
-export interface NodeIds {
-  readonly project_id: string
-  readonly node_id: string
-}
-
-/** A UDP port that was reserved for a node. */
-export interface ReservedNodePort extends NodeIds {
-  readonly udp_port: number
-}
 
 /** What a handler gets beside its input. */
 export interface Context<Agent = SharedAgent> {

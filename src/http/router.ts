@@ -2,7 +2,8 @@ import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { Router } from 'itty-router'
 import { ApiError, badRequest, notFound } from '../errors/api-error.ts'
-import type { Endpoint, Method } from './endpoint.ts'
+import type { Endpoint } from './endpoint.ts'
+import type { Method } from './method.ts'
 import { pathHint } from './path-hint.ts'
 
 /** An endpoint and the parameters of the path that matched it, decoded. */

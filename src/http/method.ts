@@ -1,0 +1,2 @@
+/** A method of HTTP that endpoints have. */
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
