@@ -36,6 +36,11 @@ export interface LabPlacements {
   computeOf(projectId: string, part: string): string | undefined | Promise<string | undefined>
 }
 
+/** Reports the changes of labs. */
+export interface LabChanges {
+  listen(listener: (news: { readonly action: string; readonly event: unknown }) => void): void
+}
+
 /** The durable map from projects to computes. A change is saved when its promise resolves. */
 export interface PlacementStore {
   /** Id of the compute. */

@@ -4,12 +4,11 @@ import { mapLimit } from '../async/map-limit.ts'
 import { setNewest } from '../async/newest.ts'
 import { thenSync } from '../async/then-sync.ts'
 import type { RemoteHostAgent } from '../client/remote-host-agent.ts'
-import type { Labs } from '../controller/labs.ts'
 import { ApiError, conflict, notFound } from '../errors/api-error.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import type { RequestingCaller } from './asker.ts'
 import { silentMs, unreachable, withComputeContext } from './fan-out.ts'
-import type { FleetMembers, LabPlacements, Member, PlacementStore } from './members.ts'
+import type { FleetMembers, LabChanges, LabPlacements, Member, PlacementStore } from './members.ts'
 
 /** How long a project that no compute had is not searched for again, ms. */
 const unknownMs = 3000
@@ -193,7 +192,7 @@ export class ProjectLocator {
   }
 
   /** Forgets projects that became labs, when these are deleted: the labs end them at their computes themselves. */
-  follow(labs: Pick<Labs, 'listen'>): void {
+  follow(labs: LabChanges): void {
     labs.listen(({ action, event }) => {
       if (action === 'project.deleted') void this.forget((event as LabProject).project_id)
     })
