@@ -4,6 +4,7 @@ import { badRequest, conflict } from '../errors/api-error.ts'
 import { validate } from '../http/validate.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
+import { archiveWord, kindOfWord } from '../model/lab/archive-words.ts'
 import { drawingFields } from '../model/lab/drawing.ts'
 import { kept } from '../model/lab/kept.ts'
 import { isKnownKind, LabLabel, mapFields } from '../model/lab/node.ts'
@@ -21,30 +22,6 @@ export const documentName = 'project.gns3'
 export const moreName = 'patchbay.json'
 const revision = 9
 const release = '2.2.59'
-
-/** Names of kinds in archives. */
-const words: Readonly<Record<string, string>> = {
-  ...{ pc: 'vpcs', 'machine-emulator': 'qemu', hypervisor: 'virtualbox' },
-  ...{ switch: 'ethernet_switch', hub: 'ethernet_hub' },
-}
-const ours = new Map([...Object.entries(words).map(([kind, word]) => [word, kind] as const), ['vmware', 'hypervisor']])
-export const archiveWord = (kind: string): string => words[kind] ?? kind
-export const kindOfWord = (word: string): string => ours.get(word) ?? word
-
-/** Directories of images in archives. */
-const imageDirectories: Readonly<Record<string, string>> = { 'machine-emulator': 'QEMU', dynamips: 'IOS', iou: 'IOU' }
-export const imageDirectory = (kind: string): string | undefined => imageDirectories[kind]
-export const kindOfDirectory = (directory: string): string | undefined =>
-  Object.keys(imageDirectories).find((kind) => imageDirectories[kind] === directory.toUpperCase())
-
-/** Names of the properties of a node that name images. */
-export const imageProperties = ({ node_type, properties }: Pick<NodeRecord, 'node_type' | 'properties'>): string[] =>
-  Object.keys(properties).filter(
-    (key) =>
-      (/^initrd$|image$/.test(key) || (node_type === 'iou' && key === 'path')) &&
-      typeof properties[key] === 'string' &&
-      properties[key] !== '',
-  )
 
 const open = { additionalProperties: true }
 const text = Type.String({ maxLength: 4096 })

@@ -8,23 +8,18 @@ import { quotedPath } from '../errors/shown.ts'
 import type { StoredFile } from '../host-agent.ts'
 import { isStateless } from '../kinds/node.ts'
 import { type ImageKindName, isImageKind } from '../model/image.ts'
-import { isKnownKind } from '../model/lab/node.ts'
-import type { LabProject } from '../model/lab/project.ts'
-import type { ProjectFile } from '../model/project.ts'
-import { isUuid } from '../schema/fields.ts'
 import {
-  type ArchivedLab,
-  archivedLab,
-  archiveOf,
   archiveWord,
-  documentName,
   imageDirectory,
   imageProperties,
   kindOfDirectory,
   kindOfWord,
-  moreName,
-  SnapshotList,
-} from './archive-document.ts'
+} from '../model/lab/archive-words.ts'
+import { isKnownKind } from '../model/lab/node.ts'
+import type { LabProject } from '../model/lab/project.ts'
+import type { ProjectFile } from '../model/project.ts'
+import { isUuid } from '../schema/fields.ts'
+import { type ArchivedLab, archivedLab, archiveOf, documentName, moreName, SnapshotList } from './archive-document.ts'
 import { judgedContent } from './archived-content.ts'
 import type { ArchiveMember, LabArchives, OpenArchive } from './archives.ts'
 import type { Conventions } from './conventions.ts'

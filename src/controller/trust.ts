@@ -7,8 +7,8 @@ import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredCheck } from '../labfile/desired.ts'
 import { type ImageKindName, isImageKind } from '../model/image.ts'
+import { imageProperties } from '../model/lab/archive-words.ts'
 import { isKnownKind } from '../model/lab/node.ts'
-import { imageProperties } from './archive-document.ts'
 
 /** What a file would run or open on the host, and where the file says so. */
 export interface Untrusted extends HostAccess {

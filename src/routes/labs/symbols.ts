@@ -1,10 +1,11 @@
 import { Type } from '@sinclair/typebox'
-import { builtInSymbols, sizeOfSvg, symbolNamed } from '../../controller/symbols.ts'
+import { sizeOfSvg } from '../../controller/symbols.ts'
 import { badRequest, notFound } from '../../errors/api-error.ts'
 import { readBytes } from '../../http/body.ts'
 import { type Context, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { kinds } from '../../kinds/index.ts'
 import type { KindDescriptor } from '../../kinds/kind.ts'
+import { builtInSymbols, symbolNamed } from '../../model/lab/built-in-symbols.ts'
 import { labsOf } from './lab-request.ts'
 
 const tag = 'v2 symbols'
