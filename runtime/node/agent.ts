@@ -20,6 +20,7 @@ import { callerIsLocal, callerMayExecute, callerName } from './http/caller.ts'
 import { Images } from './images/images.ts'
 import type { ImageUser } from './images/users.ts'
 import { createDrivers, type Drivers } from './kinds/hypervisor/drivers.ts'
+import { isImageOf } from './kinds/index.ts'
 import type { KindListener } from './kinds/kind.ts'
 import { type KindTimeouts, openKinds } from './kinds/open.ts'
 import { LinkChecks } from './link-check/link-checks.ts'
@@ -163,6 +164,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     records,
     additional: () => config.current.additional_images_path,
     isLocal,
+    isImage: isImageOf,
     checksums,
     minFreeMb,
     maxGb: () => config.current.limits.image_gb,

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { Images, type ImagesOptions } from '../../runtime/node/images/images.ts'
+import { isImageOf } from '../../runtime/node/kinds/index.ts'
 import { Checksums } from '../../runtime/node/storage/checksums.ts'
 import { openRecords } from './service-records.ts'
 
@@ -25,6 +26,7 @@ export async function openImages({
     records,
     additional: () => [],
     isLocal: () => true,
+    isImage: isImageOf,
     checksums,
     minFreeMb: () => 0,
     maxGb: () => 100,

@@ -7,7 +7,7 @@ import type { Image } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { type ImageKindName, imageKinds } from '../../../src/model/image.ts'
 import { compareText } from '../../../src/schema/compare-text.ts'
-import { hostKinds } from '../kinds/index.ts'
+import { isImageOf } from '../kinds/index.ts'
 import { begins } from '../storage/file-head.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { bytesText } from './bytes.ts'
@@ -184,8 +184,7 @@ const diskMagics = ['QFI\xfb', 'KDMV', '<<< ']
 
 /** The kind of which the service would list an image; undefined: not known. */
 async function kindOf(file: string): Promise<ImageKindName | undefined> {
-  const isOf = async (kind: ImageKindName): Promise<boolean> =>
-    (await hostKinds.find(({ descriptor }) => descriptor.name === kind)?.isImage?.(file, basename(file))) === true
+  const isOf = (kind: ImageKindName) => isImageOf(kind, file, basename(file))
   if (await isOf('dynamips')) return 'dynamips'
   if (await isOf('iou')) return 'iou'
   const isDisk = await begins(file, (head) => diskMagics.includes(head.toString('latin1', 0, 4)))

@@ -36,6 +36,8 @@ export interface ImagesOptions {
   readonly additional: () => readonly string[]
   /** Whether the current request is in local mode. */
   readonly isLocal: () => boolean
+  /** Whether a file is listed as an image of a kind. `name`: its name, or another one that it may get. */
+  readonly isImage: (kind: ImageKindName, file: string, name: string) => boolean | Promise<boolean>
   readonly checksums: Checksums
   readonly minFreeMb: () => number
   /** Largest upload, GB. */
@@ -69,11 +71,11 @@ export class Images implements ImageAgent {
   readonly #disks: Disks
 
   constructor(options: ImagesOptions) {
-    const { records, additional, isLocal, checksums, minFreeMb, maxGb, bodyTimeoutMs } = options
+    const { records, additional, isLocal, isImage, checksums, minFreeMb, maxGb, bodyTimeoutMs } = options
     this.#options = options
     const dataDirectory = records.data
     this.#directory = join(dataDirectory, 'images')
-    this.library = new ImageLibrary({ directory: this.#directory, additional, isLocal })
+    this.library = new ImageLibrary({ directory: this.#directory, additional, isLocal, isImage })
     this.#sums = new ImageSums(records, checksums)
     const summed = (file: string, sums: Sums) => this.#sums.remember(file, sums)
     this.#uploads = new Uploads({ checksums, minFreeMb, maxGb, bodyTimeoutMs, changes: this.#changes, summed })

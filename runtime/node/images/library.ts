@@ -5,8 +5,6 @@ import { basename, isAbsolute, join, resolve, sep } from 'node:path'
 import { missingImage } from '../../../src/errors/api-error.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
 import { compareText } from '../../../src/schema/compare-text.ts'
-import type { HostKind } from '../kinds/host-kind.ts'
-import { hostKinds } from '../kinds/index.ts'
 import { isInside } from '../storage/paths.ts'
 
 /** Depth of the search below an additional directory; below our own directory it is 1. */
@@ -17,6 +15,8 @@ export interface LibraryOptions {
   readonly directory: string
   readonly additional: () => readonly string[]
   readonly isLocal: () => boolean
+  /** See `ImagesOptions.isImage`. */
+  readonly isImage: (kind: ImageKindName, file: string, name: string) => boolean | Promise<boolean>
 }
 
 /** An image file. */
@@ -63,10 +63,8 @@ export class ImageLibrary {
   }
 
   /** Whether a file is listed as an image of a kind, under its name or another one. */
-  async isImage(kind: ImageKindName, file: string, name = basename(file)): Promise<boolean> {
-    const { isImage = () => true }: Partial<HostKind> =
-      hostKinds.find(({ descriptor }) => descriptor.name === kind) ?? {}
-    return isImage(file, name)
+  isImage(kind: ImageKindName, file: string, name = basename(file)): boolean | Promise<boolean> {
+    return this.#options.isImage(kind, file, name)
   }
 
   /**

@@ -1,5 +1,7 @@
+import type { NodeKindName } from '../../../src/kinds/node.ts'
 import { cloudDriver } from './cloud/index.ts'
 import { dynamipsDriver } from './dynamips/index.ts'
+import type { HostKind } from './host-kind.ts'
 import { hubDriver } from './hub/index.ts'
 import { hypervisorDriver } from './hypervisor/index.ts'
 import { iouDriver } from './iou/index.ts'
@@ -20,3 +22,9 @@ export const hostKinds = [
   cloudDriver,
   natDriver,
 ] as const
+
+/** See `HostKind.isImage`. */
+export function isImageOf(kind: NodeKindName, file: string, name: string): boolean | Promise<boolean> {
+  const { isImage = () => true }: Partial<HostKind> = hostKinds.find(({ descriptor }) => descriptor.name === kind) ?? {}
+  return isImage(file, name)
+}
