@@ -107,7 +107,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     shownAs: Compute,
     current: async ({ params }, context) => fleetOf(context).get(params.compute_id),
     replies: { 200: { description: 'The changed compute', schema: Compute } },
-    errors: { 404: noSuchCompute, 409: 'The service dispatchToSelf manages the compute', 507: 'The disk is full' },
+    errors: { 404: noSuchCompute, 409: 'The service itself manages the compute', 507: 'The disk is full' },
     handle: async ({ params, body }, context) =>
       ok(shownCompute(await fleetOf(context).update(params.compute_id, body), context)),
   }),
@@ -120,7 +120,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'The service does not know the compute, or no longer' } },
     errors: {
       404: 'This service has no fleet',
-      409: 'The service dispatchToSelf manages the compute',
+      409: 'The service itself manages the compute',
       507: 'The disk is full',
     },
     handle: ({ params }, context) => noContentAfter(fleetOf(context).remove(params.compute_id)),
@@ -245,7 +245,7 @@ function handOnEndpoint(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: s
     async handle({ params, path, request }, context) {
       const { compute_id: id = '', emulator: word = '' } = params as Record<string, string>
       if (notHandedOn.has(word)) {
-        throw notFound(`${word}: the service does not forward this; send the request to the compute dispatchToSelf`)
+        throw notFound(`${word}: the service does not forward this; send the request to the compute itself`)
       }
       const { uploads, caller } = context
       const given = await filtered(request, path)
