@@ -27,7 +27,7 @@ import { Changes, type LabDocument, type NodeRecord, type SnapshotRecord } from 
 import type { Lab } from './lab.ts'
 import type { ComputeClients, Labs } from './labs.ts'
 import { freeName, nameKey } from './names.ts'
-import { nodePathOf } from './nodes.ts'
+import { nodePathOf } from './node-on-compute.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
 import { contentOf, documentOf, keptOf, maxSnapshots } from './snapshots.ts'
 import { storedValue } from './store.ts'

@@ -9,7 +9,7 @@ import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
 import { withoutNulls } from './fields.ts'
 import type { Lab } from './lab.ts'
 import type { ComputeClients } from './labs.ts'
-import { nodePathOf } from './nodes.ts'
+import { nodePathOf } from './node-on-compute.ts'
 import { saveOrRevert } from './save-or-revert.ts'
 
 /** The port at which a link is captured, and its node. */

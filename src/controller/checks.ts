@@ -7,7 +7,7 @@ import type { Lab } from './lab.ts'
 import type { ComputeClients, Labs } from './labs.ts'
 import { freshLinks } from './link-states.ts'
 import { nameKey } from './names.ts'
-import { nodePathOf } from './nodes.ts'
+import { nodePathOf } from './node-on-compute.ts'
 
 /** Time after which a line is typed again, s, and between two reads of a link, ms. */
 const againS = 5

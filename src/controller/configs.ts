@@ -7,7 +7,8 @@ import { isKnownKind } from '../model/lab/node.ts'
 import { Changes, type NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { ComputeClients } from './labs.ts'
-import { nodeOnCompute, nodePathOf, propertiesOf } from './nodes.ts'
+import { nodePathOf, propertiesOf } from './node-on-compute.ts'
+import { nodeOnCompute } from './nodes.ts'
 import { saveOrRevert } from './save-or-revert.ts'
 
 /** The text of a configuration, and its digest as an entity tag. */

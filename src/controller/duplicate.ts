@@ -11,7 +11,7 @@ import { withoutAddresses } from './archive-document.ts'
 import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { ComputeClients, Labs } from './labs.ts'
-import { nodePathOf, shownIn } from './nodes.ts'
+import { nodePathOf, shownIn } from './node-on-compute.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
 
 /** Nodes that are copied concurrently. */

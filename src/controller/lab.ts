@@ -24,7 +24,7 @@ import { withoutNulls } from './fields.ts'
 import { type EditStep, LabHistory, setBy } from './history.ts'
 import { defaultLabLimits, inMebibytes, jsonBytes, type LabLimits, limitReached, mebibyte } from './lab-limits.ts'
 import { nameKey } from './names.ts'
-import { placeholderPorts, placeholderReason } from './placeholders.ts'
+import { placeholderPorts, placeholderReason } from './placeholder-view.ts'
 import type { LabEntries, LabStorage } from './store.ts'
 
 /** An event of a lab: its name, and the resource after the change. */

@@ -8,7 +8,7 @@ import type { NioState } from '../schema/nio.ts'
 import type { LinkRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { ComputeClients } from './labs.ts'
-import { nodePathOf } from './nodes.ts'
+import { nodePathOf } from './node-on-compute.ts'
 
 /** Time between two reads of the link states of a lab whose feed has readers of them, ms. */
 const everyMs = 1000

@@ -19,7 +19,7 @@ import type { ComputeClients, Labs } from './labs.ts'
 import { all, createOrCleanUp, linkLeftover } from './leftovers.ts'
 import { keepState } from './link-states.ts'
 import { nameKey } from './names.ts'
-import { nodePathOf } from './nodes.ts'
+import { nodePathOf } from './node-on-compute.ts'
 import { saveOrRevert } from './save-or-revert.ts'
 
 /** An endpoint of a link, with its node and port. */

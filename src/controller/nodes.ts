@@ -14,8 +14,7 @@ import {
   mapFields,
 } from '../model/lab/node.ts'
 import { isUuid } from '../schema/fields.ts'
-import { nodeFields } from '../schema/node-fields.ts'
-import type { ComputeNode, NodeAction, NodePath } from './compute-client.ts'
+import type { ComputeNode, NodeAction } from './compute-client.ts'
 import type { NodeWish } from './computes.ts'
 import type { Conventions } from './conventions.ts'
 import { Changes, type NodeRecord } from './document.ts'
@@ -28,14 +27,10 @@ import { createOrCleanUp, nodeLeftover, removeLeftover } from './leftovers.ts'
 import { unlinkNode } from './links.ts'
 import { requireUnlocked } from './locked.ts'
 import { type FreeName, freeName, nameKey } from './names.ts'
-import { makeNode, placeholderReason, requireMade } from './placeholders.ts'
+import { nodePathOf, propertiesOf, shownIn } from './node-on-compute.ts'
+import { placeholderReason } from './placeholder-view.ts'
+import { makeNode, requireMade } from './placeholders.ts'
 import { saveOrRevert } from './save-or-revert.ts'
-
-export const nodePathOf = (lab: Lab, { node_type, node_id }: NodeRecord): NodePath => ({
-  project_id: lab.id,
-  node_type,
-  node_id,
-})
 
 /** Finds a node that its compute has, by its id or name. 404, 409 with the reason for a placeholder. */
 export function nodeOnCompute(lab: Lab, word: string): NodeRecord {
@@ -43,12 +38,6 @@ export function nodeOnCompute(lab: Lab, word: string): NodeRecord {
   const reason = placeholderReason(record, record.unmade)
   if (reason !== undefined) throw conflict(`node_id: ${record.name}: ${reason}`)
   return record
-}
-
-/** The properties of the kind of a node, as its compute shows it: all but the fields that every node has. */
-export function propertiesOf(shown: ComputeNode): Record<string, unknown> {
-  const { console_type: _, ...rest } = shown as Record<string, unknown>
-  return Object.fromEntries(Object.entries(rest).filter(([name]) => !(name in nodeFields)))
 }
 
 interface CreateOptions {
@@ -307,14 +296,6 @@ const adaptersFor = (
   isKnownKind(node_type) && 'custom_adapters' in kindOf(node_type)[input].properties
     ? withoutNulls({ custom_adapters })
     : {}
-
-/** The fields of a record that come from the compute. */
-export const shownIn = (shown: ComputeNode): Pick<NodeRecord, 'name' | 'console' | 'console_type' | 'properties'> => ({
-  name: shown.name,
-  console: shown.console ?? null,
-  console_type: shown.console_type ?? 'none',
-  properties: propertiesOf(shown),
-})
 
 /** Deletes a node with its links. Its directory stays until the project is closed, for an undo. 409 when it is locked. */
 export async function removeNode(

@@ -1,8 +1,8 @@
 import { ignore } from '../async/ignore.ts'
 import { ApiError, conflict } from '../errors/api-error.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
-import { kindOf, nodeKinds } from '../kinds/node.ts'
-import { isKnownKind, type LabPort } from '../model/lab/node.ts'
+import { kindOf } from '../kinds/node.ts'
+import { isKnownKind } from '../model/lab/node.ts'
 import { resumeCapture } from './captures.ts'
 import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
 import { withoutNulls } from './fields.ts'
@@ -12,31 +12,14 @@ import type { Lab } from './lab.ts'
 import type { ComputeClients, Labs } from './labs.ts'
 import { createOrCleanUp, nodeLeftover } from './leftovers.ts'
 import { type Ends, findEnd, unwireAll, wire, wiringOf, withLinkLock } from './links.ts'
-import { nodePathOf, shownIn } from './nodes.ts'
+import { nodePathOf, shownIn } from './node-on-compute.ts'
+import { placeholderReason } from './placeholder-view.ts'
 import { saveOrRevert } from './save-or-revert.ts'
 
 /**
  * Placeholders are nodes of a lab that no compute has. Their kind is unknown to this service, or their compute could not make them
  * (an image is missing, say). The lab keeps all their fields and links.
  */
-
-/** Why a node is a placeholder. Undefined for other nodes. */
-export const placeholderReason = ({ node_type }: Pick<NodeRecord, 'node_type'>, unmade?: string): string | undefined =>
-  isKnownKind(node_type)
-    ? unmade && `Its compute could not create it (the next start tries again): ${unmade}`
-    : `A placeholder: this service has no kind ${node_type}, only ${nodeKinds.join(', ')}`
-
-/** The ports of a placeholder: those that its links use. */
-export function placeholderPorts(links: readonly LinkRecord[], { node_id }: Pick<NodeRecord, 'node_id'>): LabPort[] {
-  return links.flatMap(({ nodes, link_type }) =>
-    nodes
-      .filter((end) => end.node_id === node_id)
-      .map(({ adapter_number, port_number, label }) => {
-        const name = label?.text || `${adapter_number}/${port_number}`
-        return { name, short_name: name, adapter_number, port_number, link_type, data_link_types: {} }
-      }),
-  )
-}
 
 /**
  * Creates a node on its compute. The result is a placeholder when the compute refuses; other errors reject. `isStored`: the node was a node

@@ -20,7 +20,7 @@ import { withoutNulls } from './fields.ts'
 import type { Lab } from './lab.ts'
 import type { ComputeClients, Labs } from './labs.ts'
 import { nameKey } from './names.ts'
-import { nodePathOf } from './nodes.ts'
+import { nodePathOf } from './node-on-compute.ts'
 
 /** The most snapshots of a project. */
 export const maxSnapshots = 100

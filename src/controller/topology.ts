@@ -29,7 +29,8 @@ import { requireImages } from './lab-images.ts'
 import type { ComputeClients, Labs } from './labs.ts'
 import { createLinks, removeLink, unwire, updateLink, wireAgain, withLinkLock } from './links.ts'
 import { nameKey } from './names.ts'
-import { actOn, createNode, nodePathOf, removeNode, updateNode } from './nodes.ts'
+import { nodePathOf } from './node-on-compute.ts'
+import { actOn, createNode, removeNode, updateNode } from './nodes.ts'
 import { joinAgain, requireMade } from './placeholders.ts'
 import {
   type Actual,

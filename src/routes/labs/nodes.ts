@@ -2,15 +2,8 @@ import { type Static, Type } from '@sinclair/typebox'
 import { abortable } from '../../async/abort.ts'
 import type { NodeAction } from '../../controller/compute-client.ts'
 import { jobHeader } from '../../controller/jobs.ts'
-import {
-  actOn,
-  createNode,
-  duplicateNode,
-  nodeOnCompute,
-  nodePathOf,
-  removeNode,
-  updateNode,
-} from '../../controller/nodes.ts'
+import { nodePathOf } from '../../controller/node-on-compute.ts'
+import { actOn, createNode, duplicateNode, nodeOnCompute, removeNode, updateNode } from '../../controller/nodes.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { LabLink } from '../../model/lab/link.ts'
 import { LabNode, LabNodeCreate, LabNodeUpdate } from '../../model/lab/node.ts'
