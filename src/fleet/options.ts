@@ -3,11 +3,9 @@ import type { Compute } from '../model/compute.ts'
 import type { JoinTokens } from './join-tokens.ts'
 import type { LocalHost } from './local-compute.ts'
 import type { ComputeRegistry } from './registry.ts'
+import type { HealthChecks } from './session.ts'
 import type { FleetTimeouts } from './timeouts.ts'
 import type { TunnelHolder, TunnelsOptions } from './tunnels.ts'
-
-/** How the connections to computes are maintained; see `FleetOptions.healthChecks`. */
-export type HealthChecks = false | 'continuous' | 'on-demand' | 'external'
 
 export interface FleetOptions {
   readonly registry: ComputeRegistry

@@ -8,9 +8,11 @@ import type { Compute, ComputeCapabilities } from '../model/compute.ts'
 import type { Load } from '../model/host.ts'
 import { followHeartbeat } from './heartbeat.ts'
 import { askLoad, loadIn } from './load.ts'
-import type { HealthChecks } from './options.ts'
 import type { FleetTimeouts } from './timeouts.ts'
 import { Unreachable } from './unreachable.ts'
+
+/** How the connections to computes are maintained; see `FleetOptions.healthChecks`. */
+export type HealthChecks = false | 'continuous' | 'on-demand' | 'external'
 
 /** How long health checks use the known capabilities of a compute, ms. */
 const greetedMs = 120_000
