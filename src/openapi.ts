@@ -12,9 +12,9 @@ type Json = Record<string, unknown>
 /** Statuses that every endpoint may answer with. */
 const everywhere: Readonly<Record<number, string>> = {
   400: 'The request is not valid; nothing was changed',
-  401: 'Credentials are configured and the request had none that are valid',
+  401: 'Credentials are configured, and the request had no valid ones',
   403: 'The role of the credentials does not allow it, the request came from a web page of another site or for an unknown host name, or it is not allowed here',
-  429: 'The credentials sent more requests than they may; Retry-After says how long to wait',
+  429: 'Too many requests with these credentials; Retry-After says how long to wait',
 }
 
 /** The OpenAPI 3.1 document of the endpoints. TypeBox schemas are JSON Schema already, so they go in nearly as they are. */
@@ -44,7 +44,12 @@ export function openapi(endpoints: readonly Endpoint[], version: string): Json {
       securitySchemes: {
         basic: { type: 'http', scheme: 'basic' },
         bearer: { type: 'http', scheme: 'bearer' },
-        session: { type: 'apiKey', in: 'cookie', name: 'patchbay', description: 'What `POST /v2/session` sets' },
+        session: {
+          type: 'apiKey',
+          in: 'cookie',
+          name: 'patchbay',
+          description: 'The cookie that `POST /v2/session` sets',
+        },
       },
     },
   })
@@ -76,7 +81,7 @@ const lastEventId: Json = {
   name: 'Last-Event-ID',
   in: 'header',
   required: false,
-  description: 'seq of the last event that was seen, as an EventSource sends it',
+  description: 'seq of the last event that the client received, as an EventSource sends it',
   schema: { type: 'string' },
 }
 

@@ -37,7 +37,7 @@ export interface Calls {
     query?: { since?: string; ticket?: string; view?: 'full'; pings?: 'false' }
     reply: never
   }
-  /** Read the configuration file again, and list the changed keys */
+  /** Reload the configuration file, and list the changed keys */
   'POST /v2/compute/config/reload': {
     reply: Reloaded
   }
@@ -54,7 +54,7 @@ export interface Calls {
   'GET /v2/compute/load': {
     reply: HostLoad
   }
-  /** Checks of what labs need on this machine: the findings, and how each fault is fixed */
+  /** Check whether this machine has what labs need: what was found, and how to fix each fault */
   'GET /v2/compute/doctor': {
     reply: Diagnosis
   }
@@ -88,13 +88,13 @@ export interface Calls {
     body: LabProjectCreate
     reply: LabProject
   }
-  /** Open a project of GNS3 that is on the disk of the host of this service */
+  /** Open a GNS3 project that is on the host of the service */
   'POST /v2/projects/load': {
     query?: { trust?: 'true' | 'false' }
     body: LabProjectLoad
     reply: LabProject
   }
-  /** Read a project, open or closed, also one that only computes have */
+  /** Read a project, open or closed, even if it exists only on computes */
   'GET /v2/projects/{project_id}': {
     params: { project_id: string }
     query?: { links?: 'yes' | 'no' }
@@ -106,7 +106,7 @@ export interface Calls {
     body: LabProjectUpdate
     reply: LabProject
   }
-  /** Delete a project with its nodes and files on all its computes, also one that only computes have */
+  /** Delete a project with its nodes and files on all its computes, even if it exists only there */
   'DELETE /v2/projects/{project_id}': {
     params: { project_id: string }
     reply: undefined
@@ -116,7 +116,7 @@ export interface Calls {
     params: { project_id: string }
     reply: LabStats
   }
-  /** Open a project, also one that only a compute has */
+  /** Open a project, even if it exists only on a compute */
   'POST /v2/projects/{project_id}/open': {
     params: { project_id: string }
     reply: LabProject
@@ -144,7 +144,7 @@ export interface Calls {
     query?: { format?: 'json' | 'yaml' }
     reply: LabTopology
   }
-  /** Apply a lab file to a project; the project is created when it does not exist */
+  /** Apply a lab file to a project; the project is created if it does not exist */
   'PUT /v2/projects/{project_id}/topology': {
     params: { project_id: string }
     query?: {
@@ -161,7 +161,7 @@ export interface Calls {
     body: LabApply
     reply: LabPlan
   }
-  /** Run the checks of a lab file by a job; the nodes must run */
+  /** Run the checks of a lab file in a job; the nodes must be running */
   'POST /v2/projects/{project_id}/checks': {
     params: { project_id: string }
     query?: { trust?: 'true' | 'false' }
@@ -248,7 +248,7 @@ export interface Calls {
     params: { project_id: string; node_id: string }
     reply: LabLink[]
   }
-  /** Disconnect the clients of the console; the guest does not notice */
+  /** Disconnect all clients of the console; the guest does not notice */
   'POST /v2/projects/{project_id}/nodes/{node_id}/console/reset': {
     params: { project_id: string; node_id: string }
     reply: undefined
@@ -267,7 +267,7 @@ export interface Calls {
     params: { job_id: string }
     reply: undefined
   }
-  /** Start, stop, suspend, resume or reload nodes of a project by a job */
+  /** Start, stop, suspend, resume or reload nodes of a project in a job */
   'POST /v2/projects/{project_id}/jobs': {
     params: { project_id: string }
     body: LabJobCreate
@@ -285,7 +285,7 @@ export interface Calls {
     query?: { name?: string }
     reply: ReadableStream<Uint8Array>
   }
-  /** Replace the configuration of a node; with If-Match only while it has that ETag */
+  /** Replace the configuration of a node; with If-Match only if it still has that ETag */
   'PUT /v2/projects/{project_id}/nodes/{node_id}/config': {
     params: { project_id: string; node_id: string }
     query?: { name?: string }
@@ -301,7 +301,7 @@ export interface Calls {
     params: { project_id: string }
     reply: LabLink[]
   }
-  /** Link two ports; the nodes may run */
+  /** Link two ports; the nodes may be running */
   'POST /v2/projects/{project_id}/links': {
     params: { project_id: string }
     body: LabLinkCreate
@@ -312,7 +312,7 @@ export interface Calls {
     params: { project_id: string; link_id: string }
     reply: LabLink
   }
-  /** Change the impairment, suspension or labels of a link, with effect at once */
+  /** Change the impairment, suspension or labels of a link; takes effect immediately */
   'PUT /v2/projects/{project_id}/links/{link_id}': {
     params: { project_id: string; link_id: string }
     body: LabLinkUpdate
@@ -323,13 +323,13 @@ export interface Calls {
     params: { project_id: string; link_id: string }
     reply: undefined
   }
-  /** Check filters for a link, without effect: the error says what is wrong, and where */
+  /** Check filters for a link without applying them; the error says what is wrong, and where */
   'POST /v2/projects/{project_id}/links/{link_id}/check_filters': {
     params: { project_id: string; link_id: string }
     body: Filters
     reply: undefined
   }
-  /** Make a disk of a stopped machine larger; its image stays as it is */
+  /** Enlarge a disk of a stopped machine; its image stays unchanged */
   'POST /v2/projects/{project_id}/nodes/{node_id}/resize_disk': {
     params: { project_id: string; node_id: string }
     body: Bytes
@@ -340,12 +340,12 @@ export interface Calls {
     params: { project_id: string; node_id: string }
     reply: IdlePc
   }
-  /** Values that may be the idle PC of a router */
+  /** List values that may be the idle PC of a router */
   'GET /v2/projects/{project_id}/nodes/{node_id}/dynamips/idlepc_proposals': {
     params: { project_id: string; node_id: string }
     reply: IdlePcProposals
   }
-  /** Disconnect the clients of all consoles of a project; nodes that do not run are skipped */
+  /** Disconnect all console clients of a project; nodes that are not running are skipped */
   'POST /v2/projects/{project_id}/nodes/console/reset': {
     params: { project_id: string }
     reply: undefined
@@ -391,7 +391,7 @@ export interface Calls {
     body: LabCaptureStart
     reply: LabLink
   }
-  /** Stop the capture of a link; without effect when the link is not captured */
+  /** Stop the capture of a link; without a capture this has no effect */
   'POST /v2/projects/{project_id}/links/{link_id}/stop_capture': {
     params: { project_id: string; link_id: string }
     reply: LabLink
@@ -435,7 +435,7 @@ export interface Calls {
     body: Bytes
     reply: undefined
   }
-  /** Make a template from an appliance of GNS3 (*.gns3a) */
+  /** Create a template from a GNS3 appliance (*.gns3a) */
   'POST /v2/templates/import': {
     query?: { trust?: 'true' | 'false' }
     body: ApplianceInput
@@ -465,7 +465,7 @@ export interface Calls {
     body: LabTemplateUpdate
     reply: LabTemplate
   }
-  /** Delete a template; nodes that were made from it stay */
+  /** Delete a template; nodes created from it stay */
   'DELETE /v2/templates/{template_id}': {
     params: { template_id: string }
     reply: undefined
@@ -475,7 +475,7 @@ export interface Calls {
     params: { template_id: string }
     reply: LabTemplate
   }
-  /** Make a node from a template */
+  /** Create a node from a template */
   'POST /v2/projects/{project_id}/templates/{template_id}': {
     params: { project_id: string; template_id: string }
     body: LabTemplateUse
@@ -547,14 +547,14 @@ export interface Calls {
     }
     reply: ReadableStream<Uint8Array>
   }
-  /** Import an archive (.gns3project) as a closed project of this id; a failure leaves nothing */
+  /** Import an archive (.gns3project) as a closed project with this id; a failed import leaves nothing behind */
   'POST /v2/projects/{project_id}/import': {
     params: { project_id: string }
     query?: { name?: string; trust?: 'true' | 'false' }
     body: Bytes
     reply: LabImported
   }
-  /** Make a closed copy of a project, with new ids; its nodes must be stopped */
+  /** Create a closed copy of a project, with new ids; its nodes must be stopped */
   'POST /v2/projects/{project_id}/duplicate': {
     params: { project_id: string }
     body: LabProjectCopy
@@ -586,7 +586,7 @@ export interface Calls {
     params: { project_id: string; snapshot_id: string }
     reply: undefined
   }
-  /** Stop the nodes of a project and restore it; ids stay, and nodes that ran are started again */
+  /** Stop the nodes of a project and restore it; ids stay, and nodes that were running are started again */
   'POST /v2/projects/{project_id}/snapshots/{snapshot_id}/restore': {
     params: { project_id: string; snapshot_id: string }
     reply: LabProject
@@ -600,13 +600,13 @@ export interface Calls {
   'GET /v2/compute/hypervisor/vms': {
     reply: VmSummary[]
   }
-  /** Emulators of the host */
+  /** List the emulators of the host */
   'GET /v2/compute/machine-emulator/binaries': {
     query?: { archs?: string }
     body?: EmulatorFilter
     reply: FoundProgram[]
   }
-  /** Platforms that this host can run with hardware acceleration */
+  /** List the platforms that this host can run with hardware acceleration */
   'GET /v2/compute/machine-emulator/capabilities': {
     reply: MachineCapabilities
   }
@@ -672,16 +672,16 @@ export interface Calls {
     params: { filename: string }
     reply: undefined
   }
-  /** Disk-image tools of the host */
+  /** List the disk-image tools of the host */
   'GET /v2/compute/machine-emulator/img-binaries': {
     reply: FoundProgram[]
   }
-  /** Make a disk image */
+  /** Create a disk image */
   'POST /v2/compute/machine-emulator/img': {
     body: DiskCreate
     reply: undefined
   }
-  /** Make a disk image larger */
+  /** Enlarge a disk image */
   'PUT /v2/compute/machine-emulator/img': {
     body: DiskExtend
     reply: undefined
@@ -727,7 +727,7 @@ export interface Calls {
   'GET /v2/computes': {
     reply: Compute[]
   }
-  /** Register a compute, and connect to it; a known compute is answered unchanged */
+  /** Register a compute, and connect to it; a known compute is returned unchanged */
   'POST /v2/computes': {
     body: ComputeCreate
     reply: Compute
@@ -748,7 +748,7 @@ export interface Calls {
     params: { compute_id: string }
     reply: undefined
   }
-  /** Empty a compute: it takes no new projects, and its stopped projects move to other computes by a job */
+  /** Drain a compute: it gets no new projects, and a job moves its stopped projects to other computes */
   'POST /v2/computes/{compute_id}/drain': {
     params: { compute_id: string }
     reply: LabJob
@@ -799,7 +799,7 @@ export interface Calls {
   'GET /v2/tokens': {
     reply: AccessToken[]
   }
-  /** Create a token; only this answer has its secret */
+  /** Create a token; only this response contains its secret */
   'POST /v2/tokens': {
     body: AccessTokenCreate
     reply: NewAccessToken
@@ -818,7 +818,7 @@ export interface Calls {
   'GET /v2/session': {
     reply: Session
   }
-  /** Log out: the session of the cookie ends, and copies of the cookie are void */
+  /** Log out: the session of the cookie ends, and copies of the cookie become invalid */
   'DELETE /v2/session': {
     reply: undefined
   }
@@ -914,7 +914,7 @@ export type NetworkInterface = {
 
 /** The keys that a reload of the configuration changed */
 export type Reloaded = {
-  /** Keys in force with their new value */
+  /** Keys whose new value is in effect */
   changed: string[]
   /** Keys that changed in the file and take effect after a restart */
   needs_restart: string[]
@@ -930,13 +930,13 @@ export type Capabilities = {
   /** How the switch moves frames. fast: many frames a system call, on Linux; portable: node:dgram, UDP links only */
   packet_path: 'fast' | 'portable'
   labels?: Labels
-  /** Another one after each start of the computer, where it is known */
+  /** Changes with each boot of the host; absent if unknown */
   boot_id?: string
   /** Engine of the pcs that are started from now on: vpcs or embedded */
   pc_engine: string
 }
 
-/** Labels that it found itself: `kvm` where machines run fast, `arch=x86_64`, `platform=linux` */
+/** Labels that it detects: `kvm` if machines run fast, `arch=x86_64`, `platform=linux` */
 export type Labels = string[]
 
 /** Port ranges and the ports in use */
@@ -990,7 +990,7 @@ export type Check = {
 /** A single-use ticket that a browser sends as ?ticket= when it opens a websocket */
 export type Ticket = {
   ticket: string
-  /** Life of the ticket, ms */
+  /** Lifetime of the ticket, ms */
   expires_in_ms: number
 }
 
@@ -1032,15 +1032,15 @@ export type LabProject = {
   path: string | null
   /** Name of its file in an export */
   filename: string
-  /** Number of its last edit */
+  /** Number of the last edit */
   revision: number
   changed_at?: ChangedAt
-  /** Ids of its computes; absent: they are not known */
+  /** Ids of its computes; absent: unknown */
   compute_ids?: string[]
   counts?: LabCounts
   status_reason?: StatusReason
   archived?: Archived
-  /** When the service stops its nodes (UTC, RFC 3339); absent: it does not */
+  /** When the service stops its nodes (UTC, RFC 3339); absent: never */
   stop_at?: string
   /** At stop_at the service deletes the project */
   ttl_deletes?: true
@@ -1050,11 +1050,11 @@ export type LabProject = {
 /** Whether it is closed when its last feed has ended, no job runs and no console is open */
 export type AutoClose = boolean
 
-/** Which computes get the new nodes that name none */
+/** How computes are chosen for new nodes that name none */
 export type Placement = {
-  /** room: the computes of the project while they have room, then the one with most room; pack: likewise, then the fullest one that has room; spread: the one with the fewest nodes of the project. Default: that of the project, else room */
+  /** room: the computes of the project while they have capacity, then the one with most free capacity; pack: likewise, then the fullest one that has capacity; spread: the one with the fewest nodes of the project. Default: the policy of the project, else room */
   policy?: 'room' | 'spread' | 'pack'
-  /** Labels that the compute must have, beside those that the project asks for. A word without a value stands for any value */
+  /** Labels that the compute must have, in addition to those of the project. A label without a value matches any value */
   labels?: string[]
 }
 
@@ -1064,29 +1064,29 @@ export type Variable = {
   value?: string
 }
 
-/** Time of the last change (UTC, RFC 3339). Opening, closing, moving and archiving are no changes. Absent: unknown */
+/** Time of the last change (UTC, RFC 3339). Opening, closing, moving and archiving do not change it. Absent: unknown */
 export type ChangedAt = string
 
-/** How many nodes and links a project has; what is absent is not known */
+/** How many nodes and links a project has; absent members are unknown */
 export type LabCounts = {
-  /** With the segments */
+  /** Number of nodes, segments included */
   nodes: number
   /** Switches, hubs, nats and clouds */
   segments: number
   links: number
-  /** Nodes that run, without the segments */
+  /** Running nodes, not counting segments */
   running?: number
   /** The worst verdict of its links. ok: frames or probes pass both ways; one_way: only one way; silent: nothing passed; peer_unreachable: the other end refuses, or its device is down; suspended: the link drops all frames on request; port_taken: another program has the local port or device; stopped: a node at an end does not run; detached: a port was taken over, or is gone */
   worst_verdict?: 'ok' | 'one_way' | 'silent' | 'peer_unreachable' | 'suspended' | 'port_taken' | 'stopped' | 'detached'
 }
 
-/** What is wrong with it, such as a compute of it that is not connected, or an archive that could not be made; absent: nothing is known to be */
+/** What is wrong with it, such as a compute that is not connected, or an archive that could not be created; absent: no known problem */
 export type StatusReason = string
 
-/** The gateway has an archive of its present state: when its compute is gone, a drain makes it elsewhere; absent: there is none, or not yet */
+/** The gateway has an archive of its current state: if its compute is lost, a drain restores it on another one; absent: no archive, or not yet */
 export type Archived = true
 
-/** Members that clients of other programs sent and this service does not know, of nodes also such properties; stored as they are */
+/** Members that clients of other programs sent and this service does not know, for nodes also such properties; stored unchanged */
 export type Kept = Record<string, unknown>
 
 /** Input of a new project; null or absent: default */
@@ -1126,13 +1126,13 @@ export type LabProjectCreate = {
   ttl_deletes?: true | null
 }
 
-/** Where a project of GNS3 is */
+/** Location of a GNS3 project */
 export type LabProjectLoad = {
   /** Path of the file *.gns3 on the host of the service */
   path: string
 }
 
-/** Changes of a project; null or absent: unchanged */
+/** Changes to a project; null or absent members stay unchanged */
 export type LabProjectUpdate = {
   name?: string | null
   ttl_s?: number | null
@@ -1171,12 +1171,12 @@ export type LabProjectUpdate = {
 
 /** Numbers of nodes, links, drawings and snapshots of a project */
 export type LabStats = {
-  /** With the segments */
+  /** Number of nodes, segments included */
   nodes: number
   /** Switches, hubs, nats and clouds */
   segments: number
   links: number
-  /** Nodes that run, without the segments */
+  /** Running nodes, not counting segments */
   running: number
   drawings: number
   snapshots: number
@@ -1186,7 +1186,7 @@ export type LabStats = {
 export type LabTopology = {
   /** Number of the last edit of the project */
   revision: number
-  /** The nodes that are no segments */
+  /** The nodes that are not segments */
   nodes: LabNode[]
   links: LabLink[]
   /** The nodes of the kinds switch, hub, nat and cloud */
@@ -1208,7 +1208,7 @@ export type LabNode = {
   status: 'started' | 'stopped' | 'suspended'
   status_reason: string | null
   console: number | null
-  /** Type of its console: one of those of its kind */
+  /** Type of its console, one of the types of its kind */
   console_type: string
   console_host: string | null
   command_line: string | null
@@ -1241,7 +1241,7 @@ export type LabNode = {
   /** Names of nodes that must be ready before it starts */
   after: string[]
   ready: LabReady | null
-  /** Texts that users gave it, by key */
+  /** Texts that users attached to it, by key */
   labels: Record<string, string>
   placement: Placement
   /** Width of its symbol */
@@ -1253,7 +1253,7 @@ export type LabNode = {
   kept?: Kept
 }
 
-/** Kind of the node: pc, iou, hypervisor, machine-emulator, dynamips, switch, hub, cloud, nat; any other word makes a placeholder */
+/** Kind of the node: pc, iou, hypervisor, machine-emulator, dynamips, switch, hub, cloud, nat; any other value creates a placeholder */
 export type NodeType = string
 
 /** A text on the map */
@@ -1273,7 +1273,7 @@ export type LabReady = {
   console?: string
   /** Typed on its console until that matches, such as "\r" */
   press?: string
-  /** TCP port of the host that must accept */
+  /** TCP port of the host that must accept connections */
   tcp?: number
   /** Time after its start */
   seconds?: number
@@ -1336,7 +1336,7 @@ export type LabLink = {
     duplicate?: number[]
     reorder?: Reorder
   }
-  /** true: the link is down, frames are dropped both ways */
+  /** true: the link is down; frames are dropped in both directions */
   suspend: boolean
   /** How the map draws it */
   link_style: Record<string, unknown>
@@ -1426,16 +1426,16 @@ export type LabApply = {
   trust?: boolean
   /** Start the nodes afterwards, in the order that the file says */
   start?: boolean
-  /** Time after which the service stops its nodes, s; 0: it does not. Stopping or closing the project ends it, too */
+  /** Time after which the service stops its nodes, s; 0: never. Stopping all nodes or closing the project cancels it */
   ttl_s?: number
-  /** With ttl_s: the service then deletes the project with its disks. Default: as it is set, else false */
+  /** With ttl_s: the service then deletes the project with its disks. Default: the current value, else false */
   ttl_deletes?: boolean
 }
 
-/** Contents by their paths, as the lab file writes these; the service opens no file of its own */
+/** Contents by path, with the paths as written in the lab file; the service does not open these files */
 export type Files = Record<string, string>
 
-/** Values in place of those in `vars` of the lab file */
+/** Values that replace those in `vars` of the lab file */
 export type Vars = Record<string, string>
 
 /** What a lab file changes in a project */
@@ -1445,20 +1445,20 @@ export type LabPlan = {
   lab: string
   /** The revision of the project that was compared; 0: a new one */
   revision: number
-  /** In the order in which they are taken */
+  /** In the order in which they are run */
   steps: LabPlanStep[]
   withheld: LabWithheldStep[]
-  /** What is there and not in the file, and stays */
+  /** Objects that are not in the file, and stay */
   extra: {
     what: 'node' | 'segment' | 'link' | 'config'
     name: string
     because?: string
   }[]
-  /** An earlier apply ended with the service before it was done: this one does the rest */
+  /** The service ended in the middle of an earlier apply: this one does the rest */
   interrupted?: true
   /** When the service stops the nodes (UTC, RFC 3339) */
   stop_at?: string
-  /** The job that takes the steps */
+  /** The job that runs the steps */
   job_id?: string
 }
 
@@ -1502,7 +1502,7 @@ export type LabJob = {
   /** UUID, compared without regard to case */
   job_id: string
   project_id: string | null
-  /** apply: of a lab file; check: the checks of one; drain: the projects of a compute move to others */
+  /** apply: applies a lab file; check: runs the checks of one; drain: moves the projects of a compute to others */
   action: 'start' | 'stop' | 'suspend' | 'resume' | 'reload' | 'apply' | 'check' | 'drain'
   /** Of a drain: the compute */
   compute_id?: string
@@ -1547,7 +1547,7 @@ export type LabJobStep = {
   how: How
   /** What differs, or why the step is needed */
   because?: string
-  /** undone: it was done, and reverted as another step has failed */
+  /** undone: it was done, and then reverted because another step failed */
   state: 'waiting' | 'running' | 'done' | 'failed' | 'undone' | 'cancelled'
   reason: string | null
 }
@@ -1618,7 +1618,7 @@ export type LabNodeCreate = {
   ports?: LabPort[] | null
 }
 
-/** Changes of a node; null or absent: unchanged */
+/** Changes to a node; null or absent members stay unchanged */
 export type LabNodeUpdate = {
   name?: string | null
   x?: number | null
@@ -1676,11 +1676,11 @@ export type LabJobCreate = {
   action: 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
   /** Ids or names; absent: all nodes */
   nodes?: string[]
-  /** Most nodes that start at the same time */
+  /** How many nodes may start at the same time */
   at_once?: number
-  /** CPU load of a compute, percent, above which starts wait; 75 */
+  /** CPU load of a compute, percent, above which starts wait; default 75 */
   load_below?: number
-  /** When a node fails: start no further one, or leave out only what comes after it */
+  /** When a node fails: start no further nodes, or skip only the nodes that come after it */
   give_up?: 'stop' | 'go-on'
 }
 
@@ -1783,7 +1783,7 @@ export type LabLinkCreate = {
   traffic_ba?: LinkTraffic | null
 }
 
-/** Changes of a link; null or absent: unchanged */
+/** Changes to a link; null or absent members stay unchanged */
 export type LabLinkUpdate = {
   nodes?: LabLinkEnd[] | null
   name?: string | null
@@ -1876,11 +1876,11 @@ export type LabFilter = {
 
 /** Text to type on a console, and output to wait for */
 export type ConsoleExpect = {
-  /** Typed as it is: end a line with \n or \r */
+  /** Typed verbatim: end a line with \n or \r */
   send?: string
   /** Regular expression in the syntax of RE2 */
   expect: string
-  /** The node shows what is typed: only output after the first echo of `send` counts, without further echoes */
+  /** The node echoes what is typed: only output after the first echo of `send` is searched, and further echoes are ignored */
   echoes?: boolean
   /** Longest wait, s */
   within_s?: number
@@ -1892,7 +1892,7 @@ export type ConsoleMatch = {
   matched: string
   /** The output before it, at most 64 KiB */
   before: string
-  /** The groups of the expression; null: it took no part */
+  /** The groups of the expression; null: not part of the match */
   groups: (string | null)[]
 }
 
@@ -1900,7 +1900,7 @@ export type ConsoleMatch = {
 export type NodeReady = {
   /** Regular expression in the syntax of RE2 */
   console?: string
-  /** TCP port of the host that must accept */
+  /** TCP port of the host that must accept connections */
   tcp?: number
   /** Time from now */
   seconds?: number
@@ -1942,7 +1942,7 @@ export type ApplianceInput = {
   name?: string | null
 }
 
-/** A template that was made of an appliance, and the images that it needs */
+/** A template created from an appliance, and the images that it needs */
 export type ApplianceImport = {
   template: LabTemplate
   version: string | null
@@ -1961,7 +1961,7 @@ export type ApplianceImport = {
     /** No connected compute has it */
     is_missing: boolean
   }[]
-  /** What the template has not, by its position in the given text */
+  /** What the template leaves out, by its position in the given text */
   left_out: {
     path: string
     line: number
@@ -1970,7 +1970,7 @@ export type ApplianceImport = {
   }[]
 }
 
-/** A named kind with settings, from which nodes are made */
+/** A named kind with settings, from which nodes are created */
 export type LabTemplate = {
   /** UUID, compared without regard to case */
   template_id: string
@@ -1992,11 +1992,11 @@ export type LabTemplate = {
 
 /** A kind of node, and the form of its settings */
 export type LabKind = {
-  /** Its word in `node_type` */
+  /** Its value in `node_type` */
   name: string
-  /** The word for a node of the kind, within a sentence */
+  /** The noun for a node of the kind, for use in a sentence */
   noun: string
-  /** Whether its nodes run from their creation on */
+  /** Whether its nodes run as soon as they are created */
   is_always_on: boolean
   can_be_suspended: boolean
   /** Whether its nodes start from images */
@@ -2007,7 +2007,7 @@ export type LabKind = {
   configs: string[]
   /** Possible values of `console_type` */
   console_types: string[]
-  /** JSON Schema of the member `properties` of a changed node, without configurations: they have a path of their own */
+  /** JSON Schema of `properties` in a change of a node, without configurations, which have their own path */
   settings: Record<string, unknown>
 }
 
@@ -2024,7 +2024,7 @@ export type LabTemplateCreate = {
   usage?: string | null
 }
 
-/** Changes of a template; absent: unchanged */
+/** Changes to a template; absent members stay unchanged */
 export type LabTemplateUpdate = {
   name?: string | null
   compute_id?: string | null
@@ -2082,7 +2082,7 @@ export type LabDrawingCreate = {
   project_id?: string | null
 }
 
-/** Changes of a drawing; null or absent: unchanged */
+/** Changes to a drawing; null or absent members stay unchanged */
 export type LabDrawingUpdate = {
   svg?: string | null
   x?: number | null
@@ -2133,20 +2133,20 @@ export type LabImported = {
   path: string | null
   /** Name of its file in an export */
   filename: string
-  /** Number of its last edit */
+  /** Number of the last edit */
   revision: number
   changed_at?: ChangedAt
-  /** Ids of its computes; absent: they are not known */
+  /** Ids of its computes; absent: unknown */
   compute_ids?: string[]
   counts?: LabCounts
   status_reason?: StatusReason
   archived?: Archived
-  /** When the service stops its nodes (UTC, RFC 3339); absent: it does not */
+  /** When the service stops its nodes (UTC, RFC 3339); absent: never */
   stop_at?: string
   /** At stop_at the service deletes the project */
   ttl_deletes?: true
   kept?: Kept
-  /** Settings of the archive that the project did not get */
+  /** Settings of the archive that were left out */
   left_out: string[]
 }
 
@@ -2167,7 +2167,7 @@ export type LabSnapshot = {
   name: string
   /** Seconds since 1970 */
   created_at: number
-  /** Number of nodes that ran, without segments; a restore starts all of them again */
+  /** Number of nodes that were running, not counting segments; a restore starts all of them again */
   running: number
   /** Size of its files in bytes; blocks may be shared with the project */
   size: number
@@ -2186,7 +2186,7 @@ export type LabImportInput = {
   annotations?: string | null
 }
 
-/** A lab file that was made of a lab of another program */
+/** A lab file created from a lab of another program */
 export type LabImport = {
   /** The format that was read */
   format: 'gns3' | 'containerlab' | 'cml'
@@ -2204,7 +2204,7 @@ export type LabImport = {
     md5?: string
     nodes: string[]
   }[]
-  /** What the lab file has not, or has otherwise, by its position in the given text */
+  /** What the lab file leaves out or has in another form, by its position in the given text */
   left_out: {
     /** Such as topology.nodes.r1.binds */
     path: string
@@ -2309,15 +2309,15 @@ export type ImageUsers = {
 
 /** The new name of an image */
 export type ImageRename = {
-  /** Name, with the directory that the image is in, if it is in one */
+  /** Name, with the directory if the image is in one */
   path: string
 }
 
-/** A new disk image; the options are those of its format */
+/** A new disk image, with the options of its format */
 export type DiskCreate =
   | {
       qemu_img?: string | null
-      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      /** Name among the images, at most one directory deep; in local mode also an absolute path */
       path: string
       format: 'qcow2'
       /** Size of the disk, MB (MiB) */
@@ -2343,7 +2343,7 @@ export type DiskCreate =
     }
   | {
       qemu_img?: string | null
-      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      /** Name among the images, at most one directory deep; in local mode also an absolute path */
       path: string
       format: 'qcow'
       /** Size of the disk, MB (MiB) */
@@ -2351,7 +2351,7 @@ export type DiskCreate =
     }
   | {
       qemu_img?: string | null
-      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      /** Name among the images, at most one directory deep; in local mode also an absolute path */
       path: string
       format: 'raw'
       /** Size of the disk, MB (MiB) */
@@ -2360,7 +2360,7 @@ export type DiskCreate =
     }
   | {
       qemu_img?: string | null
-      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      /** Name among the images, at most one directory deep; in local mode also an absolute path */
       path: string
       format: 'vmdk'
       /** Size of the disk, MB (MiB) */
@@ -2377,7 +2377,7 @@ export type DiskCreate =
     }
   | {
       qemu_img?: string | null
-      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      /** Name among the images, at most one directory deep; in local mode also an absolute path */
       path: string
       format: 'vdi'
       /** Size of the disk, MB (MiB) */
@@ -2386,7 +2386,7 @@ export type DiskCreate =
     }
   | {
       qemu_img?: string | null
-      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      /** Name among the images, at most one directory deep; in local mode also an absolute path */
       path: string
       format: 'vpc'
       /** Size of the disk, MB (MiB) */
@@ -2395,7 +2395,7 @@ export type DiskCreate =
     }
   | {
       qemu_img?: string | null
-      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      /** Name among the images, at most one directory deep; in local mode also an absolute path */
       path: string
       format: 'qed'
       /** Size of the disk, MB (MiB) */
@@ -2421,7 +2421,7 @@ export type DiskCreate =
     }
   | {
       qemu_img?: string | null
-      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      /** Name among the images, at most one directory deep; in local mode also an absolute path */
       path: string
       format: 'parallels'
       /** Size of the disk, MB (MiB) */
@@ -2444,9 +2444,9 @@ export type DiskCreate =
 /** A disk image, and how much it grows */
 export type DiskExtend = {
   qemu_img?: string | null
-  /** Name among the images, at most one directory deep; in local mode an absolute path too */
+  /** Name among the images, at most one directory deep; in local mode also an absolute path */
   path: string
-  /** MB (MiB) that are added */
+  /** MB (MiB) to add */
   extend: number
 }
 
@@ -2454,7 +2454,7 @@ export type DiskExtend = {
 export type IdlePcQuestion = {
   platform: Platform2
   image: Image2
-  /** Memory, MB. Default: that of the platform */
+  /** Memory, MB. Default: the value of the platform */
   ram: number
 }
 
@@ -2470,22 +2470,22 @@ export type Compute = {
   name: string
   /** `tunnel`: the compute has joined, and is reached through the websocket that it keeps open */
   protocol: 'http' | 'https' | 'tunnel'
-  /** Of a compute that has joined: its name */
+  /** For a compute that has joined: its name */
   host: string
-  /** Of a compute that has joined: 0 */
+  /** For a compute that has joined: 0 */
   port: number
   user: string | null
   connected: boolean
-  /** Whether a gateway places new projects there; false to empty the compute: its present projects stay */
+  /** Whether a gateway places new projects there; with false, its current projects stay */
   accepts_projects: boolean
   /** Share of the new projects: the scheduler multiplies the free capacity by it. Default: 1 */
   weight: number
-  /** Labels that were given to the compute, such as `site=berlin`, beside those that it found itself */
+  /** Labels that were given to the compute, such as `site=berlin`, in addition to those that it detects */
   labels: string[]
   cpu_usage_percent: number | null
   memory_usage_percent: number | null
   capabilities: ComputeCapabilities
-  /** Since when the compute is not connected, as far as the service knows (UTC, RFC 3339); absent while connected */
+  /** Since when the compute has not been connected, as far as the service knows (UTC, RFC 3339); absent while connected */
   disconnected_since?: string
   last_error: string | null
 }
@@ -2521,7 +2521,7 @@ export type ComputeCreate = {
   last_error?: string | null
 }
 
-/** Changes of a compute; absent and null mean "leave". An empty user removes the password, too */
+/** Changes to a compute; absent or null members stay unchanged. An empty user also removes the password */
 export type ComputeUpdate = {
   /** Accepted and ignored */
   compute_id?: unknown
@@ -2546,12 +2546,12 @@ export type ComputeUpdate = {
 export type ApplianceVm = {
   /** Whether the VM is started and used as the compute `vm` */
   enable: boolean
-  /** The engine of the VM; remote: a registered compute takes its place */
+  /** The engine of the VM; remote: a registered compute is used instead */
   engine: 'libvirt' | 'virtualbox' | 'remote'
   vmname: string | null
-  /** The fate of the VM when it is disabled, or the service ends */
+  /** What happens to the VM when it is disabled or the service ends */
   when_exit: 'stop' | 'suspend' | 'keep'
-  /** Whether the VM has no window on the screen of the host */
+  /** Whether the VM runs without a window on the host */
   headless: boolean
   /** Whether `ram` and `vcpus` apply; false: the VM keeps its own definition */
   allocate_vcpus_ram: boolean
@@ -2565,7 +2565,7 @@ export type ApplianceVm = {
   user: string | null
 }
 
-/** Changes of the settings; absent members stay. null removes vmname, address or user, and leaves other members. A password is removed with its user */
+/** Changes to the settings; absent members stay unchanged. null removes vmname, address or user, and leaves other members. A password is removed with its user */
 export type ApplianceVmUpdate = {
   enable?: boolean | null
   engine?: 'libvirt' | 'virtualbox' | 'remote' | null
@@ -2613,7 +2613,7 @@ export type AccessToken = {
   expires_at: string | null
 }
 
-/** The rights of a client with the token; without meaning for a join token */
+/** The rights of a client with the token; has no meaning for a join token */
 export type Role = 'read' | 'operate' | 'admin'
 
 /** user: for requests; join: for a compute that joins the fleet, and nothing else */
@@ -2622,7 +2622,7 @@ export type Purpose = 'user' | 'join'
 /** The only compute that may join with the token: named at its creation, or the first that used it */
 export type ComputeId = string
 
-/** The only projects of the token: ids, names of labs, or prefixes of names such as `class-*`. Absent: all projects */
+/** The projects to which the token is limited: ids, names of labs, or prefixes of names such as `class-*`. Absent: all projects */
 export type Projects = string[]
 
 /** The owner of the token, and its rights. `role` is required, except for join tokens */
@@ -2667,7 +2667,7 @@ export type Session = {
   name: string
   /** read: view; operate: run labs and type on consoles; admin: also computes, tokens and the configuration */
   role: 'read' | 'operate' | 'admin'
-  /** The organization that is asked; absent: `default`, or a service without organizations */
+  /** The organization in which the client acts; absent: `default`, or a service without organizations */
   organization?: string
   expires_at: string | null
 }
@@ -2685,7 +2685,7 @@ export type Organization = {
   created_at: string | null
 }
 
-/** Id of the organization: 1 to 40 lower-case letters, digits and "-"; it stays as it is */
+/** Id of the organization: 1 to 40 lower-case letters, digits and "-"; it cannot be changed */
 export type OrganizationId = string
 
 /** A new organization, by default without limits */

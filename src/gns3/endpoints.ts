@@ -66,7 +66,7 @@ const small: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ ...own, method: 'POST', path: '/v2/reload', role: 'admin', bodyKind: 'ignored', replies: {} },
-    summary: 'Read the configuration file again',
+    summary: 'Reload the configuration file',
     handle: async (_, { agent }) => created(await agent.host.reloadConfig()),
   }),
 ]

@@ -13,7 +13,7 @@ export const CloudPort = objectSchema('CloudPort', 'A port of a cloud', {
   ...portIdentity,
   type: oneOf(['ethernet', 'tap', 'udp'], {
     default: 'ethernet',
-    description: 'ethernet: a network device; tap: a TAP device, made when it does not exist; udp: a UDP tunnel',
+    description: 'ethernet: a network device; tap: a TAP device, created if it does not exist; udp: a UDP tunnel',
   }),
   interface: Type.Optional(deviceName('Device of an ethernet or tap port')),
   lport: Type.Optional(Type.Integer({ ...PortNumber, description: 'Local UDP port of a udp port' })),

@@ -32,19 +32,19 @@ const image = Type.String({
   description: 'IOS image: a name in the images directory, or a path',
   expects: 'the name or path of an image, in one line',
 })
-const ram = Type.Integer({ minimum: 1, maximum: 4096, description: 'Memory, MB. Default: that of the platform' })
+const ram = Type.Integer({ minimum: 1, maximum: 4096, description: 'Memory, MB. Default: the value of the platform' })
 const usage = Type.String({ maxLength: 65536, description: 'Notes on how to use the router' })
 const consoleType = oneOf(['telnet', 'none'], { default: 'telnet' })
 const value = { description: 'Idle-PC value of the image: the address at which dynamips sleeps while the router waits' }
 const idlepc = Type.String({
   ...value,
   pattern: '^(0x[0-9a-fA-F]{1,16})?$',
-  expects: 'an address such as 0x60008120, or an empty text for none',
+  expects: 'an address such as 0x60008120, or an empty string for none',
 })
 
 const card = oneOf(['', ...cardNames], {
   ...{ $id: 'DynamipsCard', default: '' },
-  description: 'The card in a slot; empty: none, and in slot 0 that of the chassis, or C7200-IO-FE',
+  description: 'The card in a slot; empty: none, or in slot 0 the card of the chassis or C7200-IO-FE',
 })
 const wic = oneOf(['', ...wicNames], {
   ...{ $id: 'DynamipsWic', default: '' },
@@ -53,9 +53,9 @@ const wic = oneOf(['', ...wicNames], {
 const mac = '^([0-9a-fA-F]{4}\\.){2}[0-9a-fA-F]{4}$'
 /** A size for which dynamips has a default. */
 const size = (what: string, maximum: number) =>
-  Type.Integer({ minimum: 0, maximum, default: 0, description: `${what}; 0: that of dynamips` })
+  Type.Integer({ minimum: 0, maximum, default: 0, description: `${what}; 0: the default of dynamips` })
 const config = (what: string) =>
-  Type.String({ maxLength: 1 << 18, description: `${what}; %h stands for the name. An empty text changes nothing` })
+  Type.String({ maxLength: 1 << 18, description: `${what}; %h stands for the name. An empty string changes nothing` })
 
 /** The settings of a router that have the same default on all platforms. */
 export const dynamipsSettings = {
@@ -194,7 +194,7 @@ export const dynamips = kind({
     idlePcProposals: action({
       ...measurement,
       path: 'idlepc_proposals',
-      summary: 'Values that may be the idle PC of a router',
+      summary: 'List values that may be the idle PC of a router',
       output: IdlePcProposals,
       answer: { description: 'The values' },
     }),

@@ -44,7 +44,7 @@ export const hub = kind({
   canBeSuspended: false,
   conflicts: {
     create: 'The hub cannot be created now',
-    update: 'The change is not possible now',
+    update: 'The change is not possible in the current state',
     start: 'The hub cannot run now; the message says why',
   },
 })

@@ -58,16 +58,16 @@ export const vmSettings = {
   }),
   use_any_adapter: Type.Boolean({
     default: false,
-    description: 'Whether the running node may also take adapters that the VM uses otherwise',
+    description: 'Whether the running node may also use adapters that the VM uses for something else',
   }),
   enable_remote_console: Type.Boolean({
     default: false,
     description: 'Whether the screen of the VM is served at `remote_console` while it runs',
   }),
-  headless: Type.Boolean({ default: false, description: 'Whether the VM has no window on the screen of the host' }),
+  headless: Type.Boolean({ default: false, description: 'Whether the VM runs without a window on the host' }),
   on_close: oneOf(['power_off', 'shutdown_signal', 'save_vm_state'], {
     default: 'power_off',
-    description: 'The effect of a stop',
+    description: 'What a stop does',
   }),
 } as const
 
@@ -96,7 +96,7 @@ export const HypervisorNode = objectSchema('HypervisorNode', 'A VM of a hypervis
       }),
     ),
   ),
-  driver: oneOf(['libvirt', 'virtualbox'], { description: 'The hypervisor that has the VM' }),
+  driver: oneOf(['libvirt', 'virtualbox'], { description: 'The hypervisor of the VM' }),
   ...vmSettings,
 })
 

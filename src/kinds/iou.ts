@@ -19,7 +19,7 @@ const path = Type.String({
 })
 /** The limit is larger than any NVRAM. */
 const config = (what: string) =>
-  Type.String({ maxLength: 1 << 20, description: `${what}; %h stands for the name. An empty text changes nothing` })
+  Type.String({ maxLength: 1 << 20, description: `${what}; %h stands for the name. An empty string changes nothing` })
 /** A licence. No answer and no message contains any part of it. */
 const iourc = Type.String({
   maxLength: 65536,
@@ -182,7 +182,7 @@ export const iou = kind({
       isSlow: true,
       v1Form: {
         path: 'initial_config',
-        summary: 'Older form of configs: the startup configuration',
+        summary: 'Read the startup configuration; older form of configs',
         description: 'The startup configuration; null when there is none',
         schema: Type.Object({ content: Type.Union([Type.String(), Type.Null()]) }),
         shown: ({ startup_config_content = null }) => ({ content: startup_config_content }),

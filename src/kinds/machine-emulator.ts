@@ -91,12 +91,12 @@ export const machineSettings = {
   hdc_disk_interface: hdc.interface,
   hdd_disk_interface: hdd.interface,
   cdrom_image: image(
-    'CD-ROM image, `./name` for one in the directory of the node; a change applies to a running machine, too',
+    'CD-ROM image, `./name` for one in the directory of the node; a change also applies to a running machine',
   ),
   bios_image: image('Firmware, BIOS or UEFI'),
   firmware: choice(
     ['bios', 'uefi'],
-    'The firmware without a bios_image: the BIOS of the emulator, or a UEFI of the host',
+    'The firmware if there is no bios_image: the BIOS of the emulator, or a UEFI of the host',
     'bios',
   ),
   initrd: image('Initial RAM disk'),
@@ -123,12 +123,12 @@ export const machineSettings = {
     description: 'Adapters with another model or MAC address than the others',
   }),
   legacy_networking: Type.Boolean({ default: false, description: 'Accepted for older clients; it has no effect' }),
-  on_close: choice(['power_off', 'shutdown_signal', 'save_vm_state'], 'The effect of a stop', 'power_off'),
+  on_close: choice(['power_off', 'shutdown_signal', 'save_vm_state'], 'What a stop does', 'power_off'),
   cpu_throttling: Type.Integer({
     minimum: 0,
     maximum: 800,
     default: 0,
-    description: 'Most processor time, percent of one processor; 0: no limit',
+    description: 'Limit of processor time, percent of one processor; 0: no limit',
   }),
   process_priority: choice(
     ['realtime', 'very high', 'high', 'normal', 'low', 'very low', 'null'],
@@ -265,10 +265,10 @@ export const machineEmulator = kind({
     resizeDisk: action({
       method: 'POST',
       path: 'resize_disk',
-      summary: 'Make a disk of a stopped machine larger; its image stays as it is',
+      summary: 'Enlarge a disk of a stopped machine; its image stays unchanged',
       versions: ['v2'],
       input: ResizeDisk,
-      answer: { status: 201, description: 'The disk is larger' },
+      answer: { status: 201, description: 'Enlarged' },
       errors: {
         409: 'The machine runs or has no such disk, the tool refused, or the image is missing (its name is then in `image`)',
         507: 'The disk is nearly full',
@@ -280,7 +280,7 @@ export const machineEmulator = kind({
       method: 'GET',
       path: 'binaries',
       group: 'tools',
-      summary: 'Emulators of the host',
+      summary: 'List the emulators of the host',
       description: 'Older clients send `archs` in a body; `?archs=` takes precedence.',
       input: EmulatorFilter,
       query: Type.Object({
@@ -299,7 +299,7 @@ export const machineEmulator = kind({
       method: 'GET',
       path: 'capabilities',
       group: 'tools',
-      summary: 'Platforms that this host can run with hardware acceleration',
+      summary: 'List the platforms that this host can run with hardware acceleration',
       output: MachineCapabilities,
       answer: { description: 'The platforms' },
       // A gateway may place a lab on any compute: only platforms of all computes count.

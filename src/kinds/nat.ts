@@ -11,7 +11,7 @@ const port_count = Type.Integer({
   minimum: 1,
   maximum: 64,
   default: 1,
-  description: 'Number of ports; guests at them share one network',
+  description: 'Number of ports; the guests on them share one network',
 })
 const subnet = Type.String({
   pattern: '^\\d{1,3}(\\.\\d{1,3}){3}/\\d{1,2}$',
@@ -22,7 +22,7 @@ const subnet = Type.String({
 })
 const ipv6_prefix = Type.String({
   pattern: '^([fF][cCdD][0-9a-fA-F:]*::/64)?$',
-  expects: 'a unique local IPv6 network such as fd00:1:2:3::/64, or an empty text for none',
+  expects: 'a unique local IPv6 network such as fd00:1:2:3::/64, or an empty string for none',
   description: 'IPv6 network of the guests, empty for none. Default: a unique local one (RFC 4193)',
 })
 const address = (description: string) => Type.Optional(Type.String({ minLength: 2, maxLength: 45, description }))
@@ -52,7 +52,7 @@ export const natSettings = { port_count, subnet, ipv6_prefix, port_forwards }
 export type NatNode = Static<typeof NatNode>
 export const NatNode = Type.Object(
   { ...nodeFields, console_type: noConsole, ...natSettings },
-  { $id: 'NatNode', description: 'A network with DHCP and DNS, whose guests reach what the host reaches' },
+  { $id: 'NatNode', description: 'A network with DHCP and DNS, whose guests can reach what the host can reach' },
 )
 
 export const { create: NatCreate, update: NatUpdate } = inputsOf('nat', NatNode, {

@@ -99,7 +99,7 @@ export const pc = kind({
   hostAccess: pcHostAccess,
   conflicts: {
     create: 'no port or pc id is left',
-    update: 'The change is not possible now',
+    update: 'The change is not possible in the current state',
     start: 'The pc cannot run now; the message says why',
   },
   capabilities: {

@@ -30,7 +30,7 @@ export const SwitchPort = objectSchema('SwitchPort', 'A port of a switch', {
 const { input: portsInput, shown: portsShown } = mappedPorts(SwitchPort)
 const ageing_time = Type.Integer({
   ...{ minimum: 1, maximum: 1_000_000, default: 300 },
-  description: 'Seconds after which an address that was not seen is forgotten',
+  description: 'Seconds after which an address that is no longer seen is removed',
 })
 
 /** An Ethernet switch. */
@@ -82,7 +82,7 @@ export const ethernetSwitch = kind({
   canBeSuspended: false,
   conflicts: {
     create: 'The switch cannot be created now',
-    update: 'The change is not possible now',
+    update: 'The change is not possible in the current state',
     start: 'The switch cannot run now; the message says why',
   },
   actions: {
@@ -93,7 +93,7 @@ export const ethernetSwitch = kind({
       input: noInput,
       output: MacTable,
       answer: { description: 'The addresses' },
-      errors: { 409: 'The switch does not run' },
+      errors: { 409: 'The switch is not running' },
     }),
     clearMacTable: action({
       method: 'POST',
@@ -101,7 +101,7 @@ export const ethernetSwitch = kind({
       summary: 'Remove the addresses that a switch has learned',
       input: noInput,
       answer: { description: 'Removed' },
-      errors: { 409: 'The switch does not run' },
+      errors: { 409: 'The switch is not running' },
     }),
   },
 })

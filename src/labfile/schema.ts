@@ -94,7 +94,7 @@ const labels = record(
   'a key of 1 to 100 characters',
   '^[^\\u0000-\\u001f\\u007f]{1,100}$',
   Type.String({ maxLength: 1000 }),
-  'Texts that users gave it, by key',
+  'Texts that users attached to it, by key',
 )
 /** As in the interface, without its name: an editor shows the keys here. */
 const { policy, labels: wanted } = Placement.properties
@@ -335,7 +335,7 @@ export const maxChecks = 1000
 
 export const Starting = closedSchema('LabFileStarting', 'How the nodes are started', {
   at_once: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 10_000, description: 'Most nodes that start at the same time' }),
+    Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many nodes may start at the same time' }),
   ),
   load_below: Type.Optional(quantity('share', 'Load of the processors above which no further node is started', '%')),
   give_up: Type.Optional(

@@ -15,7 +15,7 @@ const Projects = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
   minItems: 1,
   maxItems: 32,
   description:
-    'The only projects of the token: ids, names of labs, or prefixes of names such as `class-*`. Absent: all projects',
+    'The projects to which the token is limited: ids, names of labs, or prefixes of names such as `class-*`. Absent: all projects',
 })
 
 export type AccessToken = Static<typeof AccessToken>
@@ -23,7 +23,7 @@ export const AccessToken = objectSchema('AccessToken', 'A credential of a client
   token_id: Type.String({ description: 'The part of the token between its first two "_"' }),
   name: Type.String(),
   role: Type.Union(Role.anyOf, {
-    description: 'The rights of a client with the token; without meaning for a join token',
+    description: 'The rights of a client with the token; has no meaning for a join token',
   }),
   purpose: Purpose,
   compute_id: Type.Optional(
@@ -55,7 +55,7 @@ export const AccessTokenCreate = closedSchema(
       Type.String({
         minLength: 1,
         maxLength: 100,
-        description: 'For a join token: the only compute that may join with it. Default: the first that uses it',
+        description: 'For a join token: the only compute that may join with it. Default: the first one that uses it',
       }),
     ),
     projects: maybe(Projects),

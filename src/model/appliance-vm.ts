@@ -12,7 +12,7 @@ const address = Type.String({ ...Host, description: 'Address of the service in t
 const settings = {
   enable: Type.Boolean({ description: 'Whether the VM is started and used as the compute `vm`' }),
   engine: oneOf(applianceEngines, {
-    description: 'The engine of the VM; remote: a registered compute takes its place',
+    description: 'The engine of the VM; remote: a registered compute is used instead',
   }),
   vmname: Type.String({
     ...{ minLength: 1, maxLength: 255, pattern: oneLine },
@@ -20,9 +20,9 @@ const settings = {
     description: 'Name of the VM in its engine, or for remote of the compute; without a name nothing is started',
   }),
   when_exit: oneOf(['stop', 'suspend', 'keep'], {
-    description: 'The fate of the VM when it is disabled, or the service ends',
+    description: 'What happens to the VM when it is disabled or the service ends',
   }),
-  headless: Type.Boolean({ description: 'Whether the VM has no window on the screen of the host' }),
+  headless: Type.Boolean({ description: 'Whether the VM runs without a window on the host' }),
   allocate_vcpus_ram: Type.Boolean({
     description: 'Whether `ram` and `vcpus` apply; false: the VM keeps its own definition',
   }),
@@ -43,7 +43,7 @@ export const ApplianceVm = objectSchema(
 export type ApplianceVmUpdate = Static<typeof ApplianceVmUpdate>
 export const ApplianceVmUpdate = closedSchema(
   'ApplianceVmUpdate',
-  'Changes of the settings; absent members stay. null removes vmname, address or user, and leaves other members. A password ' +
+  'Changes to the settings; absent members stay unchanged. null removes vmname, address or user, and leaves other members. A password ' +
     'is removed with its user',
   maybes({ ...settings, address, password: Password }),
 )

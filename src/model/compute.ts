@@ -47,11 +47,11 @@ export const Password = Type.String({
   maxLength: 1024,
   pattern: '^[^\\u0000-\\u001f\\u007f]*$',
   expects: 'a string of at most 1024 characters, in one line',
-  description: 'Password of HTTP Basic; no answer shows it',
+  description: 'Password of HTTP Basic; never shown',
 })
 
 const Accepts = Type.Boolean({
-  description: 'Whether a gateway places new projects there; false to empty the compute: its present projects stay',
+  description: 'Whether a gateway places new projects there; with false, its current projects stay',
 })
 const Weight = Type.Number({
   exclusiveMinimum: 0,
@@ -61,7 +61,7 @@ const Weight = Type.Number({
 
 /** What a compute reports about itself for placement. */
 export const FoundLabels = Type.Array(Type.String(), {
-  description: 'Labels that it found itself: `kvm` where machines run fast, `arch=x86_64`, `platform=linux`',
+  description: 'Labels that it detects: `kvm` if machines run fast, `arch=x86_64`, `platform=linux`',
 })
 
 export type ComputeCapabilities = Static<typeof ComputeCapabilities>
@@ -84,8 +84,8 @@ export const Compute = objectSchema('Compute', 'A machine that runs nodes, in th
   compute_id: Type.String(),
   name: Type.String(),
   protocol: AnyProtocol,
-  host: Type.String({ description: 'Of a compute that has joined: its name' }),
-  port: Type.Integer({ description: 'Of a compute that has joined: 0' }),
+  host: Type.String({ description: 'For a compute that has joined: its name' }),
+  port: Type.Integer({ description: 'For a compute that has joined: 0' }),
   user: nullable(Type.String()),
   connected: changing(Type.Boolean()),
   accepts_projects: Accepts,
@@ -98,13 +98,15 @@ export const Compute = objectSchema('Compute', 'A machine that runs nodes, in th
     changing(
       Type.String({
         description:
-          'Since when the compute is not connected, as far as the service knows (UTC, RFC 3339); absent while connected',
+          'Since when the compute has not been connected, as far as the service knows (UTC, RFC 3339); absent while connected',
       }),
     ),
   ),
   last_error: changing(
     nullable(
-      Type.String({ description: 'Why the compute is not connected; null when it is connected, or was not tried yet' }),
+      Type.String({
+        description: 'Why the compute is not connected; null if it is connected, or no connection was tried yet',
+      }),
     ),
   ),
 })
@@ -120,7 +122,7 @@ export const ComputeCreate = closedSchema('ComputeCreate', 'The address of a com
 export type ComputeUpdate = Static<typeof ComputeUpdate>
 export const ComputeUpdate = closedSchema(
   'ComputeUpdate',
-  'Changes of a compute; absent and null mean "leave". An empty user removes the password, too',
+  'Changes to a compute; absent or null members stay unchanged. An empty user also removes the password',
   {
     compute_id: Type.Optional(Type.Unknown({ description: 'Accepted and ignored' })),
     ...maybes({ name: Name, protocol: AnyProtocol, host: Host, port: Type.Integer({ minimum: 0, maximum: 65535 }) }),

@@ -11,13 +11,13 @@ const within = (value: number) =>
 /** What is typed on a console, and the output that is waited for. */
 export type ConsoleExpect = Static<typeof ConsoleExpect>
 export const ConsoleExpect = closedSchema('ConsoleExpect', 'Text to type on a console, and output to wait for', {
-  send: Type.Optional(Type.String({ maxLength: 16_384, description: 'Typed as it is: end a line with \\n or \\r' })),
+  send: Type.Optional(Type.String({ maxLength: 16_384, description: 'Typed verbatim: end a line with \\n or \\r' })),
   expect: Pattern,
   echoes: Type.Optional(
     Type.Boolean({
       default: false,
       description:
-        'The node shows what is typed: only output after the first echo of `send` counts, without further echoes',
+        'The node echoes what is typed: only output after the first echo of `send` is searched, and further echoes are ignored',
     }),
   ),
   within_s: within(10),
@@ -28,14 +28,16 @@ export type ConsoleMatch = Static<typeof ConsoleMatch>
 export const ConsoleMatch = objectSchema('ConsoleMatch', 'Output that was waited for', {
   matched: Type.String({ description: 'The text that matches' }),
   before: Type.String({ description: 'The output before it, at most 64 KiB' }),
-  groups: Type.Array(nullable(Type.String()), { description: 'The groups of the expression; null: it took no part' }),
+  groups: Type.Array(nullable(Type.String()), {
+    description: 'The groups of the expression; null: not part of the match',
+  }),
 })
 
 /** When a node is ready, as a request asks for it. */
 export type NodeReady = Static<typeof NodeReady>
 export const NodeReady = closedSchema('NodeReady', 'What to wait for; all that is named must be so', {
   console: Type.Optional(Pattern),
-  tcp: Type.Optional(Type.Integer({ ...PortNumber, description: 'TCP port of the host that must accept' })),
+  tcp: Type.Optional(Type.Integer({ ...PortNumber, description: 'TCP port of the host that must accept connections' })),
   seconds: Type.Optional(Type.Number({ minimum: 0, maximum: longestWaitS, description: 'Time from now' })),
   within_s: within(60),
 })

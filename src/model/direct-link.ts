@@ -21,7 +21,7 @@ const filters = (way: string) =>
 const settings = maybes({
   filters_ab: filters('from a to b'),
   filters_ba: filters('from b to a'),
-  suspend: Type.Boolean({ description: 'true: the link is down, frames are dropped both ways' }),
+  suspend: Type.Boolean({ description: 'true: the link is down; frames are dropped in both directions' }),
 })
 
 /** What a link does to frames; a member that is absent or null means none, in a change "leave". */
@@ -36,7 +36,7 @@ export const DirectLinkPut = closedSchema('DirectLinkPut', 'A link as it is to b
 export type DirectLinkJoin = Static<typeof DirectLinkJoin>
 export const DirectLinkJoin = closedSchema('DirectLinkJoin', 'A link of several', { link_id: Uuid, nodes, ...settings })
 export const DirectLinksJoin = closedSchema('DirectLinksJoin', 'Links that are to be there', {
-  links: Type.Array(DirectLinkJoin, { maxItems: 10_000, description: 'Each is joined, or refused, by itself' }),
+  links: Type.Array(DirectLinkJoin, { maxItems: 10_000, description: 'Each one is joined or refused on its own' }),
 })
 
 /** What became of a link of a bulk. */
@@ -46,7 +46,7 @@ export const DirectLinkJoined = objectSchema('DirectLinkJoined', 'What became of
   error: nullable(
     Type.Object(
       { message: Type.String(), status: Type.Integer() },
-      { description: 'Why it is not there; null when it is' },
+      { description: 'Why the link does not exist; null if it does' },
     ),
   ),
 })
@@ -116,7 +116,7 @@ export type DirectLinkState = Static<typeof DirectLinkState>
 export const DirectLinkState = objectSchema('DirectLinkState', 'The state of a link', {
   link_id: Uuid,
   verdict: DirectLinkVerdict,
-  reason: nullable(Type.String({ description: 'Why nothing passes, and what to do; null when all is well' })),
+  reason: nullable(Type.String({ description: 'Why no frames pass, and what to do; null if nothing is wrong' })),
   ...{ ab: LinkTraffic, ba: LinkTraffic },
 })
 
@@ -125,7 +125,7 @@ export type DirectLinkChanges = Static<typeof DirectLinkChanges>
 export const DirectLinkChanges = objectSchema('DirectLinkChanges', 'States of links that changed', {
   states: Type.Array(DirectLinkState, { description: 'In the order of their changes, at most 250' }),
   next: Type.String({ description: '`since` of the next request' }),
-  more: Type.Boolean({ description: 'Further states have changed: ask again with `next`' }),
+  more: Type.Boolean({ description: 'More states have changed: request them with `next`' }),
 })
 
 const capture = nullable(captureShown)

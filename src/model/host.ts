@@ -26,9 +26,7 @@ export const Capabilities = objectSchema('Capabilities', 'Capabilities of this c
       'How the switch moves frames. fast: many frames a system call, on Linux; portable: node:dgram, UDP links only',
   }),
   labels: Type.Optional(FoundLabels),
-  boot_id: Type.Optional(
-    Type.String({ description: 'Another one after each start of the computer, where it is known' }),
-  ),
+  boot_id: Type.Optional(Type.String({ description: 'Changes with each boot of the host; absent if unknown' })),
   ...ofKinds,
 })
 
@@ -81,9 +79,7 @@ export const DoctorCheck = objectSchema('Check', 'One finding of the doctor', {
   name: Type.String({ description: 'Name of the check' }),
   status: oneOf(['ok', 'warning', 'error']),
   found: Type.String({ description: 'The finding' }),
-  fix: nullable(
-    Type.String({ description: 'The command or the setting that repairs the fault; null without a fault' }),
-  ),
+  fix: nullable(Type.String({ description: 'The command or the setting that fixes the fault; null without a fault' })),
 })
 export type Diagnosis = Static<typeof Diagnosis>
 export const Diagnosis = objectSchema('Diagnosis', 'The checks of this machine for labs', {
@@ -93,7 +89,7 @@ export const Diagnosis = objectSchema('Diagnosis', 'The checks of this machine f
 
 export type Reloaded = Static<typeof Reloaded>
 export const Reloaded = objectSchema('Reloaded', 'The keys that a reload of the configuration changed', {
-  changed: Type.Array(Type.String(), { description: 'Keys in force with their new value' }),
+  changed: Type.Array(Type.String(), { description: 'Keys whose new value is in effect' }),
   needs_restart: Type.Array(Type.String(), {
     description: 'Keys that changed in the file and take effect after a restart',
   }),

@@ -27,7 +27,7 @@ export const ImageRename = closedSchema('ImageRename', 'The new name of an image
   path: Type.String({
     minLength: 1,
     maxLength: 4096,
-    description: 'Name, with the directory that the image is in, if it is in one',
+    description: 'Name, with the directory if the image is in one',
   }),
 })
 
@@ -86,7 +86,7 @@ const tool = maybe(
 const diskPath = Type.String({
   minLength: 1,
   maxLength: 4096,
-  description: 'Name among the images, at most one directory deep; in local mode an absolute path too',
+  description: 'Name among the images, at most one directory deep; in local mode also an absolute path',
 })
 const maxMb = 2 ** 26
 
@@ -134,12 +134,12 @@ export type DiskFormat = keyof typeof diskFormats
 export type DiskCreate = { [F in DiskFormat]: Static<(typeof diskFormats)[F]> }[DiskFormat]
 export const DiskCreate = Type.Union(Object.values(diskFormats), {
   $id: 'DiskCreate',
-  description: 'A new disk image; the options are those of its format',
+  description: 'A new disk image, with the options of its format',
 })
 
 export type DiskExtend = Static<typeof DiskExtend>
 export const DiskExtend = closedSchema('DiskExtend', 'A disk image, and how much it grows', {
   qemu_img: tool,
   path: diskPath,
-  extend: Type.Integer({ minimum: 1, maximum: maxMb, description: 'MB (MiB) that are added' }),
+  extend: Type.Integer({ minimum: 1, maximum: maxMb, description: 'MB (MiB) to add' }),
 })

@@ -20,7 +20,7 @@ export type LinkCandidates = Static<typeof LinkCandidates>
 export const LinkCandidates = objectSchema('LinkCandidates', 'Where other computes may reach a UDP port of this one', {
   addresses: Type.Array(IpAddress, {
     maxItems: maxToldAddresses,
-    description: 'Addresses of the interfaces, and those of the setting join.addresses',
+    description: 'Addresses of the interfaces and of the setting join.addresses',
   }),
   boot_id: nullable(BootId),
 })
@@ -35,7 +35,7 @@ export const LinkCheck = closedSchema('LinkCheck', 'An attempt of two computes t
   key: Type.String({
     pattern: '^[0-9a-f]{64}$',
     expects: '64 hexadecimal digits',
-    description: 'Signs the probes of this attempt; both ends get the same key, and no other attempt has it',
+    description: 'Signs the probes of this attempt; both ends get the same key, which no other attempt uses',
   }),
   candidates: Type.Array(
     Type.Object(
@@ -45,24 +45,26 @@ export const LinkCheck = closedSchema('LinkCheck', 'An attempt of two computes t
       },
       { additionalProperties: false },
     ),
-    { minItems: 1, maxItems: maxCandidates, description: 'Where the other end may be, the best first' },
+    { minItems: 1, maxItems: maxCandidates, description: 'Addresses at which the other end may be, best first' },
   ),
   boot_id: maybe(BootId),
 })
 
 export const checkOutcomes = ['answered', 'heard', 'silent', 'failed'] as const
 export type LinkCheckResult = Static<typeof LinkCheckResult>
-export const LinkCheckResult = objectSchema('LinkCheckResult', 'What an attempt has found', {
+export const LinkCheckResult = objectSchema('LinkCheckResult', 'The result of an attempt', {
   paths: Type.Array(Type.Object({ ...UdpAddress.properties, seen_as: UdpAddress }), {
     maxItems: 2 * maxCandidates,
-    description: 'From where the other end has answered, the best first, and from where it has seen this end',
+    description:
+      'Addresses from which the other end has answered, best first, and the addresses at which it has seen this end',
   }),
   tried: Type.Array(
     Type.Object({
       host: Type.String(shown),
       port: PortNumber,
       outcome: oneOf(checkOutcomes, {
-        description: 'heard: probes of the other end came, but no answer; failed: nothing could be sent, see reason',
+        description:
+          'heard: probes arrived from the other end, but no answer; failed: nothing could be sent, see reason',
       }),
       reason: nullable(Type.String({ maxLength: 500 })),
     }),

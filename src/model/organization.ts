@@ -9,7 +9,7 @@ export const defaultOrganization = 'default'
 export const organizationIdForm = /^[a-z][a-z0-9-]{0,39}$/
 export const OrganizationId = Type.String({
   pattern: organizationIdForm.source,
-  description: 'Id of the organization: 1 to 40 lower-case letters, digits and "-"; it stays as it is',
+  description: 'Id of the organization: 1 to 40 lower-case letters, digits and "-"; it cannot be changed',
   expects: 'an id of 1 to 40 lower-case letters, digits and "-", the first one a letter',
 })
 

@@ -22,8 +22,8 @@ export const Placement = Type.Object(
     policy: Type.Optional(
       oneOf(policies, {
         description:
-          'room: the computes of the project while they have room, then the one with most room; pack: likewise, then the fullest ' +
-          'one that has room; spread: the one with the fewest nodes of the project. Default: that of the project, else room',
+          'room: the computes of the project while they have capacity, then the one with most free capacity; pack: likewise, then the fullest ' +
+          'one that has capacity; spread: the one with the fewest nodes of the project. Default: the policy of the project, else room',
       }),
     ),
     labels: Type.Optional(
@@ -31,7 +31,7 @@ export const Placement = Type.Object(
         maxItems: maxLabels,
         uniqueItems: true,
         description:
-          'Labels that the compute must have, beside those that the project asks for. A word without a value stands for any value',
+          'Labels that the compute must have, in addition to those of the project. A label without a value matches any value',
       }),
     ),
   },
@@ -39,7 +39,7 @@ export const Placement = Type.Object(
     $id: 'Placement',
     additionalProperties: false,
     default: {},
-    description: 'Which computes get the new nodes that name none',
+    description: 'How computes are chosen for new nodes that name none',
   },
 )
 
@@ -47,5 +47,5 @@ export const Placement = Type.Object(
 export const OwnLabels = Type.Array(ComputeLabel, {
   maxItems: maxLabels,
   uniqueItems: true,
-  description: 'Labels that were given to the compute, such as `site=berlin`, beside those that it found itself',
+  description: 'Labels that were given to the compute, such as `site=berlin`, in addition to those that it detects',
 })

@@ -16,6 +16,6 @@ export const ProjectSnapshot = objectSchema('ProjectSnapshot', 'The nodes and fi
 export type RestoreStep = Static<typeof RestoreStep>
 export const RestoreStep = oneOf(['prepare', 'commit', 'undo', 'finish'], {
   description:
-    'prepare: copies the files beside those of the project; commit: exchanges them, while the project is closed; ' +
-    'undo: takes either back; finish: forgets what was before',
+    'prepare: copies the files next to the files of the project; commit: swaps them, while the project is closed; ' +
+    'undo: reverts either of them; finish: deletes the previous state',
 })

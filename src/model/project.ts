@@ -21,7 +21,7 @@ export const Variable = closedSchema('Variable', 'A variable of a project', {
 export type ProjectStatusFilter = Static<typeof ProjectStatusFilter>
 export const ProjectStatusFilter = oneOf(['open', 'closed', 'all'], {
   default: 'open',
-  description: 'Which projects: `closed` ones are on disk, and can be opened again by a POST with their project_id',
+  description: 'Which projects: `closed` ones are on disk only, and are opened by a POST with their project_id',
 })
 
 export type Project = Static<typeof Project>

@@ -8,7 +8,7 @@ export const SessionView = objectSchema('Session', 'The client, and the end of i
   role: Role,
   organization: Type.Optional(
     Type.String({
-      description: 'The organization that is asked; absent: `default`, or a service without organizations',
+      description: 'The organization in which the client acts; absent: `default`, or a service without organizations',
     }),
   ),
   expires_at: nullable(

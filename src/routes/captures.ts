@@ -31,12 +31,12 @@ export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeF
       ...all,
       summary: 'Capture the frames of a port into a file of the project',
       description:
-        'Classic pcap with the frames that passed the filters of the NIO, both directions. It goes on while the node is stopped, and ends with the NIO.',
+        'Classic pcap of the frames in both directions that passed the filters of the NIO. The capture continues while the node is stopped, and ends when the NIO is removed.',
       body: CaptureStart,
       replies: { 200: { description: 'Capturing', schema: CaptureStarted } },
       errors: {
         404: noSuchPort,
-        409: `${notAttached}, it is captured already, or another capture writes that file`,
+        409: `${notAttached}, the port is already captured, or another capture writes to that file`,
         507: 'The disk is nearly full',
       },
       handle: async ({ params, body }, { agent }) =>
@@ -46,7 +46,7 @@ export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeF
       method: 'POST',
       path: `${port}/stop_capture`,
       ...all,
-      summary: 'End the capture of a port; without one nothing is done',
+      summary: 'End the capture of a port; without a capture this has no effect',
       bodyKind: 'ignored',
       replies: { 204: { description: 'The file is complete' } },
       errors: { 404: noSuchPort, 409: notAttached },
@@ -69,7 +69,7 @@ export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeF
       path: `${port}/capture/stream`,
       ...all,
       summary: 'Watch the frames of a port, without a file',
-      description: `Begins now and ends with the NIO or the request. Made for a pipe into an analyser. A client that is slow loses frames beyond 4 MiB. ${namesInHeaders}`,
+      description: `Starts now, and ends with the NIO or the request. Meant to be piped into an analyser. A slow client loses frames when it is 4 MiB behind. ${namesInHeaders}`,
       query: captureFormat,
       body: CaptureStream,
       replies: { 200: { description: 'The frames, as they pass', media: media.pcap } },

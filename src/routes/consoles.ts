@@ -56,7 +56,7 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
       summary:
         'The console as a websocket: the scroll-back, then new output; it sends binary frames, and takes text or binary ones',
     },
-    'The node does not run, or its console has no text',
+    'The node is not running, or its console has no text',
     {
       query: consoleQuery,
       open: (agent, ref, signal, { replay, lines }) =>
@@ -72,7 +72,7 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
       path: `${node}/console/vnc`,
       summary: 'The screen as a websocket that carries RFB (VNC) in binary frames, as noVNC speaks it',
     },
-    'The node does not run, its console_type is not vnc, or its screen cannot be reached',
+    'The node is not running, its console_type is not vnc, or its screen cannot be reached',
     {
       query: Type.Pick(sinceQuery, ['ticket']),
       open: (agent, ref, signal) => agent.nodes.screen(ref, signal),
@@ -84,11 +84,11 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
     path: `${node}/console/reset`,
     tag,
     summary:
-      'Disconnect the clients of the console, telnet and websockets, and listen for new ones; the guest does not notice',
+      'Disconnect all telnet and websocket clients of the console, and listen for new ones; the guest does not notice',
     params,
     bodyKind: 'ignored',
     replies: { 204: { description: 'Done' } },
-    errors: { 404: noSuchNode, 409: 'The node does not run' },
+    errors: { 404: noSuchNode, 409: 'The node is not running' },
     handle: ({ params }, { agent }) => noContentAfter(agent.nodes.resetConsole(ref(params))),
   })
   const log = endpoint({
@@ -110,13 +110,13 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
   const expect = endpoint({
     ...{ method: 'POST', path: `${node}/console/expect`, tag, params },
     summary: 'Type on the console, and wait until its output matches a regular expression',
-    description: 'Output from now on counts; without `send` what the console has shown before counts too.',
+    description: 'With `send`, only later output is searched; without it, also what the console has already shown.',
     body: ConsoleExpect,
-    replies: { 200: { description: 'It matches', schema: ConsoleMatch } },
+    replies: { 200: { description: 'The output matches', schema: ConsoleMatch } },
     errors: {
       404: noSuchNode,
-      409: 'No match in time (`not-in-time`, with the last lines), or the node does not run',
-      429: 'Too many requests wait',
+      409: 'No match in time (`not-in-time`, with the last lines), or the node is not running',
+      429: 'Too many requests are waiting',
     },
     handle: async ({ params, body, request }, { agent }) =>
       ok(await agent.nodes.expect(ref(params), body, request.signal)),
@@ -125,8 +125,12 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
     ...{ method: 'POST', path: `${node}/ready`, tag, params },
     summary: 'Wait until a node is ready',
     body: NodeReady,
-    replies: { 204: { description: 'It is ready' } },
-    errors: { 404: noSuchNode, 409: 'Not in time, or the node does not run', 429: 'Too many requests wait' },
+    replies: { 204: { description: 'The node is ready' } },
+    errors: {
+      404: noSuchNode,
+      409: 'The node was not ready in time, or is not running',
+      429: 'Too many requests are waiting',
+    },
     handle: ({ params, body, request }, { agent }) =>
       noContentAfter(agent.nodes.ready(ref(params), body, request.signal)),
   })

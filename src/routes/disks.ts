@@ -21,10 +21,10 @@ export function diskEndpoints(
     ...group,
     method: 'PUT',
     path: `${root}/img`,
-    summary: 'Make a disk image larger',
+    summary: 'Enlarge a disk image',
     body: DiskExtend,
-    replies: { 201: { description: 'The image is larger' } },
-    errors: { ...errors, 409: 'There is no such image or tool, or the tool refused' },
+    replies: { 201: { description: 'Enlarged' } },
+    errors: { ...errors, 409: 'There is no such image or tool, or the tool failed' },
     async handle({ body }, { agent }) {
       await agent.images.extendDisk(kind, body)
       return done
@@ -35,7 +35,7 @@ export function diskEndpoints(
       ...group,
       method: 'GET',
       path: `${root}/img-binaries`,
-      summary: 'Disk-image tools of the host',
+      summary: 'List the disk-image tools of the host',
       replies: { 200: { description: 'Every qemu-img in PATH', schema: Type.Array(FoundProgram) } },
       handle: async (_, { agent }) => ok(await agent.images.diskTools()),
     }),
@@ -43,11 +43,11 @@ export function diskEndpoints(
       ...group,
       method: 'POST',
       path: `${root}/img`,
-      summary: 'Make a disk image',
+      summary: 'Create a disk image',
       body: anyDisk,
       bodyShown: DiskCreate,
-      replies: { 201: { description: 'Made' } },
-      errors: { ...errors, 409: 'There is a file of this name, no such tool, or the tool refused' },
+      replies: { 201: { description: 'Created' } },
+      errors: { ...errors, 409: 'The file exists, there is no such tool, or the tool failed' },
       async handle({ body }, { agent }) {
         await agent.images.createDisk(kind, diskOf(body))
         return done

@@ -7,7 +7,7 @@ import { Uuid } from '../schema/fields.ts'
 const params = Type.Object({ project_id: Uuid, path: pathTail })
 
 const ofSnapshot = Type.Object({
-  snapshot: Type.Optional({ ...Uuid, description: 'Id of a snapshot, whose files are meant' }),
+  snapshot: Type.Optional({ ...Uuid, description: 'Id of a snapshot, to use its files' }),
 })
 
 /** The files of a project. v1 answers 404 for a missing parent directory, v2 creates it. */
@@ -20,7 +20,7 @@ export const fileEndpoints = (base: string, tag: string, options: { parents: boo
     params: projectParams,
     query: Type.Object({
       sums: Type.Optional(
-        Type.Literal('false', { description: 'Sizes instead of MD5 sums, which take the time to read all files' }),
+        Type.Literal('false', { description: 'Sizes instead of MD5 sums, for which all files have to be read' }),
       ),
       ...ofSnapshot.properties,
     }),

@@ -58,7 +58,7 @@ function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoin
     summary: 'Read an image, or a range of it',
     replies: {
       200: { description: 'The image', media: 'application/octet-stream' },
-      206: { description: 'The bytes that Range asked for', media: 'application/octet-stream' },
+      206: { description: 'The requested range of bytes', media: 'application/octet-stream' },
       304: { description: 'The image has not changed since If-None-Match or If-Modified-Since' },
     },
     errors: {

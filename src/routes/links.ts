@@ -32,7 +32,7 @@ const NioInput = Type.Union(
 )
 const NioChange = Type.Union(
   inputs.map(({ $id, schema }) => Type.Partial(schema, { additionalProperties: false, $id: `${$id}Change` })),
-  { $id: 'NioChange', description: 'Changes of a NIO; absent members keep their values' },
+  { $id: 'NioChange', description: 'Changes to a NIO; absent members keep their values' },
 )
 const noSuchPort = 'There is no such node, adapter, port or device'
 const nothingAttached = `${noSuchPort}, or nothing is attached`
@@ -60,7 +60,7 @@ export function linkEndpoints({ version, path: node, kind, tag, params, ref: nod
     endpoint({
       ...port,
       method: 'POST',
-      summary: 'Attach a NIO to a port; it replaces the present NIO',
+      summary: 'Attach a NIO to a port, in place of its current one',
       body: anyNio,
       bodyShown: NioInput,
       replies: { 201: { description: 'Attached', schema: Nio } },
@@ -99,9 +99,9 @@ export function linkEndpoints({ version, path: node, kind, tag, params, ref: nod
       : [
           endpoint({
             ...{ method: 'POST', path: `${portPath}/check_filters`, ...all },
-            summary: 'Check filters for a port, without effect: the error says what is wrong, and where',
+            summary: 'Check filters for a port without applying them; the error says what is wrong, and where',
             body: Filters,
-            replies: { 204: { description: 'A NIO of the port can have them' } },
+            replies: { 204: { description: 'A NIO of the port can have these filters' } },
             errors: { 404: noSuchPort, 409: 'The compute cannot compile a filter; the message says what it lacks' },
             handle: ({ params, body }, { agent }) =>
               noContentAfter(agent.nodes.checkFilters(nodeOf(params), portRefOf(params), body)),

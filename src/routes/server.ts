@@ -24,7 +24,7 @@ const VersionCheck = closedSchema('VersionCheck', 'The version that a client exp
 export const Ticket = objectSchema(
   'Ticket',
   'A single-use ticket that a browser sends as ?ticket= when it opens a websocket',
-  { ticket: Type.String(), expires_in_ms: Type.Integer({ description: 'Life of the ticket, ms' }) },
+  { ticket: Type.String(), expires_in_ms: Type.Integer({ description: 'Lifetime of the ticket, ms' }) },
 )
 
 const all = { owner: 'all', tag: 'server' } as const
@@ -103,9 +103,9 @@ export const serverEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path: '/v1/config/reload',
     ...admin,
-    summary: 'Read the configuration file again',
+    summary: 'Reload the configuration file',
     bodyKind: 'ignored',
-    replies: { 201: { description: 'In force; headers X-Changed and X-Needs-Restart name the keys' } },
+    replies: { 201: { description: 'In effect; the headers X-Changed and X-Needs-Restart name the keys' } },
     errors: reloadErrors,
     async handle(_, { agent }) {
       const { changed, needs_restart } = await agent.host.reloadConfig()
@@ -121,9 +121,9 @@ export const serverEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path: '/v2/compute/config/reload',
     ...admin,
-    summary: 'Read the configuration file again, and list the changed keys',
+    summary: 'Reload the configuration file, and list the changed keys',
     bodyKind: 'ignored',
-    replies: { 200: { description: 'In force', schema: Reloaded } },
+    replies: { 200: { description: 'In effect', schema: Reloaded } },
     errors: reloadErrors,
     handle: async (_, { agent }) => ok(await agent.host.reloadConfig()),
   }),
@@ -146,7 +146,7 @@ export const serverEndpoints: readonly Endpoint[] = [
   read('/v2/compute/load', 'Load of the host', ['The load', HostLoad], (agent) => agent.host.load()),
   read(
     '/v2/compute/doctor',
-    'Checks of what labs need on this machine: the findings, and how each fault is fixed',
+    'Check whether this machine has what labs need: what was found, and how to fix each fault',
     ['The findings', Diagnosis],
     (agent, signal) => agent.host.doctor(signal),
   ),

@@ -51,7 +51,7 @@ export const ProjectV2Create = closedSchema('ComputeProjectCreate', 'The input t
 })
 export const ProjectV2Update = closedSchema(
   'ComputeProjectUpdate',
-  'Changes of a project; absent and null mean "leave"',
+  'Changes to a project; absent or null members stay unchanged',
   { ...ignored, ...ProjectUpdate.properties },
 )
 

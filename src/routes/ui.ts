@@ -26,7 +26,7 @@ export const uiEndpoints: readonly Endpoint[] = [
     path: '/',
     ...self,
     page: true,
-    summary: 'The page of the labs, for browsers',
+    summary: 'The web page',
     replies: { 200: { description: 'The page', media: 'text/html' } },
     handle: ({ request }, { assets }) =>
       sendAsset(assets, 'index.html', request, { 'Cache-Control': 'no-cache', 'Content-Security-Policy': policy }),
@@ -38,7 +38,7 @@ export const uiEndpoints: readonly Endpoint[] = [
     summary: 'A script, a style sheet or the licences of the page',
     params: Type.Object({ file }),
     replies: { 200: { description: 'The file', media: 'text/javascript' } },
-    errors: { 404: 'There is no such file: the page is of another version' },
+    errors: { 404: 'No such file: the page is of another version' },
     handle: ({ params, request }, { assets }) =>
       sendAsset(assets, params.file, request, { 'Cache-Control': 'max-age=31536000, immutable' }),
   }),

@@ -61,8 +61,8 @@ export const changing = <T extends TSchema>(schema: T): T => ({ ...schema, chang
 
 export type Fault = Static<typeof Fault>
 export const Fault = objectSchema('Fault', 'Body of every error', {
-  message: Type.String({ description: 'What was wrong and what would be right' }),
-  status: Type.Integer({ description: 'The HTTP status again' }),
+  message: Type.String({ description: 'What is wrong, and what is expected' }),
+  status: Type.Integer({ description: 'The HTTP status' }),
   exception: Type.Optional(
     Type.String({ description: 'Only for a missing image: `ImageMissingError`, which older clients look for' }),
   ),
@@ -76,7 +76,7 @@ export const Fault = objectSchema('Fault', 'Body of every error', {
         message: Type.String(),
         hint: Type.Optional(Type.String({ description: 'How to correct it' })),
       }),
-      { description: 'Only for a lab file: all that is wrong with it, at most 20' },
+      { description: 'Only for a lab file: its errors, at most 20' },
     ),
   ),
   untrusted: Type.Optional(
@@ -94,7 +94,7 @@ export const Fault = objectSchema('Fault', 'Body of every error', {
   more_errors: Type.Optional(
     Type.Integer({
       description:
-        'Only when there are more than 20 `errors`: the number of the others; above 180, there may be further ones',
+        'Only if there are more than 20 `errors`: the number of the others; above 180 there may be even more',
     }),
   ),
 })

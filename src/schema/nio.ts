@@ -4,7 +4,7 @@ import { countedByFilters, droppedByFilters, Filters } from './filters.ts'
 
 const onEvery = {
   suspend: Type.Optional(
-    Type.Boolean({ default: false, description: 'true: the link is down, frames are dropped both ways' }),
+    Type.Boolean({ default: false, description: 'true: the link is down; frames are dropped in both directions' }),
   ),
   filters: Type.Optional(Filters),
 }
@@ -124,7 +124,7 @@ export const captureShown = Type.Object(
 
 const state = {
   link: changing(LinkVerdict),
-  link_reason: Type.Optional(changing(nullable(Type.String({ description: 'Why nothing passes, if known' })))),
+  link_reason: Type.Optional(changing(nullable(Type.String({ description: 'Why no frames pass, if known' })))),
   counters: changing(PortCounters),
   capture: changing(nullable(captureShown)),
 }

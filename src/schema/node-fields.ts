@@ -47,5 +47,5 @@ export const newNodeId = Type.Optional(
 /** The console port that a client asks for. */
 export const consolePort = Type.Integer({
   ...PortNumber,
-  description: 'Requested TCP port of the console; a free port replaces a port that is not available',
+  description: 'Requested TCP port of the console; if it is not available, a free port is used',
 })

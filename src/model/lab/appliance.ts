@@ -18,7 +18,7 @@ export type ApplianceImport = Static<typeof ApplianceImport>
 export const ApplianceImport = Type.Object(
   {
     template: LabTemplate,
-    version: nullable(Type.String({ description: 'The version that was taken' })),
+    version: nullable(Type.String({ description: 'The version that was used' })),
     versions: Type.Array(Type.String(), { description: 'All versions of the appliance' }),
     images: Type.Array(
       Type.Object({
@@ -26,15 +26,15 @@ export const ApplianceImport = Type.Object(
         filename: Type.String({ description: 'Its name in the appliance' }),
         md5: nullable(Type.String()),
         size: nullable(Type.Number({ description: 'Bytes' })),
-        from: nullable(Type.String({ description: 'Where its vendor has it' })),
+        from: nullable(Type.String({ description: 'Where the vendor offers it' })),
         image: Type.String({ description: 'Its name here: upload it by this name when it is missing' }),
         is_missing: Type.Boolean({ description: 'No connected compute has it' }),
       }),
     ),
     left_out: Type.Array(
       Type.Object({ path: Type.String(), line: Type.Integer(), column: Type.Integer(), message: Type.String() }),
-      { description: 'What the template has not, by its position in the given text' },
+      { description: 'What the template leaves out, by its position in the given text' },
     ),
   },
-  { $id: 'ApplianceImport', description: 'A template that was made of an appliance, and the images that it needs' },
+  { $id: 'ApplianceImport', description: 'A template created from an appliance, and the images that it needs' },
 )

@@ -34,5 +34,5 @@ export type LabDrawingUpdate = Static<typeof LabDrawingUpdate>
 export const LabDrawingUpdate = Type.Object(given, {
   $id: 'LabDrawingUpdate',
   additionalProperties: false,
-  description: 'Changes of a drawing; null or absent: unchanged',
+  description: 'Changes to a drawing; null or absent members stay unchanged',
 })

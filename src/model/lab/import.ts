@@ -12,11 +12,11 @@ export type LabImportInput = Static<typeof LabImportInput>
 export const LabImportInput = Type.Object(
   {
     text: Type.String({ minLength: 1, maxLength: maxText, description: 'The file, YAML or JSON' }),
-    format: maybe(oneOf(labFormats, { description: 'Its format. Default: found out' })),
+    format: maybe(oneOf(labFormats, { description: 'Its format. Default: detected' })),
     annotations: maybe(
       Type.String({
         maxLength: maxText,
-        description: 'Of containerlab: the file *.annotations.json, with positions',
+        description: 'For containerlab: the file *.annotations.json, with positions',
       }),
     ),
   },
@@ -46,8 +46,8 @@ export const LabImport = Type.Object(
         column: Type.Integer(),
         message: Type.String(),
       }),
-      { description: 'What the lab file has not, or has otherwise, by its position in the given text' },
+      { description: 'What the lab file leaves out or has in another form, by its position in the given text' },
     ),
   },
-  { $id: 'LabImport', description: 'A lab file that was made of a lab of another program' },
+  { $id: 'LabImport', description: 'A lab file created from a lab of another program' },
 )

@@ -33,7 +33,8 @@ export const LabJob = objectSchema('LabJob', 'Work on a project, or on the proje
   job_id: Uuid,
   project_id: nullable(Uuid),
   action: oneOf([...nodeActions, 'apply', 'check', 'drain'], {
-    description: 'apply: of a lab file; check: the checks of one; drain: the projects of a compute move to others',
+    description:
+      'apply: applies a lab file; check: runs the checks of one; drain: moves the projects of a compute to others',
   }),
   compute_id: Type.Optional(Type.String({ description: 'Of a drain: the compute' })),
   status: oneOf(['running', 'done', 'failed', 'cancelled'], {
@@ -66,19 +67,19 @@ export const LabJobCreate = closedSchema('LabJobCreate', 'Work on nodes of a pro
     Type.Array(Name, { minItems: 1, maxItems: 10_000, description: 'Ids or names; absent: all nodes' }),
   ),
   at_once: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: 10_000, description: 'Most nodes that start at the same time' }),
+    Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many nodes may start at the same time' }),
   ),
   load_below: Type.Optional(
     Type.Number({
       minimum: 1,
       maximum: 100,
-      description: 'CPU load of a compute, percent, above which starts wait; 75',
+      description: 'CPU load of a compute, percent, above which starts wait; default 75',
     }),
   ),
   give_up: Type.Optional(
     oneOf(['stop', 'go-on'], {
       default: 'go-on',
-      description: 'When a node fails: start no further one, or leave out only what comes after it',
+      description: 'When a node fails: start no further nodes, or skip only the nodes that come after it',
     }),
   ),
 })

@@ -4,5 +4,5 @@ import { Type } from '@sinclair/typebox'
 export const kept = Type.Record(Type.String({ maxLength: 100 }), Type.Unknown(), {
   $id: 'Kept',
   description:
-    'Members that clients of other programs sent and this service does not know, of nodes also such properties; stored as they are',
+    'Members that clients of other programs sent and this service does not know, for nodes also such properties; stored unchanged',
 })

@@ -4,9 +4,9 @@ import { objectSchema } from '../../schema/fields.ts'
 /** A kind of node, for a form of its settings. */
 export type LabKind = Static<typeof LabKind>
 export const LabKind = objectSchema('LabKind', 'A kind of node, and the form of its settings', {
-  name: Type.String({ description: 'Its word in `node_type`' }),
-  noun: Type.String({ description: 'The word for a node of the kind, within a sentence' }),
-  is_always_on: Type.Boolean({ description: 'Whether its nodes run from their creation on' }),
+  name: Type.String({ description: 'Its value in `node_type`' }),
+  noun: Type.String({ description: 'The noun for a node of the kind, for use in a sentence' }),
+  is_always_on: Type.Boolean({ description: 'Whether its nodes run as soon as they are created' }),
   can_be_suspended: Type.Boolean(),
   has_images: Type.Boolean({ description: 'Whether its nodes start from images' }),
   consoles: Type.Array(Type.Union([Type.Literal('text'), Type.Literal('screen')]), {
@@ -15,7 +15,6 @@ export const LabKind = objectSchema('LabKind', 'A kind of node, and the form of 
   configs: Type.Array(Type.String(), { description: 'Names of its configurations, the default first' }),
   console_types: Type.Array(Type.String(), { description: 'Possible values of `console_type`' }),
   settings: Type.Record(Type.String(), Type.Unknown(), {
-    description:
-      'JSON Schema of the member `properties` of a changed node, without configurations: they have a path of their own',
+    description: 'JSON Schema of `properties` in a change of a node, without configurations, which have their own path',
   }),
 })

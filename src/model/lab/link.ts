@@ -21,9 +21,12 @@ export const LabLinkEnd = Type.Object(
 )
 
 const linkStyle = Type.Record(Type.String({ maxLength: 50 }), Type.Unknown(), { description: 'How the map draws it' })
-const suspend = Type.Boolean({ default: false, description: 'true: the link is down, frames are dropped both ways' })
+const suspend = Type.Boolean({
+  default: false,
+  description: 'true: the link is down; frames are dropped in both directions',
+})
 const both = {
-  name: nullable(Type.String({ ...Name, description: 'Its name, unique in the project without regard to case' })),
+  name: nullable(Type.String({ ...Name, description: 'Its name, unique in the project (case-insensitive)' })),
   filters: Filters,
   filters_ab: Type.Object(Filters.properties, {
     additionalProperties: false,
@@ -43,7 +46,9 @@ export const LabLinkState = Type.Object(
   {
     link_id: Uuid,
     verdict: DirectLink.properties.verdict,
-    verdict_reason: nullable(Type.String({ description: 'Why nothing passes, and what to do; null when all is well' })),
+    verdict_reason: nullable(
+      Type.String({ description: 'Why no frames pass, and what to do; null if nothing is wrong' }),
+    ),
     traffic_ab: LinkTraffic,
     traffic_ba: LinkTraffic,
   },
@@ -98,7 +103,11 @@ export const LabLinkUpdate = Type.Object(
     nodes: maybe(Type.Array(LabLinkEnd, { maxItems: 2, description: 'The same ends, with other labels' })),
     ...given,
   },
-  { $id: 'LabLinkUpdate', additionalProperties: false, description: 'Changes of a link; null or absent: unchanged' },
+  {
+    $id: 'LabLinkUpdate',
+    additionalProperties: false,
+    description: 'Changes to a link; null or absent members stay unchanged',
+  },
 )
 
 export type LabCaptureStart = Static<typeof LabCaptureStart>
@@ -106,7 +115,7 @@ export const LabCaptureStart = Type.Object(
   {
     capture_file_name: maybe(CaptureStart.properties.capture_file_name),
     data_link_type: maybe(
-      Type.String({ maxLength: 50, description: 'Link type of the frames; default: that of the line' }),
+      Type.String({ maxLength: 50, description: 'Link type of the frames; default: the type of the line' }),
     ),
   },
   { $id: 'LabCaptureStart', additionalProperties: false, description: 'File and link type of a capture' },

@@ -38,7 +38,9 @@ export const LabReady = Type.Object(
   {
     console: Type.Optional(text('Regular expression that its console must show', 1000)),
     press: Type.Optional(text('Typed on its console until that matches, such as "\\r"', 100)),
-    tcp: Type.Optional(Type.Integer({ ...PortNumber, description: 'TCP port of the host that must accept' })),
+    tcp: Type.Optional(
+      Type.Integer({ ...PortNumber, description: 'TCP port of the host that must accept connections' }),
+    ),
     seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 3600, description: 'Time after its start' })),
     within_s: Type.Optional(Type.Number({ minimum: 1, maximum: 3600, description: 'Longest wait; default 300' })),
   },
@@ -73,7 +75,7 @@ export const mapFields = {
   ready: nullable(LabReady),
   labels: Type.Record(Type.String({ minLength: 1, maxLength: 100 }), text('The value', 1000), {
     default: {},
-    description: 'Texts that users gave it, by key',
+    description: 'Texts that users attached to it, by key',
   }),
   placement: Placement,
 } as const
@@ -98,14 +100,14 @@ export const LabPort = Type.Object(
 const nodeType = Type.String({
   minLength: 1,
   maxLength: 50,
-  description: `Kind of the node: ${nodeKinds.join(', ')}; any other word makes a placeholder`,
+  description: `Kind of the node: ${nodeKinds.join(', ')}; any other value creates a placeholder`,
 })
 const properties = Type.Record(Type.String({ maxLength: 100 }), Type.Unknown(), {
   description: 'Settings of the kind: the fields of its node on the compute interface',
 })
 const consoleType = Type.String({
   maxLength: 30,
-  description: 'Type of its console: one of those of its kind',
+  description: 'Type of its console, one of the types of its kind',
 })
 
 export type LabNode = Static<typeof LabNode>
@@ -161,7 +163,11 @@ export const LabNodeCreate = Type.Object(
 export type LabNodeUpdate = Static<typeof LabNodeUpdate>
 export const LabNodeUpdate = Type.Object(
   { name: maybe(Name), ...both },
-  { $id: 'LabNodeUpdate', additionalProperties: false, description: 'Changes of a node; null or absent: unchanged' },
+  {
+    $id: 'LabNodeUpdate',
+    additionalProperties: false,
+    description: 'Changes to a node; null or absent members stay unchanged',
+  },
 )
 
 /** Whether this service has the kind; nodes of other kinds are placeholders. */

@@ -41,20 +41,21 @@ const maxTtlS = 366 * 86_400
 export const ttl_s = Type.Integer({
   ...{ minimum: 0, maximum: maxTtlS },
   description:
-    'Time after which the service stops its nodes, s; 0: it does not. Stopping or closing the project ends it, too',
+    'Time after which the service stops its nodes, s; 0: never. Stopping all nodes or closing the project cancels it',
 })
 
 /** Input: what happens at that time. */
 export const ttl_deletes = Type.Boolean({
-  description: 'With ttl_s: the service then deletes the project with its disks. Default: as it is set, else false',
+  description:
+    'With ttl_s: the service then deletes the project with its disks. Default: the current value, else false',
 })
 
 const sizes = {
-  nodes: Type.Integer({ description: 'With the segments' }),
+  nodes: Type.Integer({ description: 'Number of nodes, segments included' }),
   segments: Type.Integer({ description: 'Switches, hubs, nats and clouds' }),
   links: Type.Integer(),
 }
-const running = Type.Integer({ description: 'Nodes that run, without the segments' })
+const running = Type.Integer({ description: 'Running nodes, not counting segments' })
 
 /** How many nodes and links a lab has. */
 export type LabSizes = Static<typeof LabSizes>
@@ -70,7 +71,7 @@ export const LabCounts = Type.Object(
       description: `The worst verdict of its links. ${DirectLinkVerdict.description}`,
     } as typeof DirectLinkVerdict),
   },
-  { $id: 'LabCounts', description: 'How many nodes and links a project has; what is absent is not known' },
+  { $id: 'LabCounts', description: 'How many nodes and links a project has; absent members are unknown' },
 )
 
 export type LabProject = Static<typeof LabProject>
@@ -84,37 +85,37 @@ export const LabProject = Type.Object(
       Type.String({ description: 'Directory of the project on its first compute; null while it is unknown' }),
     ),
     filename: Type.String({ description: 'Name of its file in an export' }),
-    revision: Type.Integer({ minimum: 0, changesByItself: true, description: 'Number of its last edit' }),
+    revision: Type.Integer({ minimum: 0, changesByItself: true, description: 'Number of the last edit' }),
     changed_at: Type.Optional(
       changing(
         Type.String({
           description:
-            'Time of the last change (UTC, RFC 3339). Opening, closing, moving and archiving are no changes. Absent: unknown',
+            'Time of the last change (UTC, RFC 3339). Opening, closing, moving and archiving do not change it. Absent: unknown',
         }),
       ),
     ),
     compute_ids: Type.Optional(
-      changing(Type.Array(Type.String(), { description: 'Ids of its computes; absent: they are not known' })),
+      changing(Type.Array(Type.String(), { description: 'Ids of its computes; absent: unknown' })),
     ),
     counts: Type.Optional(changing(LabCounts)),
     status_reason: Type.Optional(
       Type.String({
         changesByItself: true,
         description:
-          'What is wrong with it, such as a compute of it that is not connected, or an archive that could not be made; absent: nothing is known to be',
+          'What is wrong with it, such as a compute that is not connected, or an archive that could not be created; absent: no known problem',
       }),
     ),
     archived: Type.Optional(
       Type.Literal(true, {
         changesByItself: true,
         description:
-          'The gateway has an archive of its present state: when its compute is gone, a drain makes it elsewhere; absent: there is none, or not yet',
+          'The gateway has an archive of its current state: if its compute is lost, a drain restores it on another one; absent: no archive, or not yet',
       }),
     ),
     stop_at: Type.Optional(
       Type.String({
         changesByItself: true,
-        description: 'When the service stops its nodes (UTC, RFC 3339); absent: it does not',
+        description: 'When the service stops its nodes (UTC, RFC 3339); absent: never',
       }),
     ),
     ttl_deletes: Type.Optional(
@@ -128,7 +129,7 @@ export const LabProject = Type.Object(
 /** The answer to an import of an archive. */
 export const LabImported = objectSchema('LabImported', 'A project that was made of an archive', {
   ...LabProject.properties,
-  left_out: Type.Array(Type.String(), { description: 'Settings of the archive that the project did not get' }),
+  left_out: Type.Array(Type.String(), { description: 'Settings of the archive that were left out' }),
 })
 
 const given = { ...maybes(labSettings), kept: maybe(kept) }
@@ -157,7 +158,7 @@ export const LabProjectLoad = Type.Object(
       description: 'Path of the file *.gns3 on the host of the service',
     }),
   },
-  { $id: 'LabProjectLoad', additionalProperties: false, description: 'Where a project of GNS3 is' },
+  { $id: 'LabProjectLoad', additionalProperties: false, description: 'Location of a GNS3 project' },
 )
 
 export type LabProjectUpdate = Static<typeof LabProjectUpdate>
@@ -166,7 +167,7 @@ export const LabProjectUpdate = Type.Object(
   {
     $id: 'LabProjectUpdate',
     additionalProperties: false,
-    description: 'Changes of a project; null or absent: unchanged',
+    description: 'Changes to a project; null or absent members stay unchanged',
   },
 )
 

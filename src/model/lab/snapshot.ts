@@ -9,7 +9,7 @@ export const LabSnapshot = Type.Object(
     name: Name,
     created_at: Type.Integer({ description: 'Seconds since 1970' }),
     running: Type.Integer({
-      description: 'Number of nodes that ran, without segments; a restore starts all of them again',
+      description: 'Number of nodes that were running, not counting segments; a restore starts all of them again',
     }),
     size: Type.Integer({ description: 'Size of its files in bytes; blocks may be shared with the project' }),
   },

@@ -24,7 +24,7 @@ export const LabTemplate = Type.Object(
   {
     $id: 'LabTemplate',
     additionalProperties: Type.Unknown({ description: 'Settings of the nodes: fields of their kind and of the map' }),
-    description: 'A named kind with settings, from which nodes are made',
+    description: 'A named kind with settings, from which nodes are created',
   },
 )
 
@@ -57,7 +57,7 @@ export const LabTemplateUpdate = Type.Object(
     symbol: maybe(fields.symbol),
     usage: maybe(fields.usage),
   },
-  { $id: 'LabTemplateUpdate', ...kept, description: 'Changes of a template; absent: unchanged' },
+  { $id: 'LabTemplateUpdate', ...kept, description: 'Changes to a template; absent members stay unchanged' },
 )
 
 export type LabTemplateUse = Static<typeof LabTemplateUse>
@@ -66,7 +66,7 @@ export const LabTemplateUse = Type.Object(
     x: Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 }),
     y: Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 }),
     compute_id: maybe(
-      Type.String({ minLength: 1, maxLength: 100, description: 'Its compute, in place of that of the template' }),
+      Type.String({ minLength: 1, maxLength: 100, description: 'Its compute, in place of the one in the template' }),
     ),
     name: maybe(Name),
   },

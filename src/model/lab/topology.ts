@@ -8,7 +8,7 @@ import { ttl_deletes, ttl_s } from './project.ts'
 export type LabTopology = Static<typeof LabTopology>
 export const LabTopology = objectSchema('LabTopology', 'The nodes and links of a project', {
   revision: Type.Integer({ minimum: 0, description: 'Number of the last edit of the project' }),
-  nodes: Type.Array(LabNode, { description: 'The nodes that are no segments' }),
+  nodes: Type.Array(LabNode, { description: 'The nodes that are not segments' }),
   links: Type.Array(LabLink),
   segments: Type.Array(LabNode, { description: 'The nodes of the kinds switch, hub, nat and cloud' }),
 })
@@ -38,7 +38,7 @@ export const LabPlanStep = objectSchema(
 export const LabJobStep = objectSchema('LabJobStep', 'A step of a job that applies a lab file', {
   ...step,
   state: oneOf(['waiting', 'running', 'done', 'failed', 'undone', 'cancelled'], {
-    description: 'undone: it was done, and reverted as another step has failed',
+    description: 'undone: it was done, and then reverted because another step failed',
   }),
   reason: nullable(Type.String({ description: 'Why it has failed' })),
 })
@@ -57,7 +57,7 @@ export const LabPlan = objectSchema('LabPlan', 'What a lab file changes in a pro
   project_id: Uuid,
   lab: Name,
   revision: Type.Integer({ minimum: 0, description: 'The revision of the project that was compared; 0: a new one' }),
-  steps: Type.Array(LabPlanStep, { description: 'In the order in which they are taken' }),
+  steps: Type.Array(LabPlanStep, { description: 'In the order in which they are run' }),
   withheld: Type.Array(LabWithheldStep),
   extra: Type.Array(
     Type.Object({
@@ -65,15 +65,15 @@ export const LabPlan = objectSchema('LabPlan', 'What a lab file changes in a pro
       name: Type.String(),
       because: Type.Optional(Type.String()),
     }),
-    { description: 'What is there and not in the file, and stays' },
+    { description: 'Objects that are not in the file, and stay' },
   ),
   interrupted: Type.Optional(
     Type.Literal(true, {
-      description: 'An earlier apply ended with the service before it was done: this one does the rest',
+      description: 'The service ended in the middle of an earlier apply: this one does the rest',
     }),
   ),
   stop_at: Type.Optional(Type.String({ description: 'When the service stops the nodes (UTC, RFC 3339)' })),
-  job_id: Type.Optional(Type.String({ ...Uuid, description: 'The job that takes the steps' })),
+  job_id: Type.Optional(Type.String({ ...Uuid, description: 'The job that runs the steps' })),
 })
 
 const flag = (description: string) => Type.Optional(Type.Boolean({ default: false, description }))
@@ -95,12 +95,12 @@ const source = {
   document: Type.String({ maxLength: 1 << 20, description: 'The lab file: YAML 1.2 or JSON' }),
   files: Type.Optional(
     Type.Record(Type.String({ minLength: 1, maxLength: 4096 }), Type.String({ maxLength: 1 << 20 }), {
-      description: 'Contents by their paths, as the lab file writes these; the service opens no file of its own',
+      description: 'Contents by path, with the paths as written in the lab file; the service does not open these files',
     }),
   ),
   vars: Type.Optional(
     Type.Record(Type.String({ minLength: 1, maxLength: 100 }), Type.String({ maxLength: 4096 }), {
-      description: 'Values in place of those in `vars` of the lab file',
+      description: 'Values that replace those in `vars` of the lab file',
     }),
   ),
 }

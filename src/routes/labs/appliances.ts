@@ -8,7 +8,7 @@ import { labsOf, notTrusted, trustQuery } from './lab-request.ts'
 export const applianceEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'POST', path: '/v2/templates/import', owner: 'self', tag: 'v2 templates' },
-    summary: 'Make a template from an appliance of GNS3 (*.gns3a)',
+    summary: 'Create a template from a GNS3 appliance (*.gns3a)',
     description:
       'An image is found by its MD5 on any connected compute, under any name. For a missing image the template names the file to upload.',
     query: Type.Object(trustQuery),

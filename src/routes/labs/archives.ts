@@ -28,7 +28,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       ),
     }),
     replies: { 200: { description: 'The archive', media } },
-    errors: { 404: 'There is no such project', 409: 'A node runs', ...noArchives },
+    errors: { 404: 'There is no such project', 409: 'A node is running', ...noArchives },
     async handle({ params, query }, context) {
       const { labs, clientFor } = labsOf(context)
       const lab = await labs.find(params.project_id)
@@ -50,9 +50,9 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/import`, owner, tag, params: Type.Object({ project_id: Uuid }) },
     scope: 'own',
-    summary: 'Import an archive (.gns3project) as a closed project of this id; a failure leaves nothing',
+    summary: 'Import an archive (.gns3project) as a closed project with this id; a failed import leaves nothing behind',
     description:
-      'A taken name becomes the next free one. A node that the compute cannot make becomes a placeholder. The project is neither opened ' +
+      'If the name is taken, the project gets the next free one. A node that the compute cannot create becomes a placeholder. The project is neither opened ' +
       'nor started with the service, whatever the archive says.',
     query: Type.Object({
       name: Type.Optional({ ...Name, description: 'Default: the name in the archive' }),
@@ -64,7 +64,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       400: 'The body is not an archive, or is damaged, encrypted or has unsafe names',
       403: notTrusted,
       408: 'The body sent no data for too long',
-      409: 'There is a project of this id, or the archive is of another version',
+      409: 'The id is taken, or the archive is of another version',
       413: 'The content of the archive is too large',
       ...noArchives,
       503: 'A compute cannot be asked whether it has a project of this id: only for credentials for some projects',

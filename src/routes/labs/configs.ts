@@ -38,12 +38,12 @@ export const labConfigEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'PUT', path: config, owner, tag: 'v2 nodes', params, query },
-    summary: 'Replace the configuration of a node; with If-Match only while it has that ETag',
+    summary: 'Replace the configuration of a node; with If-Match only if it still has that ETag',
     bodyKind: 'raw',
     replies: { 204: { description: 'Replaced; the new digest is the ETag' } },
     errors: {
       404: noSuchConfig,
-      409: 'The change is not possible now',
+      409: 'The change is not possible in the current state',
       412: 'The configuration was changed meanwhile',
       413: 'The configuration is larger than 1 MiB',
       507: 'The disk is nearly full',

@@ -50,13 +50,17 @@ export const labJobEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/jobs`, owner, tag, params: Type.Object(projectParam) },
-    summary: 'Start, stop, suspend, resume or reload nodes of a project by a job',
+    summary: 'Start, stop, suspend, resume or reload nodes of a project in a job',
     description:
       'Nodes start in the order of `after`, as the load of their computes allows. The feed of the project has the events ' +
-      'job.created, job.updated and job.deleted. A job ends with the service; its nodes go on.',
+      'job.created, job.updated and job.deleted. A job ends when the service ends; its nodes keep running.',
     body: LabJobCreate,
     replies: { 201: { description: 'The running job', schema: LabJob } },
-    errors: { 400: 'The members `after` of the nodes form a cycle', 404: noSuchProject, 429: 'Too many jobs run' },
+    errors: {
+      400: 'The members `after` of the nodes form a cycle',
+      404: noSuchProject,
+      429: 'Too many jobs are running',
+    },
     async handle({ params, body }, context) {
       const { labs, clientFor } = labsOf(context)
       const { id, listed } = labs.act(await labs.lab(params.project_id), body, clientFor)

@@ -93,7 +93,7 @@ export const labKindActionEndpoints: readonly Endpoint[] = [
   ...ofKinds,
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/nodes/console/reset`, owner, tag: 'v2 nodes' },
-    summary: 'Disconnect the clients of all consoles of a project; nodes that do not run are skipped',
+    summary: 'Disconnect all console clients of a project; nodes that are not running are skipped',
     params: Type.Object(projectParam),
     bodyKind: 'ignored',
     replies: { 204: { description: 'Done' } },

@@ -7,7 +7,7 @@ import { oneOf } from '../../schema/fields.ts'
 
 /** A path parameter that is not a UUID is a name. */
 const idOrName = (what: string) =>
-  Type.String({ minLength: 1, maxLength: 255, description: `Id of the ${what}, or its name without regard to case` })
+  Type.String({ minLength: 1, maxLength: 255, description: `Id of the ${what}, or its name (case-insensitive)` })
 
 export const projectParam = { project_id: idOrName('project') }
 export const nodeParams = { ...projectParam, node_id: idOrName('node') }

@@ -31,13 +31,13 @@ export const labLinkEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: list, owner, tag, params: inProject },
-    summary: 'Link two ports; the nodes may run',
+    summary: 'Link two ports; the nodes may be running',
     body: LabLinkCreate,
     shownAs: LabLink,
     replies: { 201: { description: 'Linked', schema: LabLink } },
     errors: {
       404: 'There is no such project, node or port',
-      409: 'A port is linked already, or the computes have no addresses for each other',
+      409: 'A port is already linked, or the computes have no addresses for each other',
     },
     async handle({ params, body }, context) {
       const { labs, clientFor } = labsOf(context)
@@ -59,7 +59,7 @@ export const labLinkEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'PUT', path, owner, tag, params },
-    summary: 'Change the impairment, suspension or labels of a link, with effect at once',
+    summary: 'Change the impairment, suspension or labels of a link; takes effect immediately',
     body: LabLinkUpdate,
     shownAs: LabLink,
     async current({ params }, context) {
@@ -75,9 +75,9 @@ export const labLinkEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${path}/check_filters`, owner, tag, params },
-    summary: 'Check filters for a link, without effect: the error says what is wrong, and where',
+    summary: 'Check filters for a link without applying them; the error says what is wrong, and where',
     body: Filters,
-    replies: { 204: { description: 'The link can have them' } },
+    replies: { 204: { description: 'The link can have these filters' } },
     errors: { 404: noSuchLink, 409: 'A compute cannot compile a filter; the message says what it lacks' },
     async handle({ params, body }, context) {
       const { labs, clientFor } = labsOf(context)

@@ -54,7 +54,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'Created, stopped', schema: LabNode } },
     errors: {
       404: noSuchProject,
-      409: 'The id is taken, or the compute cannot make the node; the message says why',
+      409: 'The id is taken, or the compute cannot create the node; the message says why',
       507: 'The disk is nearly full',
     },
     async handle({ params, query, body }, context) {
@@ -121,7 +121,11 @@ export const labNodeEndpoints: readonly Endpoint[] = [
       { $id: 'LabNodeCopy', additionalProperties: false, description: 'Where the copy goes' },
     ),
     replies: { 201: { description: 'The copy', schema: LabNode } },
-    errors: { 404: noSuchNode, 409: 'The node runs, or its kind cannot be copied', 507: 'The disk is nearly full' },
+    errors: {
+      404: noSuchNode,
+      409: 'The node is running, or its kind cannot be copied',
+      507: 'The disk is nearly full',
+    },
     async handle({ params, body }, context) {
       const { labs, clientFor } = labsOf(context)
       const { x, y, z = 1 } = body
@@ -142,10 +146,10 @@ export const labNodeEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${path}/console/reset`, owner, tag, params },
-    summary: 'Disconnect the clients of the console; the guest does not notice',
+    summary: 'Disconnect all clients of the console; the guest does not notice',
     bodyKind: 'ignored',
     replies: { 204: { description: 'Done' } },
-    errors: { 404: noSuchNode, 409: 'The node does not run' },
+    errors: { 404: noSuchNode, 409: 'The node is not running' },
     async handle({ params }, context) {
       const { labs, clientFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
@@ -162,7 +166,7 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
     endpoint({
       ...{ method: 'POST', path: `${list}/${action}`, owner, tag, params: inProject },
       summary: `${does} all nodes of a project`,
-      description: `Starts a job, whose id is in ${jobHeader}. The job goes on when the client disconnects.`,
+      description: `Starts a job, whose id is in ${jobHeader}. The job continues when the client disconnects.`,
       query: action === 'start' ? startQuery : Type.Object({}),
       bodyKind: 'ignored',
       replies: { 204: { description: 'All requests to the nodes have succeeded' } },
@@ -170,7 +174,7 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
         404: noSuchProject,
         409: 'A node has failed; the requests to the others were sent',
         ...(action === 'start' && { 400: 'The members `after` of the nodes form a cycle' }),
-        429: 'Too many jobs run',
+        429: 'Too many jobs are running',
       },
       async handle({ params, query, request }, context) {
         const { labs, clientFor } = labsOf(context)
@@ -185,11 +189,11 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
       summary: `${does} a node`,
       ...(action === 'suspend' && {
         description:
-          'A node that is stopped, or whose kind cannot be suspended (`can_be_suspended` of GET /v2/kinds), stays as it is: the answer shows its status.',
+          'A node that is stopped, or whose kind cannot be suspended (`can_be_suspended` of GET /v2/kinds), stays as it is; the response shows its status.',
       }),
       bodyKind: 'ignored',
       replies: { 200: { description: 'The node', schema: LabNode } },
-      errors: { 404: noSuchNode, 409: 'Not possible in the present status; the message says why' },
+      errors: { 404: noSuchNode, 409: 'Not possible in the current status; the message says why' },
       async handle({ params }, context) {
         const { labs, clientFor } = labsOf(context)
         const lab = await labs.lab(params.project_id)

@@ -31,8 +31,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     shownAs: LabProject,
     replies: { 201: { description: 'Created and open', schema: LabProject } },
     errors: {
-      409: 'There is a project of this name or id',
-      413: 'There are too many projects, or the token has too many',
+      409: 'The name or the id is taken',
+      413: 'Too many projects, in total or for the token',
       503: 'No compute is connected',
       507: 'The disk is nearly full',
     },
@@ -44,18 +44,18 @@ export const labProjectEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${base}/load`, owner, tag, leavesName: true },
-    summary: 'Open a project of GNS3 that is on the disk of the host of this service',
+    summary: 'Open a GNS3 project that is on the host of the service',
     description:
       'Its nodes, links, drawings, snapshots and files are imported under its id, unless the service has the project already; ' +
-      'its own directory stays as it is. Outside local mode it must be inside the directory of projects.',
+      'its own directory stays unchanged. Outside local mode it must be inside the projects directory.',
     query: Type.Object(trustQuery),
     body: LabProjectLoad,
     replies: { 201: { description: 'Open', schema: LabProject } },
     errors: {
-      400: 'The path is not absolute, or the file is no project of GNS3',
+      400: 'The path is not absolute, or the file is not a GNS3 project',
       403: `The path is not allowed outside local mode. ${notTrusted}`,
       404: 'There is no such file',
-      409: 'The project is of another version, or only a compute has it',
+      409: 'The project is of another version, or exists only on a compute',
       413: 'The project has too many files',
       501: 'This service loads no projects from a disk',
       507: 'The disk is nearly full',
@@ -67,7 +67,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'GET', path: `${base}/{project_id}`, owner, tag, params },
-    summary: 'Read a project, open or closed, also one that only computes have',
+    summary: 'Read a project, open or closed, even if it exists only on computes',
     query: Type.Object({
       links: yesOrNo('Whether the states of its links are read first, for `counts.worst_verdict`'),
     }),
@@ -94,7 +94,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The changed project', schema: LabProject } },
     errors: {
       404: unknown,
-      409: 'There is a project of this name, or only computes have the project',
+      409: 'The name is taken, or the project exists only on computes',
       507: 'The disk is nearly full',
     },
     async handle({ params, body }, context) {
@@ -106,7 +106,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'DELETE', path: `${base}/{project_id}`, owner, tag, params },
-    summary: 'Delete a project with its nodes and files on all its computes, also one that only computes have',
+    summary: 'Delete a project with its nodes and files on all its computes, even if it exists only there',
     replies: { 204: { description: 'Deleted' } },
     errors: { 404: unknown, 503: 'A compute of the project is not connected' },
     async handle({ params }, context) {
@@ -128,7 +128,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/open`, owner, tag, params },
-    summary: 'Open a project, also one that only a compute has',
+    summary: 'Open a project, even if it exists only on a compute',
     bodyKind: 'ignored',
     replies: { 201: { description: 'Open', schema: LabProject } },
     errors: { 404: unknown },

@@ -64,7 +64,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
       replies: {},
       errors: {
         404: `${noSuchNode}, or the request is not a websocket upgrade`,
-        409: 'The node does not run, or has no such console',
+        409: 'The node is not running, or has no such console',
       },
       async handle({ params, request }, context) {
         requireUpgrade(request)
@@ -105,11 +105,11 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     ...{ method: 'POST', path: `${node}/console/expect`, owner, tag: 'v2 nodes', params },
     summary: 'Type on the console, and wait until its output matches a regular expression',
     body: ConsoleExpect,
-    replies: { 200: { description: 'It matches', schema: ConsoleMatch } },
+    replies: { 200: { description: 'The output matches', schema: ConsoleMatch } },
     errors: {
       404: noSuchNode,
-      409: 'No match in time (`not-in-time`, with the last lines), or the node does not run',
-      429: 'Too many requests wait',
+      409: 'No match in time (`not-in-time`, with the last lines), or the node is not running',
+      429: 'Too many requests are waiting',
     },
     async handle({ params, body, request }, context) {
       const { labs, clientFor } = labsOf(context)
@@ -122,8 +122,12 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     ...{ method: 'POST', path: `${node}/ready`, owner, tag: 'v2 nodes', params },
     summary: 'Wait until a node is ready; an empty body stands for the member `ready` of the node',
     body: NodeReady,
-    replies: { 204: { description: 'It is ready' } },
-    errors: { 404: noSuchNode, 409: 'Not in time, or the node does not run', 429: 'Too many requests wait' },
+    replies: { 204: { description: 'The node is ready' } },
+    errors: {
+      404: noSuchNode,
+      409: 'The node was not ready in time, or is not running',
+      429: 'Too many requests are waiting',
+    },
     async handle({ params, body, request }, context) {
       const { labs, clientFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
@@ -140,7 +144,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'Capturing', schema: LabLink } },
     errors: {
       404: noSuchLink,
-      409: 'The link is captured already, or another capture writes the file',
+      409: 'The link is already captured, or another capture writes to the file',
       507: 'The disk is nearly full',
     },
     async handle({ params, body }, context) {
@@ -150,7 +154,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${link}/stop_capture`, owner, tag: 'v2 links', params: linkParams },
-    summary: 'Stop the capture of a link; without effect when the link is not captured',
+    summary: 'Stop the capture of a link; without a capture this has no effect',
     bodyKind: 'ignored',
     replies: { 201: { description: 'The file is complete', schema: LabLink } },
     errors: { 404: noSuchLink },
@@ -173,7 +177,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     ...{ method: 'POST', path: `${link}/capture/stream`, owner, tag: 'v2 links', params: linkParams },
     summary: 'Watch the frames of a link, without a file',
     description:
-      'Begins now, and ends with the link or the request. Any number of clients may watch, also while the link is captured into a file. Made for a pipe into an analyser.',
+      'Starts now, and ends with the link or the request. Any number of clients may watch, even while the link is captured into a file. Meant to be piped into an analyser.',
     query: captureFormat,
     body: CaptureStream,
     replies: { 200: { description: 'The frames, as they pass', media: 'application/vnd.tcpdump.pcap' } },

@@ -21,7 +21,7 @@ const full = { 507: 'The disk is nearly full; nothing has changed' }
 export const labSnapshotEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/duplicate`, owner, tag: 'v2 projects', params: inProject },
-    summary: 'Make a closed copy of a project, with new ids; its nodes must be stopped',
+    summary: 'Create a closed copy of a project, with new ids; its nodes must be stopped',
     body: Type.Object(
       {
         name: Name,
@@ -33,7 +33,7 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
       { $id: 'LabProjectCopy', additionalProperties: false, description: 'Input of a copy of a project' },
     ),
     replies: { 201: { description: 'The copy, closed', schema: LabProject } },
-    errors: { 404: unknown, 409: 'A node runs, its kind cannot be copied, or the name is taken', ...full },
+    errors: { 404: unknown, 409: 'A node is running, its kind cannot be copied, or the name is taken', ...full },
     async handle({ params, body }, context) {
       const { labs, clientFor } = labsOf(context)
       const { caller } = context
@@ -80,7 +80,7 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'The snapshot', schema: LabSnapshot } },
     errors: {
       404: unknown,
-      409: 'A node runs that must be stopped for a snapshot, the name is taken, or there are too many snapshots',
+      409: 'A running node must be stopped for a snapshot, the name is taken, or there are too many snapshots',
       ...full,
     },
     async handle({ params, body }, context) {
@@ -101,7 +101,7 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${path}/{snapshot_id}/restore`, owner, tag, params },
-    summary: 'Stop the nodes of a project and restore it; ids stay, and nodes that ran are started again',
+    summary: 'Stop the nodes of a project and restore it; ids stay, and nodes that were running are started again',
     bodyKind: 'ignored',
     replies: { 201: { description: 'The project', schema: LabProject } },
     errors: { 404: noSuchSnapshot, 503: 'A compute of the project is not connected; nothing has changed', ...full },

@@ -50,7 +50,7 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'DELETE', path, owner, tag, params },
-    summary: 'Delete a template; nodes that were made from it stay',
+    summary: 'Delete a template; nodes created from it stay',
     replies: { 204: { description: 'Deleted' } },
     errors: { 403: builtIn, 404: noSuchTemplate },
     async handle({ params }, context) {
@@ -68,10 +68,10 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/templates/{template_id}`, owner, tag, params: inProject },
-    summary: 'Make a node from a template',
+    summary: 'Create a node from a template',
     body: LabTemplateUse,
     replies: { 201: { description: 'The node', schema: LabNode } },
-    errors: { 404: `${noSuchProject}, or no such template`, 409: 'The compute cannot make it; the message says why' },
+    errors: { 404: `${noSuchProject}, or no such template`, 409: 'The compute cannot create it; the message says why' },
     async handle({ params, body }, context) {
       const { labs, clientFor } = labsOf(context)
       await labs.templates.reload()

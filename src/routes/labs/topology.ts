@@ -46,7 +46,7 @@ const flags = Object.fromEntries(
 const query = Type.Object({
   dry_run: flag('Answer with the plan, and change nothing'),
   name: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 63, description: 'Name of the lab, where the path has an id' }),
+    Type.String({ minLength: 1, maxLength: 63, description: 'Name of the lab, if the path has an id' }),
   ),
   ...flags,
 })
@@ -95,7 +95,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
     ...{ method: 'GET', path, owner, tag, params },
     query: Type.Object({
       format: Type.Optional(
-        oneOf(['json', 'yaml'], { default: 'json', description: 'yaml: a lab file that makes an equal project' }),
+        oneOf(['json', 'yaml'], { default: 'json', description: 'yaml: a lab file that creates an equal project' }),
       ),
     }),
     summary: 'Read the nodes, links and segments of a project',
@@ -124,24 +124,24 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
     ...{ method: 'PUT', path, owner, tag, params, query },
     scope: 'own',
     makesLab: true,
-    summary: 'Apply a lab file to a project; the project is created when it does not exist',
+    summary: 'Apply a lab file to a project; the project is created if it does not exist',
     description:
-      'Compares the project with the file, and takes the steps from one to the other by a job: all, or none. Steps that disturb ' +
+      'Compares the project with the file, and runs the steps from one to the other in a job: all of them, or none. Steps that disturb ' +
       'running nodes or lose disks are withheld unless an option allows them. The options are in the query, or in the JSON body. ' +
       'The feed of the project has an event job.step for each step.',
     bodyKind: 'raw',
     bodyShown: LabApply,
     replies: {
       200: { description: 'The plan: of a dry run, or when no step is needed', schema: LabPlan },
-      202: { description: 'The plan, and the job that takes its steps', schema: LabPlan },
+      202: { description: 'The plan, and the job that runs its steps', schema: LabPlan },
     },
     errors: {
       400: wrongFile,
       403: notTrusted,
-      409: 'The project was not made from a lab file, or another project has the name',
+      409: 'The project was not created from a lab file, or another project has the name',
       412: 'The project was changed meanwhile',
       413: 'The body is larger than 16 MiB',
-      429: 'Too many jobs run',
+      429: 'Too many jobs are running',
       507: 'The disk is nearly full',
     },
     async handle({ params: { project_id: word }, query, request }, context) {
@@ -195,7 +195,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/checks`, owner, tag, params },
     query: Type.Object(trustQuery),
-    summary: 'Run the checks of a lab file by a job; the nodes must run',
+    summary: 'Run the checks of a lab file in a job; the nodes must be running',
     bodyKind: 'raw',
     bodyShown: LabCheckRun,
     replies: { 201: { description: 'The running job', schema: LabJob } },
@@ -204,7 +204,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       403: notTrusted,
       404: noSuchProject,
       413: 'The body is larger than 16 MiB',
-      429: 'Too many jobs run',
+      429: 'Too many jobs are running',
     },
     async handle({ params, query, request }, context) {
       const { labs, clientFor } = labsOf(context)

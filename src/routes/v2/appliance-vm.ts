@@ -26,11 +26,11 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
     summary: 'Change the settings of the appliance VM, and start or stop it accordingly',
     description:
       'Answers when the VM is in the requested state. A started VM is the compute `vm`, whose `last_error` shows the progress. ' +
-      'That takes up to some minutes. A further change cancels a change that is in progress.',
+      'This can take a few minutes. Another change cancels one that is in progress.',
     body: ApplianceVmUpdate,
     shownAs: ApplianceVm,
     current: async (_, context) => applianceOf(context).settings,
-    replies: { 201: { description: 'The settings, in force', schema: ApplianceVm } },
+    replies: { 201: { description: 'The settings, now in effect', schema: ApplianceVm } },
     errors: {
       404: noneHere,
       409: 'The settings were saved, but the VM was not started or stopped; the message and the compute `vm` say why',

@@ -26,7 +26,7 @@ export const computeSnapshotEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'The snapshot', schema: ProjectSnapshot } },
     errors: {
       404: noSuchProject,
-      409: 'A node must be stopped for a snapshot, or there is a snapshot of this id',
+      409: 'A node must be stopped for a snapshot, or the id is taken',
       507: 'The disk is nearly full',
     },
     handle: async ({ params }, { agent }) =>

@@ -71,7 +71,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path: base,
     ...admin,
-    summary: 'Register a compute, and connect to it; a known compute is answered unchanged',
+    summary: 'Register a compute, and connect to it; a known compute is returned unchanged',
     description:
       'An unreachable compute is registered with its `last_error`, and the service retries it. A server that is not ' +
       'a compute of the same major version, or refuses the credentials, is not registered.',
@@ -117,7 +117,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     ...admin,
     summary: 'Remove a compute from the fleet; its nodes keep running',
     params: one,
-    replies: { 204: { description: 'The service does not know the compute, or no longer' } },
+    replies: { 204: { description: 'The compute is not, or no longer, registered' } },
     errors: {
       404: 'This service has no fleet',
       409: 'The service itself manages the compute',
@@ -130,18 +130,18 @@ export const computeEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path: `${base}/{compute_id}/drain`,
     ...admin,
-    summary: 'Empty a compute: it takes no new projects, and its stopped projects move to other computes by a job',
+    summary: 'Drain a compute: it gets no new projects, and a job moves its stopped projects to other computes',
     description:
-      'Projects with running nodes stay, and the job says so; repeat the request when they are stopped. A project that is open is ' +
-      'closed for its move, and opened again. `accepts_projects` of the compute is false from then on. A compute that was removed can ' +
-      'still be drained: its closed projects that have an archive are made elsewhere.',
+      'Projects with running nodes stay, and the job says so; repeat the request when they are stopped. An open project is ' +
+      'closed for the move, and opened again. `accepts_projects` of the compute is then false. A compute that was removed can ' +
+      'still be drained: its closed projects are restored elsewhere from their archives.',
     params: one,
     bodyKind: 'ignored',
     replies: { 201: { description: 'The running job', schema: LabJob } },
     errors: {
       404: noSuchCompute,
       409: 'The compute is being drained, or is the service itself',
-      429: 'Too many jobs run',
+      429: 'Too many jobs are running',
       507: 'The disk is full',
     },
     async handle({ params }, context) {
@@ -230,14 +230,14 @@ function handOnEndpoint(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: s
     params,
     ...(method !== 'GET' && { bodyKind: 'raw' as const }),
     replies: {
-      200: { description: 'What the compute answered', media: 'application/octet-stream' },
+      200: { description: 'The response of the compute', media: 'application/octet-stream' },
       201: { description: 'Created', media: 'application/json' },
       204: { description: 'Done' },
       ...(method === 'GET' && {
-        206: { description: 'The bytes that Range asked for', media: 'application/octet-stream' },
-        304: { description: 'It is still the same' },
+        206: { description: 'The requested range of bytes', media: 'application/octet-stream' },
+        304: { description: 'Not modified' },
       }),
-      ...(method === 'POST' && { 308: { description: 'The part of an upload is kept; more is wanted' } }),
+      ...(method === 'POST' && { 308: { description: 'The part of the upload is stored; send the next part' } }),
     },
     errors: notThere,
     handsOn: (path) => `/v2/compute/${after(path, 4)}`,

@@ -25,7 +25,7 @@ export const linkCheckEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path: `${path}/check`,
     tag,
-    summary: 'Find out whether another compute is reached from a reserved UDP port',
+    summary: 'Check whether another compute can be reached from a reserved UDP port',
     description:
       'For 5 seconds at most, the compute sends small probes from the port to the candidates, and answers their probes that have the ' +
       'key. The other compute has to do the same at the same time.',

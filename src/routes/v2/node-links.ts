@@ -16,15 +16,15 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
     owner: 'all',
     scope: 'own',
     tag: 'v2 links',
-    summary: 'Link two ports, also of two computes',
+    summary: 'Link two ports, on one compute or on two',
     description:
-      'The service reserves a UDP port at each end and attaches a nio_udp to each port. When a step fails, it undoes the ' +
-      'others. To remove the link, delete both NIOs.',
+      'The service reserves a UDP port at each end and attaches a nio_udp to each port. If a step fails, the others are ' +
+      'reverted. To remove the link, delete both NIOs.',
     body: LinkCreate,
     replies: { 201: { description: 'Linked', schema: Link } },
     errors: {
       404: 'There is no such project, node or port',
-      409: 'Something is attached already, no UDP port is left, or no UDP passes between the computes',
+      409: 'A port already has a NIO, no UDP port is left, or no UDP passes between the computes',
     },
     async handle({ body: { nodes, filters } }, context) {
       const [a, b] = nodes.map(endIn) as [LinkEnd, LinkEnd]

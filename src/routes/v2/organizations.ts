@@ -67,10 +67,10 @@ export const organizationEndpoints: readonly Endpoint[] = [
     params,
     query: Type.Object({
       force: yesOrNo(
-        'Also one with projects and computes: both are forgotten here, and nodes on the computes keep running',
+        'Delete it even if it has projects or computes: the gateway forgets them, and nodes on the computes keep running',
       ),
     }),
-    replies: { 204: { description: 'The organization is gone' } },
+    replies: { 204: { description: 'Deleted' } },
     errors: { ...notThere, 409: 'It has projects or computes, or is `default`', 507: 'The disk is full' },
     handle: ({ params, query }, context) =>
       noContentAfter(organizationsOf(context).remove(params.organization_id, { force: query.force === 'yes' })),

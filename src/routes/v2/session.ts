@@ -17,10 +17,10 @@ export const sessionEndpoints: readonly Endpoint[] = [
     role: 'read',
     summary: 'Log in: afterwards a cookie replaces the credentials',
     description:
-      'For pages of this service. The session is in the organization that the header X-Patchbay-Organization names, else in that of the credentials. The cookie is HttpOnly and SameSite=Strict, and opens websockets, feeds and downloads, too. The ' +
+      'For pages of this service. The session is in the organization that the header X-Patchbay-Organization names, or else in the organization of the credentials. The cookie is HttpOnly and SameSite=Strict, and also opens websockets, feeds and downloads. The ' +
       'session ends after 12 hours, with the token, or when the configured credentials change.',
     body: SessionCreateSchema,
-    replies: { 201: { description: 'The session; Set-Cookie has its text', schema: SessionView } },
+    replies: { 201: { description: 'The session; its cookie is in Set-Cookie', schema: SessionView } },
     errors: { 404: noneHere },
     async handle({ body, request }, context) {
       const { session, cookie } = await context.admission.logIn(credentialsIn(body), request, context.peer)
@@ -42,7 +42,7 @@ export const sessionEndpoints: readonly Endpoint[] = [
     ...self,
     public: true,
     role: 'read',
-    summary: 'Log out: the session of the cookie ends, and copies of the cookie are void',
+    summary: 'Log out: the session of the cookie ends, and copies of the cookie become invalid',
     description: 'Without a session nothing happens. Open requests and websockets continue.',
     replies: {
       204: {

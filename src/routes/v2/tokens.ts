@@ -23,13 +23,13 @@ export const tokenEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path: base,
     ...admin,
-    summary: 'Create a token; only this answer has its secret',
+    summary: 'Create a token; only this response contains its secret',
     description:
-      'Clients send a token as `Authorization: Bearer`, or as the password of HTTP Basic with any user. A join token is for computes ' +
-      'that join the fleet only.',
+      'Clients send a token as `Authorization: Bearer`, or as the password of HTTP Basic with any user. A join token is only for ' +
+      'computes that join the fleet.',
     body: AccessTokenCreate,
     replies: { 201: { description: 'The token', schema: NewAccessToken } },
-    errors: { 404: noneHere, 409: 'There are too many tokens', 507: 'The disk is full' },
+    errors: { 404: noneHere, 409: 'Too many tokens', 507: 'The disk is full' },
     handle: async ({ body }, context) => created(await tokensOf(context).create(body)),
   }),
   endpoint({
@@ -39,7 +39,7 @@ export const tokenEndpoints: readonly Endpoint[] = [
     summary: 'Revoke a token',
     description:
       'Open requests and websockets continue, except feeds that the Durable Object of a Worker serves: those of all projects, and of ' +
-      'projects at computes that have joined. Tickets of the token are void.',
+      'projects at computes that have joined. Tickets of the token become invalid.',
     params: Type.Object({ token_id: Type.String({ minLength: 1, maxLength: 100, description: 'Id of the token' }) }),
     replies: {
       204: { description: 'The token is no longer valid; in other processes of the service after 10 s at most' },
