@@ -6,6 +6,7 @@ import type { ListReason, TokenList } from '../../src/auth/listed-tokens.ts'
 import type { ProjectScope } from '../../src/auth/project-scope.ts'
 import { sameText } from '../../src/auth/secret.ts'
 import { keyOfToken, tokenOfKey } from '../../src/auth/tokens.ts'
+import { decodeHead } from '../../src/controller/document-codec.ts'
 import { conflict } from '../../src/errors/api-error.ts'
 import { computeKey } from '../../src/fleet/computes.ts'
 import type { ReplicationOutcome } from '../../src/gateway/image-copies.ts'
@@ -302,7 +303,7 @@ export class DirectoryObject extends DurableObject<Env> {
       const { named } = this.#objects
       // The object of a lab of a deleted organization may still send its head.
       if (named !== undefined && this.#organizations.find(named) === undefined) throw noSuchOrganization(named)
-      await this.#open.labs.register(id, JSON.parse(head), scope)
+      await this.#open.labs.register(id, decodeHead(JSON.parse(head)), scope)
     })
   }
 

@@ -2,6 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import { type App, createApp } from '../../src/app.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import type { Caller } from '../../src/auth/caller.ts'
+import { decodeEntries, encodeEntries, recordStorage } from '../../src/controller/document-codec.ts'
 import { copyLab, type LabCopyInput } from '../../src/controller/duplicate.ts'
 import { Lab } from '../../src/controller/lab.ts'
 import { Labs } from '../../src/controller/labs.ts'
@@ -114,8 +115,9 @@ export class ProjectObject extends DurableObject<Env> {
     return replyOf(async () => {
       const { labs } = await this.#open(id)
       await this.#lookAgain()
-      const document = new Map(JSON.parse(entries) as [string, unknown][])
-      const lab = new Lab(source, document, storeOf(source, new LabTable(this.ctx.storage), this.#objects), labs.events)
+      const document = decodeEntries(new Map(JSON.parse(entries) as [string, unknown][]))
+      const store = recordStorage(storeOf(source, new LabTable(this.ctx.storage), this.#objects))
+      const lab = new Lab(source, document, store, labs.events)
       return copyLab(labs, lab, input, (computeId) => labs.computes.client(computeId, caller))
     })
   }
@@ -234,7 +236,7 @@ export class ProjectObject extends DurableObject<Env> {
       ...(this.#keptArchives !== undefined && { keptArchives: this.#keptArchives }),
       copy: (lab, input, caller) => {
         const copy = crypto.randomUUID()
-        const entries = JSON.stringify([...lab.document.entries()])
+        const entries = JSON.stringify([...encodeEntries(lab.document.entries())])
         return resultOf(objects.project(copy).copyOf(copy, { source: lab.id, entries, input, caller }))
       },
       wakeAt: (time) => this.ctx.waitUntil(this.#wakeAt(Math.max(time, Date.now() + leastMs))),

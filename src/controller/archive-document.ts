@@ -110,7 +110,7 @@ export function archiveOf(
   const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => key in labSettings && key !== 'placement'))
   const nodeOf = (node: NodeRecord) => {
     const {
-      unmade: _,
+      creationError: _,
       file: ____,
       labels,
       after,

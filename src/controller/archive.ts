@@ -530,14 +530,14 @@ async function keepAsSnapshot(
   const [computeId = ''] = project.computes
   const snapshot_id = crypto.randomUUID()
   const { unfinished: _, ...own } = project
-  const record = { snapshot_id, name, created_at, computes: [computeId], ran: {} }
+  const record = { snapshot_id, name, created_at, computes: [computeId], lastRunning: {} }
   // The record is saved before the document: when the import fails, or its service ends, both are removed.
   await lab.edit(() => ({ changes: new Changes().put('snapshot', snapshot_id, { ...record, size: 0 }), ...silent }))
   await labs.putSideDocument(snapshot_id, { ...contentOf(lab.document), project: { ...own, ...settings } })
   const { size } = await clientFor(computeId).takeSnapshot(lab.id, snapshot_id)
   const changes = new Changes().put('snapshot', snapshot_id, { ...record, size })
   for (const node of nodes.values()) {
-    if (isKnownKind(node.node_type) && node.unmade === undefined)
+    if (isKnownKind(node.node_type) && node.creationError === undefined)
       await clientFor(computeId).removeNode(nodePathOf(lab, node))
     changes.remove('node', node.node_id)
   }

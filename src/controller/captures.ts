@@ -18,11 +18,11 @@ interface CapturePoint {
   readonly port: PortPath
 }
 
-/** Starts a capture of a link, at its first endpoint on a compute. 409 when the link is captured already. `made`: a lab file starts it. */
+/** Starts a capture of a link, at its first endpoint on a compute. 409 when the link is captured already. `managed`: a lab file starts it. */
 export async function startCapture(
   lab: Lab,
   id: string,
-  { made, ...input }: LabCaptureStart & { made?: true },
+  { managed, ...input }: LabCaptureStart & { managed?: true },
   clientFor: ComputeClients,
 ): Promise<LabLink> {
   const link = lab.link(id)
@@ -34,7 +34,7 @@ export async function startCapture(
   await clientFor(node.compute_id).startCapture(port, inputOf(link, { file, data_link_type }))
   return saveOrRevert(
     lab,
-    () => save(lab, link.link_id, { end, file, ...withoutNulls({ made, data_link_type }) }),
+    () => save(lab, link.link_id, { end, file, ...withoutNulls({ managed, data_link_type }) }),
     () => clientFor(node.compute_id).stopCapture(port),
   )
 }
@@ -55,16 +55,16 @@ export async function resumeCapture(
 ): Promise<LinkRecord['capture']> {
   const { capture } = link
   if (capture === null) return null
-  const { end, file, asked = file, data_link_type } = capture
+  const { end, file, requestedName = file, data_link_type } = capture
   const { node, port } = pointOf(lab, link, end)
   const compute = clientFor(node.compute_id)
   try {
     const taken = new Set((await compute.files(lab.id)).map(({ path }) => path))
-    const [, stem = asked, extension = ''] = /^(.+?)(\.[^.]*)?$/.exec(asked) ?? []
-    let free = asked
+    const [, stem = requestedName, extension = ''] = /^(.+?)(\.[^.]*)?$/.exec(requestedName) ?? []
+    let free = requestedName
     for (let number = 2; taken.has(`project-files/captures/${free}`); number++) free = `${stem}-${number}${extension}`
     await compute.startCapture(port, inputOf(link, { file: free, data_link_type }))
-    return { ...capture, file: free, ...(free !== asked && { asked }) }
+    return { ...capture, file: free, ...(free !== requestedName && { requestedName }) }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     const message = `The capture to ${file} ended when its link was recreated, and could not be resumed: ${error.message}`

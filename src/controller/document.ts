@@ -8,12 +8,12 @@ import type { ProjectSnapshot } from '../model/project-snapshot.ts'
 import { type Size, sizeOf } from './lab-limits.ts'
 import type { LabEntries } from './store.ts'
 
-/** What the lab file says of a project that was made from it. */
-export interface ProjectMark {
+/** Who applied the lab file of a project last, and whether that apply is still running. */
+export interface ProjectLastApplied {
   /** Name of the user or token that applied the file. */
   readonly by: string
   /** Present while an apply takes its steps: after a crash the next start and the next apply do the rest. */
-  readonly begun?: {
+  readonly pendingApply?: {
     readonly job_id: string
     /** Ids of nodes that it has stopped, and starts again. */
     readonly stopped: readonly string[]
@@ -21,22 +21,22 @@ export interface ProjectMark {
 }
 
 /** What the lab file said of a node when it was applied last. */
-export interface NodeMark {
+export interface NodeLastApplied {
   /** false: the node was there before, and was found by its name. */
-  readonly made: boolean
+  readonly managed: boolean
   /** Names of the settings and properties that the file gave. */
   readonly keys: readonly string[]
   /** Names of those that it did not give, and for which the compute chose other values than the defaults. */
-  readonly own?: readonly string[]
+  readonly computeDefaults?: readonly string[]
   /** Fingerprints of properties that the node shows otherwise than the file gives them: as given, and as shown. */
-  readonly shownAs?: Readonly<Record<string, readonly [given: string, shown: string]>>
+  readonly normalizedValues?: Readonly<Record<string, readonly [given: string, shown: string]>>
   /** SHA-256 of each configuration as it was last taken from the file, and as the node showed it then. */
   readonly configs: Readonly<Record<string, { readonly file: string; readonly node: string }>>
   /** SHA-256 of what is on its CD. */
   readonly day0?: string
 }
 
-/** The record of a project. */
+/** The record of a project. What is stored has other names for some members of records: see document-codec.ts. */
 export type ProjectRecord = Omit<
   LabProject,
   'status' | 'filename' | 'status_reason' | 'archived' | 'compute_ids' | 'counts'
@@ -57,30 +57,31 @@ export type ProjectRecord = Omit<
   /** The project is being imported or copied. It is not shown; if the service ends before, the next start removes it. */
   readonly unfinished?: true
   /** Present when it was made from a lab file. */
-  readonly file?: ProjectMark
+  readonly file?: ProjectLastApplied
   /** The id of a snapshot that is being taken. After a crash it is undone. */
-  readonly taking?: string
+  readonly snapshotInProgress?: string
   readonly restoring?: Restoring
   /** Present while a part is copied to another compute. After a crash the copy is removed. */
   readonly moving?: { readonly from: string; readonly to: string }
   /** Ids of computes from which the lab was moved, and which still have its files. */
-  readonly left?: readonly string[]
+  readonly formerComputes?: readonly string[]
   /** Ids of links that are to be attached again, as one of their nodes was moved. */
-  readonly unjoined?: readonly string[]
+  readonly pendingLinks?: readonly string[]
 }
 
 /**
- * A restore in progress. `forward`: the computes stop nodes and exchange files. Then `on`: the document is that of the snapshot; the old files
- * are being removed, and the nodes that ran in the snapshot started. When `forward` fails, `back`: the computes exchange the files back. Then
- * `undone`: the nodes that ran before the restore are being started. After a crash the restore continues in this phase.
+ * A restore in progress. `swapping`: the computes stop nodes and exchange files. Then `committed`: the document is the one of the snapshot;
+ * the old files are being removed, and the nodes that ran in the snapshot started. When `swapping` fails, `rolling-back`: the computes exchange
+ * the files back. Then `rolled-back`: the nodes that ran before the restore are being started. After a crash the restore continues in this
+ * phase.
  */
 export interface Restoring {
   readonly snapshot_id: string
-  readonly way: 'forward' | 'on' | 'back' | 'undone'
+  readonly phase: 'swapping' | 'committed' | 'rolling-back' | 'rolled-back'
   /** Nodes that ran before the restore, by their ids. */
-  readonly ran?: NonNullable<ProjectSnapshot['ran']>
+  readonly lastRunning?: NonNullable<ProjectSnapshot['ran']>
   /** Computes that have no part of the lab after the restore. */
-  readonly left?: readonly string[]
+  readonly formerComputes?: readonly string[]
 }
 
 /** The record of a node: the settings of its user, and the properties that its compute showed last. */
@@ -97,8 +98,8 @@ export type NodeRecord = Omit<
   | 'height'
 > & {
   /** Why its compute could not make the node. The next start of the node tries again. */
-  readonly unmade?: string
-  readonly file?: NodeMark
+  readonly creationError?: string
+  readonly file?: NodeLastApplied
 }
 
 /** How the two endpoints of a link are attached: as one link of a compute, by UDP between two computes, or not. */
@@ -114,11 +115,11 @@ export interface CaptureRecord {
   /** The name of its file. */
   readonly file: string
   /** The name that the client asked for, when the capture was continued in another file. */
-  readonly asked?: string
+  readonly requestedName?: string
   /** The type that the client asked for. */
   readonly data_link_type?: string
   /** A lab file started it. */
-  readonly made?: true
+  readonly managed?: true
 }
 
 /** The record of a link. */
@@ -137,7 +138,7 @@ export type LinkRecord = Omit<
   readonly wiring: LinkWiring
   readonly capture: CaptureRecord | null
   /** Present when it was made from a lab file. */
-  readonly file?: { readonly made: true }
+  readonly file?: { readonly managed: true }
 }
 
 /** The record of a snapshot. The document of the snapshot is apart (`apart` in store.ts). */
@@ -145,7 +146,7 @@ export interface SnapshotRecord extends Omit<LabSnapshot, 'project_id' | 'runnin
   /** Ids of the computes that have its files. */
   readonly computes: readonly string[]
   /** Nodes that ran, by their ids. */
-  readonly ran?: NonNullable<ProjectSnapshot['ran']>
+  readonly lastRunning?: NonNullable<ProjectSnapshot['ran']>
   /** Number of these without segments; absent in records of earlier versions. */
   readonly running?: number
   /** Where the nodes of the snapshot are since a move: the new compute, by the id of the compute in the document. */
@@ -153,6 +154,14 @@ export interface SnapshotRecord extends Omit<LabSnapshot, 'project_id' | 'runnin
 }
 
 export type DrawingRecord = Omit<LabDrawing, 'project_id'>
+
+/** The document of a snapshot. */
+export interface SnapshotContent {
+  readonly project: ProjectRecord
+  readonly node: readonly NodeRecord[]
+  readonly link: readonly LinkRecord[]
+  readonly drawing: readonly DrawingRecord[]
+}
 
 /** The records of a document, by the first part of their keys. */
 interface Tables {
@@ -163,7 +172,7 @@ interface Tables {
 }
 type TableName = keyof Tables
 
-/** Changes of a document by key, as the store takes them; undefined removes an entry. */
+/** Changes of a document by key, as the store accepts them; undefined removes an entry. */
 export class Changes {
   readonly entries = new Map<string, unknown>()
 

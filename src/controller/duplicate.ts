@@ -97,8 +97,8 @@ async function copyNode(
     ...{ node_id: ids.get(source.node_id) as string, console: null },
   }
   const made = await makeNode(copy, record, clientFor)
-  if (!isKnownKind(source.node_type) || source.unmade !== undefined) return made
-  if (made.unmade !== undefined) throw conflict(`${source.name}: ${made.unmade}`)
+  if (!isKnownKind(source.node_type) || source.creationError !== undefined) return made
+  if (made.creationError !== undefined) throw conflict(`${source.name}: ${made.creationError}`)
   if (!copiesDirectory(source)) return made
   const compute = clientFor(source.compute_id)
   await compute.duplicate(nodePathOf(lab, source), made.node_id, copy.id)
@@ -106,8 +106,8 @@ async function copyNode(
 }
 
 /** Whether the compute of a node copies its directory. Placeholders are on no compute, and a node that always runs is not copied. */
-const copiesDirectory = ({ node_type, unmade }: NodeRecord): boolean =>
-  isKnownKind(node_type) && unmade === undefined && !isStateless(node_type)
+const copiesDirectory = ({ node_type, creationError }: NodeRecord): boolean =>
+  isKnownKind(node_type) && creationError === undefined && !isStateless(node_type)
 
 /** Copies the files of a lab that are not in a directory which its compute has copied with a node. */
 async function copyFiles(

@@ -95,7 +95,7 @@ export function setBy(key: string, value: unknown): unknown {
     return link
   }
   if (!key.startsWith('node/')) return value
-  const { console: _, unmade: __, file: ___, ...node } = value as NodeRecord
+  const { console: _, creationError: __, file: ___, ...node } = value as NodeRecord
   return node
 }
 

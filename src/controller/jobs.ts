@@ -158,9 +158,9 @@ export class Jobs implements JobList {
     this.requireRoom()
     // A placeholder cannot start. A job for all nodes leaves it out, so as not to fail by it.
     const all = [...lab.document.nodes.values()].filter(
-      ({ node_type, unmade }) =>
+      ({ node_type, creationError }) =>
         isKnownKind(node_type) &&
-        (action === 'start' || (unmade === undefined && conventions?.runsAlways(node_type) !== true)),
+        (action === 'start' || (creationError === undefined && conventions?.runsAlways(node_type) !== true)),
     )
     const records = nodes === undefined ? all : [...new Set(nodes.map((word) => lab.node(word)))]
     const parts = records.map(stepOf)

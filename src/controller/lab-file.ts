@@ -25,7 +25,7 @@ export async function labFileOf(lab: Lab, clientFor: ComputeClients, schemaUrl: 
     async (record) => {
       if (!hasConfigs(record)) return
       const texts =
-        lab.isOpen && record.unmade === undefined
+        lab.isOpen && record.creationError === undefined
           ? await configTexts(lab, record, clientFor).catch(() => undefined)
           : undefined
       configs.set(record.node_id, texts ?? shownTexts(record))
@@ -41,7 +41,7 @@ export async function labFileOf(lab: Lab, clientFor: ComputeClients, schemaUrl: 
     configs,
     captured: new Map(
       [...lab.document.links.values()].flatMap(({ link_id, capture }) =>
-        capture?.made ? [[link_id, captureName(capture)] as const] : [],
+        capture?.managed ? [[link_id, captureName(capture)] as const] : [],
       ),
     ),
   })

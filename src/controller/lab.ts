@@ -88,7 +88,7 @@ export class Lab {
   /** For each compute, the position up to which its link states were read. */
   readonly linkCursors = new Map<string, string>()
   /** Nodes that run or ended by themselves: `auto_start` starts them after a reboot of their compute. */
-  readonly ran: Set<string>
+  readonly lastRunning: Set<string>
   /** Nodes that a job started, and that have not been seen to be ready since. */
   readonly unready = new Set<string>()
   /** The last boot id of each compute. */
@@ -113,7 +113,7 @@ export class Lab {
   constructor(id: string, entries: LabEntries, store: LabStorage, events: EventLog, room = defaultRoom) {
     this.id = id
     this.document = new LabDocument(entries)
-    this.ran = new Set(entries.get('ran') as string[] | undefined)
+    this.lastRunning = new Set(entries.get('ran') as string[] | undefined)
     this.#boots = new Map(entries.get('boots') as [string, string][] | undefined)
     this.#store = store
     this.#events = events
@@ -252,9 +252,9 @@ export class Lab {
     return this.#edits.run(() => this.#save(new Map([['project', this.document.project]])))
   }
 
-  /** Saves `ran`, which is not a part of the document. */
+  /** Saves `lastRunning`, which is not a part of the document. */
   saveLastRunning(): Promise<void> {
-    return this.#save(new Map([['ran', [...this.ran]]]))
+    return this.#save(new Map([['ran', [...this.lastRunning]]]))
   }
 
   /** A lab that is over would be there again, or as it was, after such a save. */
@@ -331,11 +331,11 @@ export class Lab {
       is_open: __,
       unfinished: ___,
       restoring: ____,
-      taking: _____,
+      snapshotInProgress: _____,
       file: ______,
       moving: _______,
-      left: ________,
-      unjoined: _________,
+      formerComputes: ________,
+      pendingLinks: _________,
       archived: __________,
       archiving: ___________,
       ...record
@@ -352,7 +352,7 @@ export class Lab {
   }
 
   /** A node as the interface shows it: its record, with its state on its compute. */
-  nodeView({ unmade, file: _, ...record }: NodeRecord): LabNode {
+  nodeView({ creationError, file: _, ...record }: NodeRecord): LabNode {
     const shown = this.shown.get(record.node_id)
     const trouble = this.unknownReasons.get(record.node_id)
     const status = shown?.status === 'started' || shown?.status === 'suspended' ? shown.status : 'stopped'
@@ -363,7 +363,7 @@ export class Lab {
       ...placementOf(record),
       project_id: this.id,
       status,
-      status_reason: placeholderReason(record, unmade) ?? trouble ?? shown?.status_reason ?? null,
+      status_reason: placeholderReason(record, creationError) ?? trouble ?? shown?.status_reason ?? null,
       console_host: shown?.console_host ?? null,
       command_line: shown?.command_line ?? null,
       node_directory: shown?.node_directory ?? null,

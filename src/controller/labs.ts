@@ -30,6 +30,7 @@ import type { ComputeClient } from './compute-client.ts'
 import type { AbsentCompute, LabComputes } from './computes.ts'
 import type { Conventions } from './conventions.ts'
 import { Changes, noSizes, type ProjectRecord } from './document.ts'
+import { encodeHead, recordStorage } from './document-codec.ts'
 import type { CopyLab } from './duplicate.ts'
 import { withDefaults, withoutNulls } from './fields.ts'
 import { requireSmallHead } from './head-size.ts'
@@ -64,7 +65,7 @@ import { ComputeWatch } from './watch.ts'
 /** How long requests wait for labs that the start of the service opens, ms. */
 const maxRestoreMs = 30_000
 
-/** Changes of `ran` within this time are saved together, ms. */
+/** Changes of `lastRunning` within this time are saved together, ms. */
 const saveRanMs = 1000
 /** Age of node states at which a lab without a feed reads them again, ms. */
 const freshMs = 1000
@@ -207,7 +208,7 @@ export class Labs {
   /** Times of the next attempts to keep archives of closed labs. */
   readonly #archiveTimes: LabTimes
   readonly #wakeAt: (time: number) => void
-  /** Cancels the pending save of `ran` of a lab. */
+  /** Cancels the pending save of `lastRunning` of a lab. */
   readonly #unsaved = new Map<Lab, () => void>()
   /** Settled when the labs of the last run are open again, or after `maxRestoreMs`. */
   #restored: Promise<void> = Promise.resolve()
@@ -248,7 +249,7 @@ export class Labs {
     this.#room = { limits, excess: (growth) => this.#excess(growth) }
     this.templates = new Templates({ own, limits, emit: (action, event) => this.#emit({ action, event }) })
     this.symbols = new Symbols(symbols)
-    this.#store = store
+    this.#store = recordStorage(store)
     this.computes = computes
     this.events = events
     this.archives = archives
@@ -316,7 +317,7 @@ export class Labs {
     const [templates, symbols, heads] = await Promise.all([
       SharedDocument.open<LabTemplate>({ ...shared, scope: 'templates' }),
       SharedDocument.open<string>({ ...shared, scope: 'symbols' }),
-      store.heads(),
+      recordStorage(store).heads(),
     ])
     const labs = new Labs(options, templates, symbols)
     for (const [id, stored] of heads) labs.#takeStored(id, stored)
@@ -406,8 +407,8 @@ export class Labs {
 
   /** Settles moves of closed labs that ended with the service; those of open ones are settled when they are opened. */
   async #recoverMoves(): Promise<void> {
-    const left = [...this.#heads].filter(([id, { moving, left, unjoined, unfinished }]) => {
-      return !this.#open.has(id) && !unfinished && (moving ?? left ?? unjoined) !== undefined
+    const left = [...this.#heads].filter(([id, { moving, formerComputes, pendingLinks, unfinished }]) => {
+      return !this.#open.has(id) && !unfinished && (moving ?? formerComputes ?? pendingLinks) !== undefined
     })
     await mapLimit(left, async ([id]) => {
       const settle = async () => recoverMove(this, await this.find(id), ownAsk(this.computes))
@@ -569,7 +570,7 @@ export class Labs {
       this.#takeName(id, record, scope)
       try {
         const lab = await this.#creations.run(id, async () => {
-          await this.#directory?.put(id, record, scope)
+          await this.#directory?.put(id, encodeHead(record), scope)
           const compute = clientFor(record.computes[0] as string)
           // A project that only the compute knows has nodes that the new one would not show, and would delete.
           const known = project_id == null ? undefined : await compute.project(id).catch(ignoreNotFound)
@@ -626,7 +627,7 @@ export class Labs {
       let isNew = false
       try {
         const lab = this.#labOf(id, new Map([['project', record]]))
-        await this.#directory?.put(id, record, scope)
+        await this.#directory?.put(id, encodeHead(record), scope)
         const input = { project_id: id, name }
         // Before the record is saved: after a crash the next start removes an unfinished project from all its computes.
         for (const computeId of record.computes)
@@ -772,7 +773,10 @@ export class Labs {
   /** The labs with a part on a compute, by name. */
   on(computeId: string): { readonly project_id: string; readonly name: string }[] {
     return [...this.#heads]
-      .filter(([, { computes, left = [], unfinished }]) => !unfinished && [...computes, ...left].includes(computeId))
+      .filter(
+        ([, { computes, formerComputes = [], unfinished }]) =>
+          !unfinished && [...computes, ...formerComputes].includes(computeId),
+      )
       .map(([project_id, { name }]) => ({ project_id, name }))
       .sort((a, b) => compareText(a.name, b.name))
   }
@@ -923,10 +927,11 @@ export class Labs {
       const head = { ...lab.document.project, ...settings }
       this.#requireProjectRoom(lab.id, head)
       // Before it is saved: the directory refuses what is too much together with other labs.
-      if (['variables', 'supplier', 'kept'].some((key) => key in settings)) await this.#directory?.put(lab.id, head)
+      if (['variables', 'supplier', 'kept'].some((key) => key in settings))
+        await this.#directory?.put(lab.id, encodeHead(head))
     }
     const save = async (more: { readonly name?: string }) => {
-      // Before the setting: a start of the service would start what ran when `ran` was saved last.
+      // Before the setting: a start of the service would start what ran when `lastRunning` was saved last.
       if (settings.auto_start ?? lab.document.project.auto_start) await lab.saveLastRunning()
       await lab.edit(
         ({ project }) => ({
@@ -953,7 +958,7 @@ export class Labs {
     this.#newNames.set(lab.id, name)
     const { project } = lab.document
     const give = async (to: string) => {
-      await this.#directory?.put(lab.id, { ...project, name: to })
+      await this.#directory?.put(lab.id, encodeHead({ ...project, name: to }))
       if (!lab.isOpen) return
       for (const id of project.computes) await clientFor(id).renameProject(lab.id, to).catch(ignoreUnreachable)
     }
@@ -1035,7 +1040,7 @@ export class Labs {
       }
       await runRestored(lab, clientFor)
       this.#startStopped(lab, clientFor)
-      for (const [node, { status }] of lab.shown) if (status !== 'stopped') lab.ran.add(node)
+      for (const [node, { status }] of lab.shown) if (status !== 'stopped') lab.lastRunning.add(node)
       if (startsAll) this.#autoStart(lab, undefined, clientFor)
       await this.#startAfterReboot(lab, computes, clientFor)
       return lab.project()
@@ -1058,21 +1063,23 @@ export class Labs {
   /** Starts the nodes that an apply of a lab file had stopped when the service ended, and reports that there is more to do. */
   #startStopped(lab: Lab, clientFor: ComputeClients): void {
     const { name, file } = lab.document.project
-    if (file?.begun === undefined) return
-    const nodes = file.begun.stopped.filter((id) => lab.shown.get(id)?.status === 'stopped')
+    if (file?.pendingApply === undefined) return
+    const nodes = file.pendingApply.stopped.filter((id) => lab.shown.get(id)?.status === 'stopped')
     const what = `The service stopped while it applied the lab file of ${name}`
     const more = nodes.length === 0 ? '' : `; the ${counted(nodes.length, 'node')} that it had stopped will be started`
     const message = `${what}: apply the file again to finish${more}`
     this.#warn(message)
     lab.emit({ action: 'log.warning', event: { message } })
     if (nodes.length === 0) return
-    const { begun } = file
+    const { pendingApply } = file
     const done = async () => {
       // When the service ends, its next start starts the nodes that are left.
       if (lab.closing.signal.aborted) return
       await lab.edit(({ project }) => {
-        const isSame = project.file?.begun?.job_id === begun.job_id
-        const changed = isSame ? { ...project, file: { ...file, begun: { ...begun, stopped: [] } } } : project
+        const isSame = project.file?.pendingApply?.job_id === pendingApply.job_id
+        const changed = isSame
+          ? { ...project, file: { ...file, pendingApply: { ...pendingApply, stopped: [] } } }
+          : project
         return { changes: new Changes().project(changed), news: () => [], result: undefined }
       })
     }
@@ -1096,7 +1103,7 @@ export class Labs {
     })
     const ran = [...lab.document.nodes.values()].filter(
       ({ node_id, compute_id }) =>
-        rebooted.has(compute_id) && lab.ran.has(node_id) && lab.shown.get(node_id)?.status === 'stopped',
+        rebooted.has(compute_id) && lab.lastRunning.has(node_id) && lab.shown.get(node_id)?.status === 'stopped',
     )
     if (ran.length > 0)
       this.#autoStart(
@@ -1288,9 +1295,9 @@ export class Labs {
 
   async #discardNow(lab: Lab, clientFor: ComputeClients): Promise<void> {
     const { id, document } = lab
-    const { left = [], name } = document.project
+    const { formerComputes = [], name } = document.project
     for (const computeId of computesWithFiles(document.project)) {
-      const isLeft = left.includes(computeId)
+      const isLeft = formerComputes.includes(computeId)
       await clientFor(computeId)
         .removeProject(id)
         .catch((error: unknown) => {
@@ -1418,7 +1425,7 @@ export class Labs {
         is_open: false,
       }
       this.#takeName(id, record)
-      await this.#directory?.put(id, record)
+      await this.#directory?.put(id, encodeHead(record))
       await this.#store.save(id, new Changes().project(record).entries)
       return this.#labOf(id, new Map([['project', record]]))
     }
@@ -1495,7 +1502,7 @@ export class Labs {
     const { computes } = lab.document.project
     await this.#refresh(lab, computes, clientFor)
     await this.#recordReason(lab)
-    const hasEnded = [...lab.ran].some((id) => lab.shown.get(id)?.status === 'stopped')
+    const hasEnded = [...lab.lastRunning].some((id) => lab.shown.get(id)?.status === 'stopped')
     if (hasEnded) await this.#startAfterReboot(lab, computes, clientFor)
     for (const shown of lab.shown.values()) this.#trackRunning(lab, shown)
   }
@@ -1503,7 +1510,7 @@ export class Labs {
   async #keepHead(id: string, head: ProjectRecord): Promise<void> {
     this.#heads.set(id, head)
     this.#scheduleTimes(id, head)
-    await this.#directory?.put(id, head)
+    await this.#directory?.put(id, encodeHead(head))
   }
 
   #closed(lab: Lab, action: string): void {
@@ -1610,7 +1617,7 @@ export class Labs {
    */
   async #requirePresent(lab: Lab, what: 'close' | 'delete'): Promise<void> {
     const { project } = lab.document
-    const { left: _, ...present } = project
+    const { formerComputes: _, ...present } = project
     const all = await this.computes.absent(what === 'close' ? project.computes : computesWithFiles(present))
     // Nothing is left of the project at a compute that was removed.
     const absent = all.find(({ since }) => since !== undefined)
@@ -1656,15 +1663,15 @@ export class Labs {
     recordEndedCaptures(lab, computes, clientFor).catch(ignore('the next reading of the computes takes note of it'))
   }
 
-  /** Updates `ran`. A node that ended by itself, or with its host, stays in it. */
+  /** Updates `lastRunning`. A node that ended by itself, or with its host, stays in it. */
   #trackRunning(
     lab: Lab,
     { node_id, status, status_reason }: { node_id: string; status: string; status_reason?: string | null },
   ): void {
     const runs = status !== 'stopped'
-    if (runs === lab.ran.has(node_id) || (!runs && status_reason != null)) return
-    if (runs) lab.ran.add(node_id)
-    else lab.ran.delete(node_id)
+    if (runs === lab.lastRunning.has(node_id) || (!runs && status_reason != null)) return
+    if (runs) lab.lastRunning.add(node_id)
+    else lab.lastRunning.delete(node_id)
     if (!lab.document.project.auto_start || this.#unsaved.has(lab)) return
     const cancel = startTimer(() => {
       this.#unsaved.delete(lab)
@@ -1707,10 +1714,10 @@ const force = (): void => {}
 /** The computes that have files of a lab: also those that it has left. */
 const computesWithFiles = ({
   computes,
-  left = [],
+  formerComputes = [],
   moving,
-}: Pick<ProjectRecord, 'computes' | 'left' | 'moving'>): string[] => [
-  ...new Set([...computes, ...left, ...(moving === undefined ? [] : [moving.to])]),
+}: Pick<ProjectRecord, 'computes' | 'formerComputes' | 'moving'>): string[] => [
+  ...new Set([...computes, ...formerComputes, ...(moving === undefined ? [] : [moving.to])]),
 ]
 
 /** What absent computes mean for their lab. */
@@ -1798,11 +1805,11 @@ function shownHead(
     is_open: __,
     unfinished: ___,
     restoring: ____,
-    taking: _____,
+    snapshotInProgress: _____,
     file: ______,
     moving: _______,
-    left: ________,
-    unjoined: _________,
+    formerComputes: ________,
+    pendingLinks: _________,
     archiving: __________,
     archived,
     ...record

@@ -55,7 +55,7 @@ export const nodeLeftover = (
 ): Leftover => ({
   isWanted() {
     const now = lab.document.nodes.get(node_id)
-    return now?.compute_id === compute_id && now.unmade === undefined
+    return now?.compute_id === compute_id && now.creationError === undefined
   },
   remove: () => clientFor(compute_id).removeNode({ project_id: lab.id, node_type, node_id }, { files: 'later' }),
 })

@@ -29,7 +29,7 @@ export interface MoveOptions {
 /**
  * Moves the part of a lab that is on one compute to another compute that its placement allows. First the files are copied. Then the document
  * names the new compute, and then the old files are removed. A service that is killed leaves the lab on one of the two computes, and
- * `settleMove` removes the rest from the other one. An open lab is closed meanwhile. A closed lab whose compute is gone is made from its
+ * `recoverMove` removes the rest from the other one. An open lab is closed meanwhile. A closed lab whose compute is gone is made from its
  * archive. 409 with the reason why the lab stays.
  */
 export async function moveLab(labs: Labs, id: string, from: string, options: MoveOptions): Promise<string> {
@@ -53,7 +53,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
       if (!isGone) throw error
     })
     const { computes } = lab.document.project
-    // An earlier move had only left files here, which `settleMove` has removed.
+    // An earlier move had only left files here, which `recoverMove` has removed.
     if (!computes.includes(from)) return computes[0] ?? ''
     if (!isGone) await requireIdle(lab, from, clientFor)
     let failure: unknown
@@ -76,15 +76,15 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
 /** 409 for a lab with snapshots that cannot be moved as they are. */
 function requireMovable({ document }: Lab, from: string): void {
   const { snapshots, project } = document
-  for (const { name, computes, ran = {} } of snapshots.values()) {
-    if (Object.keys(ran).length > 0)
+  for (const { name, computes, lastRunning = {} } of snapshots.values()) {
+    if (Object.keys(lastRunning).length > 0)
       throw conflict(
         `Its snapshot ${name} contains the memory of running machines: delete the snapshot before the project is moved`,
       )
     if (project.computes.length > 1 || computes.some((id) => id !== from))
       throw conflict(`Its snapshot ${name} spans several computes: delete the snapshot before the project is moved`)
   }
-  if (project.restoring !== undefined || project.taking !== undefined)
+  if (project.restoring !== undefined || project.snapshotInProgress !== undefined)
     throw conflict('A snapshot is being taken or restored')
 }
 
@@ -197,10 +197,11 @@ async function restoreTo(labs: Labs, lab: Lab, way: MovePlan): Promise<void> {
     path = await onNewCompute(labs, lab, way, async (newPath) => {
       show('from its archive')
       await fillFromArchive(labs, there, content, clientFor)
-      for (const { node_id, name, unmade } of document.nodes.values()) {
+      for (const { node_id, name, creationError } of document.nodes.values()) {
         const made = there.document.nodes.get(node_id)
         if (made === undefined) throw conflict(`The archive of the project has no node ${name}`)
-        if (made.unmade !== undefined && unmade === undefined) throw conflict(`${name}: ${made.unmade}`)
+        if (made.creationError !== undefined && creationError === undefined)
+          throw conflict(`${name}: ${made.creationError}`)
       }
       await clientFor(to).closeProject(lab.id)
       return newPath
@@ -222,12 +223,12 @@ async function restoreTo(labs: Labs, lab: Lab, way: MovePlan): Promise<void> {
     }
     for (const id of before) changes.remove('snapshot', id)
     for (const [id, snapshot] of there.document.snapshots) changes.put('snapshot', id, snapshot)
-    const { moving: _, left = [], ...rest } = project
+    const { moving: _, formerComputes = [], ...rest } = project
     return changes.project({
       ...rest,
       path,
       computes: [to],
-      left: [...new Set([...left.filter((id) => id !== to), from])],
+      formerComputes: [...new Set([...formerComputes.filter((id) => id !== to), from])],
     })
   })
   await forget(before)
@@ -250,7 +251,7 @@ async function copyTo(labs: Labs, lab: Lab, way: MovePlan): Promise<Copy> {
     const { size } = await way.clientFor(way.to).takeSnapshot(lab.id, snapshot.snapshot_id)
     sizes.set(snapshot.snapshot_id, size)
     for (const node of nodes)
-      if (isKnownKind(node.node_type) && node.unmade === undefined)
+      if (isKnownKind(node.node_type) && node.creationError === undefined)
         await way.clientFor(way.to).removeNode(nodePathOf(lab, node))
   }
   return { ...(await copyContent(labs, lab, document, way)), sizes }
@@ -277,9 +278,9 @@ async function copyContent(
     })
     const properties = { ...record.properties, ...Object.fromEntries(renamed) }
     const wanted = { ...record, compute_id: to, properties }
-    const made = record.unmade === undefined ? await makeNode(lab, wanted, clientFor) : wanted
-    if (made.unmade !== undefined && record.unmade === undefined && snapshot === undefined)
-      throw conflict(`${record.name}: ${made.unmade}`)
+    const made = record.creationError === undefined ? await makeNode(lab, wanted, clientFor) : wanted
+    if (made.creationError !== undefined && record.creationError === undefined && snapshot === undefined)
+      throw conflict(`${record.name}: ${made.creationError}`)
     nodes.push(made)
   }
   const inner = [...document.links.values()]
@@ -390,29 +391,29 @@ function commitOf(
         moved: { [from]: to, ...moved },
       })
     }
-    const { moving: _, left = [], unjoined = [], ...rest } = project
+    const { moving: _, formerComputes = [], pendingLinks = [], ...rest } = project
     return changes.project({
       ...rest,
       // The directory of a lab is that on its first compute.
       path: project.computes[0] === from ? path : project.path,
       computes: [...new Set(project.computes.map((id) => (id === from ? to : id)))],
-      left: [...new Set([...left.filter((id) => id !== to), from])],
-      ...(unjoined.length + cut.length > 0 && {
-        unjoined: [...new Set([...unjoined, ...cut.map((it) => it.link_id)])],
+      formerComputes: [...new Set([...formerComputes.filter((id) => id !== to), from])],
+      ...(pendingLinks.length + cut.length > 0 && {
+        pendingLinks: [...new Set([...pendingLinks, ...cut.map((it) => it.link_id)])],
       }),
     })
   }
 }
 
 /**
- * Settles a move that broke off: removes an incomplete copy; or attaches the links to the nodes that were moved, and removes the files that are
+ * Recovers a move that broke off: removes an incomplete copy; or attaches the links to the nodes that were moved, and removes the files that are
  * left on the old compute. What needs a compute that is not connected is left for the next call.
  */
 export async function recoverMove(labs: Labs, lab: Lab, clientFor: ComputeClients): Promise<void> {
-  const { moving, left = [], unjoined = [] } = lab.document.project
+  const { moving, formerComputes = [], pendingLinks = [] } = lab.document.project
   if (moving !== undefined) await undoMove(labs, lab, clientFor)
-  if (unjoined.length > 0) await labs.whileOpen(lab, clientFor, () => rejoin(labs, lab, unjoined, clientFor))
-  for (const computeId of left) await forgetOn(labs, lab, computeId, clientFor)
+  if (pendingLinks.length > 0) await labs.whileOpen(lab, clientFor, () => rejoin(labs, lab, pendingLinks, clientFor))
+  for (const computeId of formerComputes) await forgetOn(labs, lab, computeId, clientFor)
 }
 
 /** Removes a copy that is not complete. */
@@ -440,22 +441,22 @@ async function rejoin(labs: Labs, lab: Lab, ids: readonly string[], clientFor: C
       clientFor,
     )
   const joined = await joinLinks(labs, lab, links, clientFor)
-  await labs.moved(lab, ({ unjoined: _, ...project }) =>
+  await labs.moved(lab, ({ pendingLinks: _, ...project }) =>
     joined.reduce((all, link) => all.put('link', link.link_id, link), new Changes().project(project)),
   )
 }
 
 /** Removes what a move has left on a compute. Does nothing for a compute that the lab is on, or never left. */
 export async function forgetOn(labs: Labs, lab: Lab, computeId: string, clientFor: ComputeClients): Promise<void> {
-  const { left = [], computes, name } = lab.document.project
-  if (!left.includes(computeId)) return
+  const { formerComputes = [], computes, name } = lab.document.project
+  if (!formerComputes.includes(computeId)) return
   if (!computes.includes(computeId)) {
     if (await isThere(clientFor(computeId).openProject({ project_id: lab.id, name })))
       await clientFor(computeId).removeProject(lab.id).catch(ignoreNotFound)
   }
-  await setProject(labs, lab, ({ left: _, ...project }) => {
-    const others = left.filter((id) => id !== computeId)
-    return { ...project, ...(others.length > 0 && { left: others }) }
+  await setProject(labs, lab, ({ formerComputes: _, ...project }) => {
+    const others = formerComputes.filter((id) => id !== computeId)
+    return { ...project, ...(others.length > 0 && { formerComputes: others }) }
   })
 }
 

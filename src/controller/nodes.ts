@@ -35,7 +35,7 @@ import { saveOrRevert } from './save-or-revert.ts'
 /** Finds a node that its compute has, by its id or name. 404, 409 with the reason for a placeholder. */
 export function nodeOnCompute(lab: Lab, word: string): NodeRecord {
   const record = lab.node(word)
-  const reason = placeholderReason(record, record.unmade)
+  const reason = placeholderReason(record, record.creationError)
   if (reason !== undefined) throw conflict(`node_id: ${record.name}: ${reason}`)
   return record
 }
@@ -197,7 +197,7 @@ export async function updateNode(
       console_type !== null &&
       console_type !== record.console_type && { console_type }),
   }
-  const isPlaceholder = !isKnownKind(record.node_type) || record.unmade !== undefined
+  const isPlaceholder = !isKnownKind(record.node_type) || record.creationError !== undefined
   const isAsked = !isPlaceholder && Object.keys(asked).length > 0
   const change = async () => {
     if (isRenamed) requireStillFree(lab, name, record.node_id)
@@ -344,9 +344,9 @@ async function remove(
 
 /** Makes a node again that was removed from its compute in vain, in its directory. It is stopped. */
 export async function remake(lab: Lab, record: NodeRecord, clientFor: ComputeClients): Promise<void> {
-  if (!isKnownKind(record.node_type) || record.unmade !== undefined) return
-  const { unmade } = await makeNode(lab, record, clientFor)
-  if (unmade !== undefined) throw conflict(`${record.name}: ${unmade}`)
+  if (!isKnownKind(record.node_type) || record.creationError !== undefined) return
+  const { creationError } = await makeNode(lab, record, clientFor)
+  if (creationError !== undefined) throw conflict(`${record.name}: ${creationError}`)
   lab.show(await clientFor(record.compute_id).node(nodePathOf(lab, record)))
 }
 

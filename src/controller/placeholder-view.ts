@@ -3,9 +3,12 @@ import { isKnownKind, type LabPort } from '../model/lab/node.ts'
 import type { LinkRecord, NodeRecord } from './document.ts'
 
 /** Why a node is a placeholder. Undefined for other nodes. */
-export const placeholderReason = ({ node_type }: Pick<NodeRecord, 'node_type'>, unmade?: string): string | undefined =>
+export const placeholderReason = (
+  { node_type }: Pick<NodeRecord, 'node_type'>,
+  creationError?: string,
+): string | undefined =>
   isKnownKind(node_type)
-    ? unmade && `Its compute could not create it (the next start tries again): ${unmade}`
+    ? creationError && `Its compute could not create it (the next start tries again): ${creationError}`
     : `A placeholder: this service has no kind ${node_type}, only ${nodeKinds.join(', ')}`
 
 /** The ports of a placeholder: those that its links use. */

@@ -34,7 +34,7 @@ export async function makeNode(
   try {
     return await clientFor(record.compute_id).withImages(() => createOn(lab, record, clientFor, isStored))
   } catch (error) {
-    if (isRefusal(error)) return { ...record, unmade: error.message.slice(0, 1000) }
+    if (isRefusal(error)) return { ...record, creationError: error.message.slice(0, 1000) }
     throw error
   }
 }
@@ -62,7 +62,7 @@ async function createOn(
   const keepsAddresses = isStored && addressFault?.(input) !== undefined
   const create = () => clientFor(compute_id).createNode({ project_id: lab.id, node_type }, input, { keepsAddresses })
   const shown = await createOrCleanUp(lab, create, nodeLeftover(lab, record, clientFor))
-  const { unmade: _, ...made } = record
+  const { creationError: _, ...made } = record
   const { kept } = sorted(node_type, 'create', { properties, kept: record.kept ?? {} })
   return { ...made, ...shownIn(shown), ...keptWith(undefined, kept) }
 }
@@ -79,7 +79,7 @@ export async function joinLinks(
 ): Promise<LinkRecord[]> {
   const isMade = (id: string) => {
     const node = lab.document.nodes.get(id)
-    return node !== undefined && isKnownKind(node.node_type) && node.unmade === undefined
+    return node !== undefined && isKnownKind(node.node_type) && node.creationError === undefined
   }
   const joined: LinkRecord[] = []
   for (const link of links) {
@@ -132,14 +132,14 @@ export async function requireMade(
   step?: EditStep,
 ): Promise<void> {
   if (!isKnownKind(record.node_type)) throw conflict(`node_type: ${placeholderReason(record)}`)
-  if (record.unmade === undefined) return
+  if (record.creationError === undefined) return
   const refused = (error: unknown) => (isRefusal(error) ? conflict(`${record.name}: ${error.message}`) : error)
   const lacksImage = (error: unknown) => error instanceof ApiError && error.word === 'image-missing'
   const make = () =>
     lab.change(async () => {
       // 404 when it was deleted meanwhile. Another request may have made it.
       const wanted = lab.node(record.node_id)
-      if (wanted.unmade === undefined) return
+      if (wanted.creationError === undefined) return
       const made = await createOn(lab, wanted, clientFor).catch((error: unknown) => {
         throw lacksImage(error) ? error : refused(error)
       })

@@ -12,7 +12,7 @@ import type { LabPlanStep, LabWithheldStep } from '../model/lab/topology.ts'
 import { compareText } from '../schema/compare-text.ts'
 import type { Filters } from '../schema/filters.ts'
 import { day0Media, day0MediumIn, isDay0Property } from './day0.ts'
-import type { LinkRecord, NodeMark, NodeRecord, ProjectRecord } from './document.ts'
+import type { LinkRecord, NodeLastApplied, NodeRecord, ProjectRecord } from './document.ts'
 import { nameKey } from './names.ts'
 
 /**
@@ -153,10 +153,10 @@ export interface Plan {
   /** Steps that need a flag. */
   readonly withheld: readonly LabWithheldStep[]
   readonly extra: readonly Extra[]
-  /** Nodes that need no step, but a mark of what the file says of them, by id. */
+  /** Nodes that need no step, but a record of what the file says of them, by id. */
   readonly marks: ReadonlyMap<string, DesiredNode>
   /** Links that need no step, and now count as made from the file. */
-  readonly linkMarks: readonly string[]
+  readonly linksToMark: readonly string[]
   /** For each node of the file the node of the lab that it describes. */
   readonly found: ReadonlyMap<DesiredNode, NodeRecord>
 }
@@ -217,7 +217,7 @@ class Planner {
   readonly #withheld: LabWithheldStep[] = []
   readonly #extra: Extra[] = []
   readonly #marks = new Map<string, DesiredNode>()
-  readonly #linkMarks: string[] = []
+  readonly #linksToMark: string[] = []
   /** Keys of the names that the file gives links. */
   readonly #linkNames: ReadonlySet<string>
   readonly #found = new Map<DesiredNode, NodeRecord>()
@@ -267,7 +267,7 @@ class Planner {
       withheld: this.#withheld,
       extra: this.#extra,
       marks: this.#marks,
-      linkMarks: this.#linkMarks,
+      linksToMark: this.#linksToMark,
       found: this.#found,
     }
   }
@@ -300,11 +300,11 @@ class Planner {
     for (const want of nodes)
       for (const id of [want.node_id, ...(want.was === undefined ? [] : [nodeIdOf(this.#desired.lab, want.was)])]) {
         const node = this.#actual.nodes.get(id)
-        if (node?.file?.made === true) take(want, node)
+        if (node?.file?.managed === true) take(want, node)
       }
     for (const want of nodes) {
       const have = found.get(want)
-      const isMade = have === undefined || have.file?.made === true || this.#options.take_over === true
+      const isMade = have === undefined || have.file?.managed === true || this.#options.take_over === true
       const state = have === undefined ? 'new' : 'there'
       const pair: Pair = { want, have, isMade, state, flag: undefined, next: undefined }
       this.#pairs.set(nameKey(want.name), pair)
@@ -466,7 +466,7 @@ class Planner {
       pair.state = 'outdated'
       pair.flag = 'recreate'
       // Settings of another kind are not settings of this node.
-      if (have.node_type !== want.kind || have.unmade !== undefined) return
+      if (have.node_type !== want.kind || have.creationError !== undefined) return
     }
     const medium = want.day0 && day0Media[want.day0.medium]
     const made = medium === undefined ? {} : { [medium.property]: medium.file }
@@ -478,7 +478,7 @@ class Planner {
       names: [...live.names, ...restarting.names],
       change: merged(live.change, restarting.change),
     }
-    if (have.unmade !== undefined) {
+    if (have.creationError !== undefined) {
       const step = { do: 'create', what, name, how: 'live', because: 'its compute could not make it' } as const
       this.#add(step, { type: 'make-node', want, node_id, change: both.change })
       return
@@ -511,7 +511,7 @@ class Planner {
     const keys = Object.entries(isMade ? want.properties : {}).flatMap(([key, value]) =>
       key in create.properties && !(key in update.properties) && !isShown(have, key, value) ? [key] : [],
     )
-    const hasOtherCd = have.file?.made === true && have.file.day0 !== day0In(want, have)
+    const hasOtherCd = have.file?.managed === true && have.file.day0 !== day0In(want, have)
     const words = [...keys, ...(hasOtherCd ? ['day0'] : [])]
     const compute = wantedCompute(want, this.#options)
     const reasons = [
@@ -581,14 +581,19 @@ class Planner {
     const descriptor: KindDescriptor = kindOf(want.kind)
     const isFree = (key: string) => isAlwaysOn(want.kind) || descriptor.liveFields?.includes(key) === true
     if (record.name !== want.name) (descriptor.name === 'hypervisor' ? restarting : live).rename(record.name, want.name)
-    const mark = record.file
+    const lastApplied = record.file
     for (const key of settingKeys) {
       const given = all.settings[key]
       const isGiven =
         given !== undefined &&
-        (!(key === 'x' || key === 'y') || want.settings[key] !== undefined || mark?.keys.includes(key) === true)
+        (!(key === 'x' || key === 'y') || want.settings[key] !== undefined || lastApplied?.keys.includes(key) === true)
       const isReset =
-        isMade && !isGiven && key !== 'x' && key !== 'y' && key !== 'console' && mark?.own?.includes(key) !== true
+        isMade &&
+        !isGiven &&
+        key !== 'x' &&
+        key !== 'y' &&
+        key !== 'console' &&
+        lastApplied?.computeDefaults?.includes(key) !== true
       if (!isGiven && !isReset) continue
       const value = isGiven ? given : settingDefault(want.kind, key)
       const now = key === 'labels' || key === 'placement' ? (record[key] ?? {}) : record[key]
@@ -605,7 +610,7 @@ class Planner {
     }
     if (isMade)
       for (const [key, value] of defaultsOf(want.kind, record)) {
-        if (held.includes(key) || key in all.properties || mark?.own?.includes(key)) continue
+        if (held.includes(key) || key in all.properties || lastApplied?.computeDefaults?.includes(key)) continue
         if (same(record.properties[key], value)) continue
         ;(isFree(key) ? live : restarting).property(key, value, record.properties[key])
       }
@@ -669,7 +674,7 @@ class Planner {
             { do: 'update', what, name, how: 'live', because: this.#linkDifferenceText(parts, link, have, isTurned) },
             { type: 'change-link', link_id: have.link_id, link, isTurned, parts },
           )
-        else if (have.file === undefined && this.#options.take_over === true) this.#linkMarks.push(have.link_id)
+        else if (have.file === undefined && this.#options.take_over === true) this.#linksToMark.push(have.link_id)
         const file = want.capture?.file
         if (want.capture === undefined) this.#endCapture(have, 'no capture')
         else if (file !== undefined && file !== captureName(have.capture))
@@ -721,7 +726,7 @@ class Planner {
 
   /** Ends the capture of a link that stays. One that a lab file did not start is left alone. */
   #endCapture({ link_id, capture, ...link }: LinkRecord, because: string, next?: WantedLink['capture']): void {
-    if (capture?.made !== true) return
+    if (capture?.managed !== true) return
     const name = this.#nameOfLink(link)
     this.#add({ do: 'update', what: 'link', name, how: 'live', because }, { type: 'end-capture', link_id, next })
   }
@@ -786,7 +791,7 @@ class Planner {
       if (this.#byId.has(node.node_id)) continue
       const isSegment = isSegmentKind(node.node_type)
       const what = isSegment ? 'segment' : 'node'
-      if (node.file?.made !== true) {
+      if (node.file?.managed !== true) {
         this.#extra.push({ what, name: node.name })
         continue
       }
@@ -1010,7 +1015,7 @@ const portList = (node: NodeRecord | undefined): { port_number: number }[] =>
 function isShown({ properties, file }: NodeRecord, key: string, value: unknown): boolean {
   const shown = properties[key]
   if (key === 'ports_mapping' ? samePorts(shown, value) : same(shown, value)) return true
-  const taken = file?.shownAs?.[key]
+  const taken = file?.normalizedValues?.[key]
   return taken !== undefined && taken[0] === fingerprint(value) && taken[1] === fingerprint(shown)
 }
 
@@ -1021,22 +1026,22 @@ const samePorts = (a: unknown, b: unknown): boolean => {
   return same(sorted(a), sorted(b))
 }
 
-/** The mark for the record of a node. `made`: the file made the node; `held`: properties that a withheld step would change. */
-export function markOf(
+/** What the record of a node says of the file. `managed`: the file made the node; `held`: properties that a withheld step would change. */
+export function lastAppliedOf(
   want: DesiredNode,
   record: NodeRecord,
-  { made, configs }: Pick<NodeMark, 'made' | 'configs'>,
+  { managed, configs }: Pick<NodeLastApplied, 'managed' | 'configs'>,
   isNew: boolean,
   held: readonly string[] = [],
-): NodeMark {
+): NodeLastApplied {
   const keys = [...Object.keys(want.settings), ...Object.keys(want.properties)]
-  const shownAs = Object.entries(want.properties).flatMap(([key, value]) => {
+  const normalizedValues = Object.entries(want.properties).flatMap(([key, value]) => {
     const shown = record.properties[key]
-    const before = record.file?.shownAs?.[key]
+    const before = record.file?.normalizedValues?.[key]
     if (held.includes(key)) return before === undefined ? [] : [[key, before] as const]
     return same(shown, value) ? [] : [[key, [fingerprint(value), fingerprint(shown)]] as const]
   })
-  const own = isNew
+  const computeDefaults = isNew
     ? [
         ...defaultsOf(want.kind, record)
           .filter(([key, value]) => !(key in want.properties) && !same(record.properties[key], value))
@@ -1046,23 +1051,24 @@ export function markOf(
           ? ['console_type']
           : []),
       ]
-    : (record.file?.own ?? [])
+    : (record.file?.computeDefaults ?? [])
   const day0 = held.some(isDay0Property) ? record.file?.day0 : day0In(want, record)
   return {
-    made,
+    managed,
     keys,
     configs,
-    ...(own.length > 0 && { own }),
-    ...(shownAs.length > 0 && { shownAs: Object.fromEntries(shownAs) }),
+    ...(computeDefaults.length > 0 && { computeDefaults }),
+    ...(normalizedValues.length > 0 && { normalizedValues: Object.fromEntries(normalizedValues) }),
     ...(day0 !== undefined && { day0 }),
   }
 }
 
 /** The name of the file of a capture, as it was asked for. */
-export const captureName = (capture: LinkRecord['capture']): string | undefined => capture?.asked ?? capture?.file
+export const captureName = (capture: LinkRecord['capture']): string | undefined =>
+  capture?.requestedName ?? capture?.file
 
 /** Whether a link was made from the file. */
-const isLinkMade = ({ file }: LinkRecord): boolean => file?.made === true
+const isLinkMade = ({ file }: LinkRecord): boolean => file?.managed === true
 
 const portKey = ({
   node_id,

@@ -8,12 +8,10 @@ import type { LabSnapshot } from '../model/lab/snapshot.ts'
 import type { RestoreStep } from '../model/project-snapshot.ts'
 import {
   Changes,
-  type DrawingRecord,
   LabDocument,
-  type LinkRecord,
-  type NodeRecord,
   type ProjectRecord,
   type Restoring,
+  type SnapshotContent,
   type SnapshotRecord,
 } from './document.ts'
 import { withoutNulls } from './fields.ts'
@@ -25,13 +23,7 @@ import { nodePathOf } from './node-on-compute.ts'
 /** The most snapshots of a project. */
 export const maxSnapshots = 100
 
-/** The document of a snapshot. */
-type Kept = Pick<LabDocument, 'project'> & {
-  readonly node: readonly NodeRecord[]
-  readonly link: readonly LinkRecord[]
-  readonly drawing: readonly DrawingRecord[]
-}
-export const contentOf = ({ project, nodes, links, drawings }: LabDocument): Kept => ({
+export const contentOf = ({ project, nodes, links, drawings }: LabDocument): SnapshotContent => ({
   project,
   node: [...nodes.values()],
   link: [...links.values()],
@@ -39,7 +31,7 @@ export const contentOf = ({ project, nodes, links, drawings }: LabDocument): Kep
 })
 
 /** The document of a lab as a snapshot has it. */
-export function documentOf(kept: Kept): LabDocument {
+export function documentOf(kept: SnapshotContent): LabDocument {
   const changes = new Changes().project(kept.project)
   for (const it of kept.node) changes.put('node', it.node_id, it)
   for (const it of kept.link) changes.put('link', it.link_id, it)
@@ -49,7 +41,7 @@ export function documentOf(kept: Kept): LabDocument {
 
 export const snapshotView = (
   lab: Lab,
-  { computes: _, moved: __, ran = {}, running = Object.keys(ran).length, ...record }: SnapshotRecord,
+  { computes: _, moved: __, lastRunning = {}, running = Object.keys(lastRunning).length, ...record }: SnapshotRecord,
 ): LabSnapshot => ({ ...record, project_id: lab.id, running })
 
 /**
@@ -69,7 +61,7 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: C
     try {
       const take = async () => {
         const kept = contentOf(lab.document)
-        await setProject(lab, ({ taking: _, ...it }) => ({ ...it, taking: snapshot_id }))
+        await setProject(lab, ({ snapshotInProgress: _, ...it }) => ({ ...it, snapshotInProgress: snapshot_id }))
         const { computes } = kept.project
         const all = await Promise.allSettled(computes.map((id) => clientFor(id).takeSnapshot(lab.id, snapshot_id)))
         const taken = all.map((it) => {
@@ -80,13 +72,16 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: C
       }
       const { kept, taken, computes } = await labs.whileOpen(lab, clientFor, () => lab.exclusive(take))
       await labs.putSideDocument(snapshot_id, kept)
-      const ran: NonNullable<SnapshotRecord['ran']> = Object.assign({}, ...taken.map((it) => it.ran))
+      const lastRunning: NonNullable<SnapshotRecord['lastRunning']> = Object.assign({}, ...taken.map((it) => it.ran))
       const record: SnapshotRecord = {
         ...{ snapshot_id, name, created_at: Math.floor(Date.now() / 1000), computes },
         size: taken.reduce((sum, { size }) => sum + size, 0),
-        ...{ ran, running: kept.node.filter((it) => it.node_id in ran && !isSegmentKind(it.node_type)).length },
+        ...{
+          lastRunning,
+          running: kept.node.filter((it) => it.node_id in lastRunning && !isSegmentKind(it.node_type)).length,
+        },
       }
-      await lab.edit(({ project: { taking: _, ...project } }) => ({
+      await lab.edit(({ project: { snapshotInProgress: _, ...project } }) => ({
         changes: new Changes().put('snapshot', snapshot_id, record).project(project),
         news: () => [{ action: 'snapshot.created', event: snapshotView(lab, record) }],
         result: undefined,
@@ -147,7 +142,7 @@ export function restoreSnapshot(
 }
 
 async function restorePrepared(labs: Labs, lab: Lab, record: SnapshotRecord, clientFor: ComputeClients): Promise<void> {
-  await mark(lab, { snapshot_id: record.snapshot_id, way: 'forward', ran: runningIn(lab) })
+  await setRestoring(lab, { snapshot_id: record.snapshot_id, phase: 'swapping', lastRunning: runningIn(lab) })
   try {
     await exchange(labs, lab, record, clientFor)
   } catch (error) {
@@ -167,8 +162,8 @@ async function runAgain(labs: Labs, lab: Lab, clientFor: ComputeClients): Promis
 }
 
 /** The document of a snapshot, with the computes to which the lab was moved since; 409. */
-export async function keptOf(labs: Labs, { snapshot_id, moved }: SnapshotRecord): Promise<Kept> {
-  const kept = (await labs.readSideDocument(snapshot_id)) as Kept | undefined
+export async function keptOf(labs: Labs, { snapshot_id, moved }: SnapshotRecord): Promise<SnapshotContent> {
+  const kept = (await labs.readSideDocument(snapshot_id)) as SnapshotContent | undefined
   if (kept === undefined) throw conflict('The document of this snapshot is missing: delete the snapshot')
   if (moved === undefined) return kept
   const now = (id: string) => moved[id] ?? id
@@ -184,7 +179,7 @@ export async function keptOf(labs: Labs, { snapshot_id, moved }: SnapshotRecord)
 }
 
 /** The nodes that run, except those of stateless kinds, which run again by themselves. */
-function runningIn(lab: Lab): NonNullable<Restoring['ran']> {
+function runningIn(lab: Lab): NonNullable<Restoring['lastRunning']> {
   const running = [...lab.document.nodes.values()].flatMap(({ node_id, node_type }) => {
     const status = lab.shown.get(node_id)?.status
     const runs = (status === 'started' || status === 'suspended') && !isStateless(node_type)
@@ -203,28 +198,29 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, clientFor:
     const { project } = document
     const changes = replacing(document, kept)
     // These fields keep their present values.
-    const { name, is_open, revision, path, archiving, stop_at, ttl_deletes, moving, left: copies, unjoined } = project
+    const { name, is_open, revision, path, archiving, stop_at, ttl_deletes, moving, formerComputes, pendingLinks } =
+      project
     const {
-      taking: _,
+      snapshotInProgress: _,
       archiving: _______,
       stop_at: __,
       ttl_deletes: ___,
       moving: ____,
-      left: _____,
-      unjoined: ______,
+      formerComputes: _____,
+      pendingLinks: ______,
       ...then
     } = kept.project
-    const left = project.computes.filter((id) => !computes.includes(id))
-    const more = withoutNulls({ archiving, stop_at, ttl_deletes, moving, left: copies, unjoined })
+    const emptied = project.computes.filter((id) => !computes.includes(id))
+    const more = withoutNulls({ archiving, stop_at, ttl_deletes, moving, formerComputes, pendingLinks })
     const now = { name, is_open, revision, path, ...more }
-    changes.project({ ...then, ...now, restoring: { snapshot_id, way: 'on', left } })
+    changes.project({ ...then, ...now, restoring: { snapshot_id, phase: 'committed', formerComputes: emptied } })
     return { changes, news: () => [], result: undefined, isChecked: true }
   })
   labs.replaced(lab)
 }
 
 /** The changes that give a lab the nodes, links and drawings of a snapshot. */
-function replacing({ nodes, links, drawings }: LabDocument, kept: Kept): Changes {
+function replacing({ nodes, links, drawings }: LabDocument, kept: SnapshotContent): Changes {
   const changes = new Changes()
   for (const node of nodes.keys()) changes.remove('node', node)
   for (const link of links.keys()) changes.remove('link', link)
@@ -237,14 +233,14 @@ function replacing({ nodes, links, drawings }: LabDocument, kept: Kept): Changes
   return changes
 }
 
-/** Settles what was interrupted: removes a partial snapshot; finishes a restore, or undoes it when a compute refuses its part. */
+/** Recovers what was interrupted: removes a partial snapshot; finishes a restore, or undoes it when a compute refuses its part. */
 export async function recoverSnapshots(labs: Labs, lab: Lab, clientFor: ComputeClients): Promise<void> {
   await finishTaking(lab, clientFor).catch(ignore('the next opening of the project tries again'))
-  const begun = lab.document.project.restoring
-  if (begun === undefined) return
-  const { snapshot_id } = begun
+  const interrupted = lab.document.project.restoring
+  if (interrupted === undefined) return
+  const { snapshot_id } = interrupted
   const record = lab.document.snapshots.get(snapshot_id)
-  if (begun.way === 'forward') {
+  if (interrupted.phase === 'swapping') {
     try {
       if (record === undefined) throw conflict('The snapshot was deleted')
       await exchange(labs, lab, record, clientFor)
@@ -253,45 +249,49 @@ export async function recoverSnapshots(labs: Labs, lab: Lab, clientFor: ComputeC
       await turnBack(lab)
     }
   }
-  const { way, left = [] } = lab.document.project.restoring ?? begun
-  if (way === 'back') await undoRestore(lab, record, clientFor)
-  if (way !== 'on') return
+  const { phase, formerComputes = [] } = lab.document.project.restoring ?? interrupted
+  if (phase === 'rolling-back') await undoRestore(lab, record, clientFor)
+  if (phase !== 'committed') return
   const computes = record?.computes ?? lab.document.project.computes
   await stepOnAll(lab, snapshot_id, { step: 'finish', computes, clientFor })
-  for (const computeId of left)
+  for (const computeId of formerComputes)
     await clientFor(computeId).removeProject(lab.id).catch(ignore('the lab has no nodes on that compute any more'))
-  if (Object.keys(record?.ran ?? {}).length === 0) await mark(lab, undefined)
+  if (Object.keys(record?.lastRunning ?? {}).length === 0) await setRestoring(lab, undefined)
 }
 
 /** Exchanges the files back; `runRestored` then starts the nodes that ran. */
 async function undoRestore(lab: Lab, record: SnapshotRecord | undefined, clientFor: ComputeClients): Promise<void> {
   const { restoring, computes } = lab.document.project
   if (restoring === undefined) return
-  const { snapshot_id, ran = {} } = restoring
+  const { snapshot_id, lastRunning = {} } = restoring
   await stepOnAll(lab, snapshot_id, { step: 'undo', computes: record?.computes ?? computes, clientFor })
-  await mark(lab, Object.keys(ran).length === 0 ? undefined : { snapshot_id, way: 'undone', ran })
+  await setRestoring(
+    lab,
+    Object.keys(lastRunning).length === 0 ? undefined : { snapshot_id, phase: 'rolled-back', lastRunning },
+  )
 }
 
-/** Notes that a restore is undone. */
+/** Records that a restore is rolled back. */
 const turnBack = (lab: Lab): Promise<void> =>
   setProject(lab, ({ restoring, ...project }) => ({
     ...project,
-    ...(restoring && { restoring: { ...restoring, way: 'back' as const } }),
+    ...(restoring && { restoring: { ...restoring, phase: 'rolling-back' as const } }),
   }))
 
 async function finishTaking(lab: Lab, clientFor: ComputeClients): Promise<void> {
-  const { taking, computes } = lab.document.project
-  if (taking === undefined) return
-  for (const id of computes) await clientFor(id).removeSnapshot(lab.id, taking).catch(ignoreNotFound)
-  await setProject(lab, ({ taking: _, ...project }) => project)
+  const { snapshotInProgress, computes } = lab.document.project
+  if (snapshotInProgress === undefined) return
+  for (const id of computes) await clientFor(id).removeSnapshot(lab.id, snapshotInProgress).catch(ignoreNotFound)
+  await setProject(lab, ({ snapshotInProgress: _, ...project }) => project)
 }
 
 /** Starts the nodes that ran in the restored snapshot, or before a restore that was undone. */
 export async function runRestored(lab: Lab, clientFor: ComputeClients): Promise<void> {
   const { restoring } = lab.document.project
-  if (restoring?.way !== 'on' && restoring?.way !== 'undone') return
-  const { ran = {} } = (restoring.way === 'on' ? lab.document.snapshots.get(restoring.snapshot_id) : restoring) ?? {}
-  await mapLimit(Object.entries(ran), async ([id, status]) => {
+  if (restoring?.phase !== 'committed' && restoring?.phase !== 'rolled-back') return
+  const { lastRunning = {} } =
+    (restoring.phase === 'committed' ? lab.document.snapshots.get(restoring.snapshot_id) : restoring) ?? {}
+  await mapLimit(Object.entries(lastRunning), async ([id, status]) => {
     const node = lab.document.nodes.get(id)
     if (node === undefined) return
     const act = async (action: 'start' | 'suspend') => {
@@ -306,7 +306,7 @@ export async function runRestored(lab: Lab, clientFor: ComputeClients): Promise<
       lab.emit({ action: 'log.warning', event: { message } })
     }
   })
-  await mark(lab, undefined)
+  await setRestoring(lab, undefined)
 }
 
 async function stepOnAll(
@@ -317,7 +317,7 @@ async function stepOnAll(
   for (const computeId of computes) await clientFor(computeId).restoreSnapshot(lab.id, snapshotId, step)
 }
 
-const mark = (lab: Lab, restoring: Restoring | undefined): Promise<void> =>
+const setRestoring = (lab: Lab, restoring: Restoring | undefined): Promise<void> =>
   setProject(lab, ({ restoring: _, ...project }) => ({ ...project, ...(restoring && { restoring }) }))
 
 const setProject = (lab: Lab, change: (project: ProjectRecord) => ProjectRecord): Promise<void> =>

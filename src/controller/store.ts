@@ -21,7 +21,7 @@ export const storedValue = (text: string): unknown =>
 /** The names of all labs, where each lab has a process of its own (a Worker). */
 export interface LabDirectory {
   /**
-   * Saves the head of a lab: its settings, as lists show them. `scope`: the projects of the client that makes it. 409 when another lab has
+   * Saves the head of a lab in its stored form: its settings, as lists show them. `scope`: the projects of the client that makes it. 409 when another lab has
    * its name, 413 when there are too many labs.
    */
   put(id: string, head: unknown, scope?: ProjectScope): Promise<void>

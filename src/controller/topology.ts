@@ -16,9 +16,9 @@ import { day0Image, day0Media, day0MediumIn } from './day0.ts'
 import {
   Changes,
   type LinkRecord,
-  type NodeMark,
+  type NodeLastApplied,
   type NodeRecord,
-  type ProjectMark,
+  type ProjectLastApplied,
   type ProjectRecord,
 } from './document.ts'
 import { withoutNulls } from './fields.ts'
@@ -35,7 +35,7 @@ import { joinAgain, requireMade } from './placeholders.ts'
 import {
   type Actual,
   completeSettings,
-  markOf,
+  lastAppliedOf,
   type Plan,
   type PlannedChange,
   type PlannedStep,
@@ -196,15 +196,15 @@ export const planView = (
 
 /** Whether an apply has ended with the service before it was done. */
 export const isInterrupted = ({ jobs }: Pick<Labs, 'jobs'>, { id, document: { project } }: Lab): boolean =>
-  project.file?.begun !== undefined && !jobs.isBusy(id, 'apply')
+  project.file?.pendingApply !== undefined && !jobs.isBusy(id, 'apply')
 
 /** Whether an apply of the plan changes the document at all. */
 export const changesAnything = (lab: Lab, by: string, prepared: PreparedPlan): boolean =>
   prepared.plan.steps.length > 0 ||
   lab.document.project.file?.by !== by ||
-  lab.document.project.file.begun !== undefined ||
-  prepared.plan.linkMarks.length > 0 ||
-  marksOf(lab, prepared).length > 0
+  lab.document.project.file.pendingApply !== undefined ||
+  prepared.plan.linksToMark.length > 0 ||
+  lastAppliedIn(lab, prepared).length > 0
 
 async function actualOf(lab: Lab, desired: Desired, clientFor: ComputeClients): Promise<Actual> {
   const { document, shown } = lab
@@ -213,7 +213,7 @@ async function actualOf(lab: Lab, desired: Desired, clientFor: ComputeClients): 
   const running = new Set<string>()
   for (const [id, { status }] of shown) if (status !== 'stopped') running.add(id)
   const concerned = [...document.nodes.values()].filter(
-    ({ name, node_id, unmade }) => unmade === undefined && (names.has(nameKey(name)) || ids.has(node_id)),
+    ({ name, node_id, creationError }) => creationError === undefined && (names.has(nameKey(name)) || ids.has(node_id)),
   )
   const configs = new Map<string, Readonly<Record<string, string>>>()
   await mapLimit(concerned, async (record) => {
@@ -263,15 +263,18 @@ async function configDigests(lab: Lab, record: NodeRecord, clientFor: ComputeCli
 }
 
 /** The marks that a plan leaves on nodes without a step, where they differ from the present ones. */
-function marksOf(lab: Lab, { plan, actual, options }: PreparedPlan): { record: NodeRecord; file: NodeMark }[] {
+function lastAppliedIn(
+  lab: Lab,
+  { plan, actual, options }: PreparedPlan,
+): { record: NodeRecord; file: NodeLastApplied }[] {
   return [...plan.marks].flatMap(([node_id, want]) => {
     const record = lab.document.nodes.get(node_id)
     if (record === undefined) return []
-    const made = record.file?.made === true || options.take_over === true
-    const file = markOf(
+    const managed = record.file?.managed === true || options.take_over === true
+    const file = lastAppliedOf(
       want,
       record,
-      { made, configs: basesOf(want, record, actual.configs.get(node_id) ?? {}) },
+      { managed, configs: basesOf(want, record, actual.configs.get(node_id) ?? {}) },
       false,
     )
     return same(file, record.file) ? [] : [{ record, file }]
@@ -287,7 +290,7 @@ function basesOf(
   record: NodeRecord,
   now: Readonly<Record<string, string>>,
   held: readonly string[] = [],
-): NodeMark['configs'] {
+): NodeLastApplied['configs'] {
   const { configs: access = {} }: Pick<KindDescriptor, 'configs'> = kindOf(want.kind)
   const left = Object.entries(record.file?.configs ?? {}).filter(
     ([name]) => !(name in want.configs) && held.includes(access[name]?.field ?? ''),
@@ -400,7 +403,7 @@ class Run {
     }
     const steps = this.#steps.filter(({ step }) => step.task.type !== 'start-node')
     try {
-      await this.#mark()
+      await this.#recordLastApplied()
       for (const phase of new Set(steps.map(({ step }) => phaseOf(step)))) {
         const together = steps.filter(({ step }) => phaseOf(step) === phase)
         await this.#freeLinkNames(together)
@@ -421,7 +424,7 @@ class Run {
   /** Notes that the apply is done, or was reverted. */
   async end(): Promise<void> {
     const { closing, document } = this.#lab
-    if (closing.signal.aborted || document.project.file?.begun?.job_id !== this.#jobId) return
+    if (closing.signal.aborted || document.project.file?.pendingApply?.job_id !== this.#jobId) return
     await this.#write([{ file: { by: this.#by } }], { by: 'rollback' }, false)
   }
 
@@ -586,7 +589,7 @@ class Run {
     if (!this.#runs(id)) return
     this.#stopped.add(id)
     await this.#write(
-      [{ file: { by: this.#by, begun: { job_id: this.#jobId, stopped: [...this.#stopped] } } }],
+      [{ file: { by: this.#by, pendingApply: { job_id: this.#jobId, stopped: [...this.#stopped] } } }],
       { by: 'rollback' },
       false,
     )
@@ -614,7 +617,7 @@ class Run {
       ...settings,
       properties: { ...properties, ...this.#configInputs(want, configs) },
     }
-    const more = async (record: NodeRecord) => ({ file: await this.#markOf(want, record, true, configs) })
+    const more = async (record: NodeRecord) => ({ file: await this.#lastAppliedOf(want, record, true, configs) })
     const create = () =>
       createNode(this.#labs, this.#lab, input, { clientFor: this.#clientFor, unique: 'refuse', step: this.#edit, more })
     const made = await create().catch(async (error: unknown) => {
@@ -642,16 +645,16 @@ class Run {
     return true
   }
 
-  /** The mark of a node after it took its settings from the file. `taken`: the configurations that it took now. */
-  async #markOf(
+  /** What the record of a node says of the file once its settings are applied. `taken`: the configurations applied now. */
+  async #lastAppliedOf(
     want: DesiredNode,
     record: NodeRecord,
     isNew: boolean,
     taken: readonly string[],
     held: readonly string[] = [],
-  ): Promise<NodeMark> {
+  ): Promise<NodeLastApplied> {
     const { options, actual } = this.#prepared
-    const made = isNew || record.file?.made === true || options.take_over === true
+    const managed = isNew || record.file?.managed === true || options.take_over === true
     const configs = { ...basesOf(want, record, isNew ? {} : (actual.configs.get(record.node_id) ?? {}), held) }
     if (taken.length > 0) {
       const now = await configDigests(this.#lab, record, this.#clientFor)
@@ -660,7 +663,7 @@ class Run {
         if (file !== undefined) configs[name] = { file, node: now[name] ?? file }
       }
     }
-    return markOf(want, record, { made, configs }, isNew, held)
+    return lastAppliedOf(want, record, { managed, configs }, isNew, held)
   }
 
   async #changeNode(
@@ -674,7 +677,7 @@ class Run {
     const access = kindOf(want.kind).configs ?? {}
     const inputs = this.#configInputs(want, configs)
     const fields = Object.values(access).filter(({ field }) => field in inputs || field in properties)
-    if (fields.length > 0 && record.unmade === undefined) {
+    if (fields.length > 0 && record.creationError === undefined) {
       const before = await configTexts(lab, record, clientFor)
       for (const [name, { field, keepsEmpty }] of Object.entries(access)) {
         const text = before[name] ?? ''
@@ -687,7 +690,7 @@ class Run {
     const { console, console_type, custom_adapters, ...map } = settings
     const more = async (now: NodeRecord): Promise<Partial<NodeRecord>> => ({
       ...map,
-      file: await this.#markOf(want, { ...now, ...map }, false, configs, held),
+      file: await this.#lastAppliedOf(want, { ...now, ...map }, false, configs, held),
     })
     const input = {
       ...withoutNulls({ name, console, console_type, custom_adapters }),
@@ -710,7 +713,7 @@ class Run {
       ...{ name: want.name, node_type: want.kind, compute_id: to, console: null },
       ...completeSettings(want.kind, settings),
       properties: { ...properties, ...this.#configInputs(want, configs) },
-      unmade: 'it is being recreated',
+      creationError: 'it is being recreated',
     }
     const ids = lab.document.linksOf(id).map(({ link_id }) => link_id)
     await withLinkLock(lab, ids, async () => {
@@ -720,7 +723,7 @@ class Run {
       const write = () => this.#write([{ node: id, set: record }, ...unwired], this.#edit)
       await saveOrRevert(lab, write, () => mapLimit(links, (link) => wireAgain(labs, lab, link, clientFor)))
     })
-    if (isKnownKind(before.node_type) && before.unmade === undefined)
+    if (isKnownKind(before.node_type) && before.creationError === undefined)
       await clientFor(before.compute_id)
         .removeNode(nodePathOf(lab, before))
         .catch(ignore('the creation reports what is left of it'))
@@ -728,7 +731,7 @@ class Run {
     await requireMade(labs, lab, record, clientFor, this.#edit)
     const made = lab.node(id)
     lab.show(await clientFor(made.compute_id).node(nodePathOf(lab, made)))
-    const file = await this.#markOf(want, made, true, configs)
+    const file = await this.#lastAppliedOf(want, made, true, configs)
     await this.#write([{ node: id, set: { file } }], this.#edit)
     await this.#giveConsole(id, settings)
     if (want.day0 !== undefined) await this.#insertMedium(id, want.day0)
@@ -758,7 +761,10 @@ class Run {
       const nodes = [at(ends[0]), at(ends[1])] as [LinkRecord['nodes'][number], LinkRecord['nodes'][number]]
       return { ...withoutNulls({ link_id, name }), nodes, filters, filters_ab, filters_ba, suspend }
     })
-    const made = await createLinks(labs, lab, inputs, clientFor, { step: this.#edit, more: { file: { made: true } } })
+    const made = await createLinks(labs, lab, inputs, clientFor, {
+      step: this.#edit,
+      more: { file: { managed: true } },
+    })
     return mapLimit(made, async (id, index) => {
       const capture = wanted[index]?.capture
       if (typeof id !== 'string') return id
@@ -767,7 +773,7 @@ class Run {
   }
 
   async #startCapture(id: string, { file }: NonNullable<WantedLink['capture']>): Promise<void> {
-    await startCapture(this.#lab, id, { ...withoutNulls({ capture_file_name: file }), made: true }, this.#clientFor)
+    await startCapture(this.#lab, id, { ...withoutNulls({ capture_file_name: file }), managed: true }, this.#clientFor)
   }
 
   async #changeLink({
@@ -779,12 +785,12 @@ class Run {
     const [lab, clientFor] = [this.#lab, this.#clientFor]
     const [ab, ba] = isTurned ? [filters_ba, filters_ab] : [filters_ab, filters_ba]
     const { file } = lab.link(link_id)
-    const isMade = file?.made === true || this.#prepared.options.take_over === true
+    const isMade = file?.managed === true || this.#prepared.options.take_over === true
     const changes = {
       ...(parts.includes('impairment') && { filters, filters_ab: ab, filters_ba: ba }),
       ...((parts.includes('down') || parts.includes('up')) && { suspend }),
     }
-    const more = { ...(parts.includes('name') && { name }), ...(isMade && { file: { made: true as const } }) }
+    const more = { ...(parts.includes('name') && { name }), ...(isMade && { file: { managed: true as const } }) }
     await updateLink(lab, link_id, changes, clientFor, { step: this.#edit, more })
     if (parts.includes('capture') && capture !== undefined) {
       await this.#startCapture(link_id, capture)
@@ -792,17 +798,20 @@ class Run {
     }
   }
 
-  /** Saves the marks of objects that need no step, and that the apply has begun. */
-  async #mark(): Promise<void> {
+  /** Saves what was applied to objects that need no step, and that the apply is pending. */
+  async #recordLastApplied(): Promise<void> {
     const { plan } = this.#prepared
     const lab = this.#lab
-    const nodes = marksOf(lab, this.#prepared).map(({ record, file }) => ({ node: record.node_id, set: { file } }))
-    const links = plan.linkMarks.map((id) => ({ link: id, set: { file: { made: true as const } } }))
-    const file = { by: this.#by, begun: { job_id: this.#jobId, stopped: [] } }
+    const nodes = lastAppliedIn(lab, this.#prepared).map(({ record, file }) => ({
+      node: record.node_id,
+      set: { file },
+    }))
+    const links = plan.linksToMark.map((id) => ({ link: id, set: { file: { managed: true as const } } }))
+    const file = { by: this.#by, pendingApply: { job_id: this.#jobId, stopped: [] } }
     await this.#write([{ file }, ...nodes, ...links], this.#edit, false)
   }
 
-  /** Changes members of records that still exist, and emits their events unless only their marks have changed. */
+  /** Changes members of records that still exist, and emits their events unless only what was applied has changed. */
   async #write(changed: readonly Changed[], step: EditStep = { by: 'rollback' }, isTold = true): Promise<void> {
     if (changed.length === 0) return
     const lab = this.#lab
@@ -834,7 +843,7 @@ class Run {
 type Changed =
   | { readonly node: string; readonly set: Partial<NodeRecord> }
   | { readonly link: string; readonly set: Partial<LinkRecord> }
-  | { readonly file: ProjectMark }
+  | { readonly file: ProjectLastApplied }
 
 const isEmpty = ({ document: { nodes, links, drawings } }: Lab): boolean =>
   nodes.size + links.size + drawings.size === 0

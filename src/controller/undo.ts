@@ -170,7 +170,7 @@ async function revertAll(
   for (const { key, then, now } of of('node')) {
     const [record, current] = [then as NodeRecord | undefined, now as NodeRecord | undefined]
     if (record === undefined) await removeFromCompute(lab, current as NodeRecord, clientFor)
-    const isMade = current === undefined || (current.unmade !== undefined && record?.unmade === undefined)
+    const isMade = current === undefined || (current.creationError !== undefined && record?.creationError === undefined)
     const next =
       record === undefined
         ? undefined
@@ -237,9 +237,9 @@ async function removeFromCompute(lab: Lab, record: NodeRecord, clientFor: Comput
 /** Makes a deleted node again, in its old directory. */
 async function remade(lab: Lab, record: NodeRecord, clientFor: ComputeClients): Promise<NodeRecord> {
   const made = await makeNode(lab, record, clientFor)
-  if (made.unmade !== undefined && record.unmade === undefined)
-    throw conflict(`${record.name} cannot be recreated: ${made.unmade}`)
-  if (!isKnownKind(made.node_type) || made.unmade !== undefined) return made
+  if (made.creationError !== undefined && record.creationError === undefined)
+    throw conflict(`${record.name} cannot be recreated: ${made.creationError}`)
+  if (!isKnownKind(made.node_type) || made.creationError !== undefined) return made
   lab.unknownReasons.delete(made.node_id)
   lab.show(await clientFor(made.compute_id).node(nodePathOf(lab, made)))
   return made
@@ -264,7 +264,7 @@ async function changed(
   for (const key of ['name', 'console_type'] as const) if (then[key] !== now[key]) asked[key] = then[key]
   if (console && then.console !== null && then.console !== now.console) asked.console = then.console
   const next: NodeRecord = { ...then, console: now.console }
-  if (Object.keys(asked).length === 0 || !isKnownKind(now.node_type) || now.unmade !== undefined) return next
+  if (Object.keys(asked).length === 0 || !isKnownKind(now.node_type) || now.creationError !== undefined) return next
   try {
     const shown = await clientFor(now.compute_id).updateNode(nodePathOf(lab, now), asked)
     lab.show(shown)

@@ -8,6 +8,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { mapLimit } from '../../../src/async/map-limit.ts'
 import { LabDocument } from '../../../src/controller/document.ts'
+import { decodeEntries } from '../../../src/controller/document-codec.ts'
 import { at, median, ms, target } from '../medians.ts'
 import { type Service, startService } from '../service.ts'
 import type { Row } from '../table.ts'
@@ -89,7 +90,7 @@ async function memoryOf(service: Service, lab: string): Promise<number> {
   const collect = runInNewContext('gc') as () => void
   collect()
   const before = process.memoryUsage().heapUsed
-  const document = new LabDocument(await entriesOf(join(directory, name)))
+  const document = new LabDocument(decodeEntries(await entriesOf(join(directory, name))))
   collect()
   const after = process.memoryUsage().heapUsed
   if (document.nodes.size !== many || document.links.size !== manyLinks) throw new Error('the document is not whole')

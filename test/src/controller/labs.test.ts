@@ -234,7 +234,7 @@ test('the number of running nodes in a snapshot is without segments, which a res
   const { snapshot_id, ...snapshot } = await takeSnapshot(labs, lab, 'now', running)
   expect(snapshot).toMatchObject({ running: 1 })
   const { running: _, ...record } = lab.document.snapshots.get(snapshot_id) as SnapshotRecord
-  expect(record).toMatchObject({ ran })
+  expect(record).toMatchObject({ lastRunning: ran })
   // A record of an earlier version has no number.
   expect(snapshotView(lab, record)).toMatchObject({ running: 2 })
 })

@@ -15,7 +15,7 @@ test('a move to a compute that was removed from the fleet meanwhile is cleared f
   await labs.create({ project_id, name: 'moved', compute_id: 'local' }, clientFor)
   const lab = await labs.lab(project_id)
   await labs.moved(lab, (project) =>
-    new Changes().project({ ...project, moving: { from: 'local', to: 'removed' }, left: ['another'] }),
+    new Changes().project({ ...project, moving: { from: 'local', to: 'removed' }, formerComputes: ['another'] }),
   )
   await recoverMove(labs, lab, clientFor)
   expect(lab.document.project).not.toHaveProperty('moving')
@@ -96,7 +96,7 @@ test('the remains of a move are removed from its compute, also for a lab with sn
   // The service ended after the move, and before it had removed the files of before.
   await labs.moved(lab, (project) =>
     new Changes()
-      .project({ ...project, left: ['before'] })
+      .project({ ...project, formerComputes: ['before'] })
       .put('snapshot', project_id, { ...snapshot, computes: ['local'], moved: { before: 'local' } }),
   )
   const { signal } = new AbortController()
@@ -118,7 +118,9 @@ test('a lab that was made elsewhere can be deleted without its former compute, b
     throw new ApiError(503, 'It is not connected', { word: 'compute-unreachable' })
   }
   const clientFor = (id: string) => (dead.has(id) ? Object.assign(real('local'), { removeProject: away }) : real(id))
-  await labs.moved(await labs.lab(project_id), (project) => new Changes().project({ ...project, left: ['before'] }))
+  await labs.moved(await labs.lab(project_id), (project) =>
+    new Changes().project({ ...project, formerComputes: ['before'] }),
+  )
 
   await expect(labs.remove(project_id, clientFor)).rejects.toMatchObject({ status: 503 })
   expect([...labs.ids()]).toEqual([project_id])

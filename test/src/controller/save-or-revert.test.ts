@@ -132,7 +132,7 @@ const changes: readonly (readonly [what: string, change: Change, first?: Change]
     async ({ labs, lab, clientFor }) => {
       await removeNode(labs, lab, 'PC2', clientFor)
       const made = await createNode(labs, lab, { ...node, name: 'PC2' }, { clientFor })
-      const record = { ...lab.node(made.node_id), unmade: 'There is no room' }
+      const record = { ...lab.node(made.node_id), creationError: 'There is no room' }
       await clientFor('local').removeNode({ project_id: lab.id, node_type: 'pc', node_id: made.node_id })
       lab.document.apply(new Map([[`node/${made.node_id}`, record]]))
       lab.shown.delete(made.node_id)
@@ -172,7 +172,7 @@ test.each(rows)(
         },
       )
       const { nodes, links, project } = setting.lab.document
-      const made = [...nodes.values()].filter(({ unmade }) => unmade === undefined)
+      const made = [...nodes.values()].filter(({ creationError }) => creationError === undefined)
       const there = [...setting.compute.nodes.keys(), ...setting.other.nodes.keys()]
       expect(there.sort()).toEqual(made.map(({ node_id }) => node_id).sort())
       expect([...setting.compute.links.keys()].sort()).toEqual([...links.keys()].sort())
