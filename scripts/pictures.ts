@@ -104,7 +104,7 @@ async function tokens(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Let one join' }).click()
   await page.getByLabel('Name of the token').fill('lab room 2')
   await page.getByRole('button', { name: 'Make a token' }).click()
-  await page.getByText('The token is not shown again.').waitFor()
+  await page.getByText('The token will not be shown again.').waitFor()
   await pictures(page, 'join')
 }
 

@@ -40,7 +40,7 @@ testWith(browser, qemu)(
     await screen.changesFrom(booted)
 
     await page.getByRole('button', { name: 'Stop', exact: true }).click()
-    await page.getByText('M1 does not run. Start it to see its screen.').waitFor()
+    await page.getByText('M1 is not running. Start it to see its screen.').waitFor()
     await page.getByRole('button', { name: 'Start', exact: true }).click()
     await screen.canvas.waitFor()
     expect(lab.faults).toEqual([])

@@ -93,7 +93,7 @@ testWith(browser)(
 
     await page.keyboard.press('t')
     await page.getByRole('table', { name: 'Drawings' }).getByRole('button', { name: 'Picture' }).click()
-    await page.getByText('A drawing of another program').waitFor()
+    await page.getByText('Drawn by another program').waitFor()
     expect([...lab.faults, ...other.faults]).toEqual([])
   },
   120_000,

@@ -30,7 +30,7 @@ export async function firstLab(lab: LabPage): Promise<void> {
   await lab.shows(/icmp_seq=1 ttl=64 time=[\d.]+ ms/)
 
   await lab.clickLink('PC1', 'Switch1')
-  await page.getByText('Frames pass both ways.').waitFor()
+  await page.getByText('Frames pass in both directions.').waitFor()
   await lab.pull('Delay', '100 ms')
   await page.locator('.badge', { hasText: '100 ms' }).waitFor()
   // Request and answer are late by 100 ms each.

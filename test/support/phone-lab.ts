@@ -91,7 +91,7 @@ export async function phoneLab(lab: LabPage): Promise<void> {
     await lab.shows(`10.0.0.${index + 1} 255.255.255.0`)
   }
   await page.touchscreen.tap(...(await middleOfLink(lab)))
-  await page.getByText('Frames pass both ways.').waitFor()
+  await page.getByText('Frames pass in both directions.').waitFor()
   await page.getByRole('button', { name: 'Packets' }).tap()
   await page.getByText('No frames yet').waitFor()
   await page.getByRole('button', { name: 'PC2', exact: true }).first().tap()

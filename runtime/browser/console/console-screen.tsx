@@ -32,7 +32,7 @@ export function ConsoleScreen({ lab, node: wanted }: { lab: string; node: string
   if (connection.state === 'gone') return <Ended text={connection.message} />
   if (end !== undefined) return <Ended text={`This lab was ${end}.`} />
   if (node === undefined)
-    return <Ended text={connection.state === 'live' ? `There is no node ${wanted}.` : 'Connecting …'} />
+    return <Ended text={connection.state === 'live' ? `No such node: ${wanted}.` : 'Connecting …'} />
   return (
     <main class="console-window">
       <div class="tabs">

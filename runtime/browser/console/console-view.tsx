@@ -120,7 +120,7 @@ export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
   }, [isShown, isLoaded])
 
   const hint = !isRunning
-    ? `${name} does not run. Start it to use its console.`
+    ? `${name} is not running. Start it to use its console.`
     : state.value === 'closed'
       ? 'Connecting …'
       : undefined

@@ -123,10 +123,10 @@ function Tools({ dock, store, count }: { dock: Dock; store: LabStore; count: num
             target="_blank"
             rel="noreferrer"
             href={consolePath(store.project.value?.name ?? '', node.name)}
-            title="Open in a window of its own"
+            title="Open in a separate window"
           >
             <Icon name="external" />
-            <span class="hidden">Open in a window of its own</span>
+            <span class="hidden">Open in a separate window</span>
           </a>
         </>
       )}

@@ -36,7 +36,8 @@ export function PasteDialog({ name, console: { send, terminal, screen }, onClose
       {screen !== undefined && (
         <>
           <p class="help">
-            It is typed by keys of a US keyboard. What a guest copies that has an agent is in this field.
+            The text is typed with the keys of a US keyboard. If the guest has an agent, this field shows what the guest
+            copies.
           </p>
           <button
             type="button"
@@ -45,7 +46,7 @@ export function PasteDialog({ name, console: { send, terminal, screen }, onClose
               onClose()
             }}
           >
-            Put it into the clipboard of the guest
+            Copy it to the clipboard of the guest
           </button>
         </>
       )}

@@ -73,7 +73,7 @@ export function ScreenView({ node, dock, isShown }: NodeConsoleProps) {
   }, [isShown])
 
   const hint = !isRunning
-    ? `${name} does not run. Start it to see its screen.`
+    ? `${name} is not running. Start it to see its screen.`
     : isOpen.value
       ? undefined
       : 'Connecting …'

@@ -73,7 +73,7 @@ export function DrawingPanel({ drawing, window: { editor, wanted } }: { drawing:
         </div>
       )}
       {shape === undefined ? (
-        <p class="muted">A drawing of another program: it can be moved and deleted here.</p>
+        <p class="muted">Drawn by another program: here it can only be moved and deleted.</p>
       ) : (
         <>
           {shape.kind === 'text' && (

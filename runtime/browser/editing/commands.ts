@@ -103,7 +103,7 @@ export const commands: readonly EditorCommand[] = [
     run: ({ editor }) => void editor.restack('back'),
   },
   {
-    ...{ id: 'rename', title: 'Rename the node, or change the words of the text', keys: ['F2'], isEdit: true },
+    ...{ id: 'rename', title: 'Rename the node, or edit the text', keys: ['F2'], isEdit: true },
     isPossible: (window) => hasOneNode(window) || window.editor.selectedDrawings.length === 1,
     run: (window) => window.focusOn(hasOneNode(window) ? 'node-name' : 'drawing-text'),
   },

@@ -11,7 +11,7 @@ export interface ConfigRef {
 }
 
 const changedMeanwhile =
-  'The configuration was changed meanwhile. The difference is to the present one: save to replace it, or discard your text.'
+  'The configuration was changed meanwhile. The difference is shown against the current one: save to replace it, or discard your text.'
 
 /** A configuration of a node: the text that the service has, and the one that was typed instead. */
 export class ConfigDraft {

@@ -102,7 +102,7 @@ export class LabWindow {
     const without = nodes.filter((it) => consoleKindOf(it) === undefined)
     for (const node of nodes) if (!without.includes(node)) this.dock.open(node.node_id)
     if (without.length > 0)
-      refuse(`${without.map(({ name }) => name).join(', ')}: this page shows no console of this type.`)
+      refuse(`${without.map(({ name }) => name).join(', ')}: this page cannot show a console of this type.`)
   }
 
   connectFrom(from: string | undefined, port?: Port): void {

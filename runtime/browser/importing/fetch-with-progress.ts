@@ -18,7 +18,7 @@ export const fetchWithProgress =
         const { status, response } = request
         resolve(new Response(response, { status, headers: headersIn(request.getAllResponseHeaders()) }))
       }
-      request.onerror = () => reject(new TypeError('the connection broke off'))
+      request.onerror = () => reject(new TypeError('the connection was interrupted'))
       request.onabort = () => reject(signal?.reason)
       request.onloadend = forget
       request.send(body as XMLHttpRequestBodyInit)

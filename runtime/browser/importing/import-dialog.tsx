@@ -95,9 +95,7 @@ function ImportView({ given }: { given: FileImport }) {
       {notTaken.value.length > 0 && <p>Not taken over: {notTaken.value.join(', ')}.</p>}
       {images.value.length > 0 && (
         <details open={state.step === 'failed' || (state.step === 'done' && state.made === 'template')}>
-          <summary>
-            {images.value.length === 1 ? 'An image that it needs' : `${images.value.length} images that it needs`}
-          </summary>
+          <summary>{images.value.length === 1 ? 'A required image' : `${images.value.length} required images`}</summary>
           <ul class="remarks">
             {images.value.map(({ image, about }) => (
               <li key={`${image} ${about}`}>
@@ -106,7 +104,7 @@ function ImportView({ given }: { given: FileImport }) {
             ))}
           </ul>
           <p>
-            What is missing is uploaded at <a href="#/images">Images</a>.
+            Upload missing images at <a href="#/images">Images</a>.
           </p>
         </details>
       )}
@@ -154,7 +152,7 @@ function TrustQuestion({ untrusted, onAnswer }: TrustProps) {
           </li>
         ))}
       </ul>
-      <p>Import it only if you know where it is from.</p>
+      <p>Import it only if you trust its source.</p>
       <div class="row form-actions">
         <button type="button" autofocus onClick={() => onAnswer(false)}>
           Do not import
@@ -176,7 +174,7 @@ function stateText(state: ImportState, size: number): string {
     case 'reading':
       return 'is read …'
     case 'sending':
-      return state.sent < size ? `${sizeText(state.sent)} of ${sizeText(size)}` : 'sent; the service reads it …'
+      return state.sent < size ? `${sizeText(state.sent)} of ${sizeText(size)}` : 'sent; the service is reading it …'
     case 'making':
       return `step ${state.done} of ${state.total}`
     case 'done':

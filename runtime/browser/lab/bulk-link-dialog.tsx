@@ -32,7 +32,7 @@ export function BulkLinkDialog({ window: lab }: { window: LabWindow }) {
           isFirst={title === 'From'}
         />
       ))}
-      <p class="help">* stands for any text. Nodes that are linked already are left out.</p>
+      <p class="help">* stands for any text. Nodes that are already linked are skipped.</p>
       {reasons.length > 0 && (
         <p class="reason" dir="auto">
           No free ports for {counted(reasons.length, 'pair')}: {reasons[0]}

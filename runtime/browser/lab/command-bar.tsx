@@ -77,7 +77,7 @@ export function CommandBar({ window: lab }: { window: LabWindow }) {
           </div>
         ))}
       </div>
-      {found.length === 0 && <p class="muted bar-none">No node, command or template has these words.</p>}
+      {found.length === 0 && <p class="muted bar-none">No node, command or template matches.</p>}
     </Dialog>
   )
 }

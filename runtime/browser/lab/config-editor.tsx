@@ -93,7 +93,7 @@ function ConfigText({ node, name, title, window: lab, onEnlarge }: ConfigTextPro
         spellcheck={false}
         readOnly={!mayEdit()}
         disabled={saved.value === undefined}
-        placeholder={saved.value === undefined ? 'Reading …' : 'It has none yet.'}
+        placeholder={saved.value === undefined ? 'Reading …' : 'None yet.'}
         value={text.value}
         onInput={(event) => draft.type(event.currentTarget.value)}
       />
@@ -122,7 +122,7 @@ const marks = { same: ' ', added: '+', removed: '−', gap: '…' } as const
 /** What a save would change. */
 function ConfigDifference({ draft: { saved, text } }: { draft: ConfigDraft }) {
   const difference = useComputed(() => differenceOf(saved.value ?? '', text.value)).value
-  if (difference === undefined) return <p class="muted">Too much is different to be shown line by line.</p>
+  if (difference === undefined) return <p class="muted">The texts differ too much for a line-by-line view.</p>
   return (
     <div class="difference">
       <p class="muted" role="status">

@@ -4,7 +4,7 @@ import type { ShownEvent } from '../state/event-text.ts'
 export const EventList = ({ events }: { events: readonly ShownEvent[] }) => (
   <details>
     <summary>Events</summary>
-    {events.length === 0 && <p class="muted">None since this page was opened.</p>}
+    {events.length === 0 && <p class="muted">None since you opened this page.</p>}
     <ul class="events">
       {events.toReversed().map(({ id, at, text, by }) => (
         <li key={id}>

@@ -51,7 +51,7 @@ export function ExportDialog({ window: lab }: { window: LabWindow }) {
     ['Lab file', 'nodes, links, settings and configurations as text (YAML)', saveLabFile],
     [
       'Archive',
-      'the same with all files and disks (.gns3project); its nodes must be stopped',
+      'the lab with all files and disks (.gns3project); its nodes must be stopped',
       () => list.export(project),
     ],
     ['SVG', 'the map as a picture for documents, in light colours', saveMap],

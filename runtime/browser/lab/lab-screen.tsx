@@ -38,7 +38,7 @@ function useLab(name: string): { live: LiveLab; window: LabWindow } {
     return () => {
       endPresence()
       over.abort()
-      if (lab.window.hasUnsaved) notify('warning', `What was typed into configurations of ${name} was not saved.`)
+      if (lab.window.hasUnsaved) notify('warning', `Unsaved changes to configurations of ${name} were lost.`)
     }
   }, [lab])
   return lab

@@ -73,8 +73,8 @@ export function LinkPanel({ link, window: { editor, dock } }: { link: LabLink; w
         <details>
           <summary>Open in Wireshark</summary>
           <p class="help">
-            On a machine with Wireshark, until either end stops
-            {needsToken && '; PATCHBAY_TOKEN there has a token of yours'}.
+            Run this on a machine with Wireshark; it runs until either end stops
+            {needsToken && '; set PATCHBAY_TOKEN there to one of your tokens'}.
           </p>
           <CopyText text={wiresharkLine(location.origin, link, needsToken)} what="line for Wireshark" />
         </details>

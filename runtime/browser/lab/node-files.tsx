@@ -53,7 +53,7 @@ export function NodeFiles({ node: { project_id, node_id, name } }: { node: LabNo
   }
   return (
     <div class="node-files">
-      {files.value?.length === 0 && <p class="muted">It has no files yet.</p>}
+      {files.value?.length === 0 && <p class="muted">No files yet.</p>}
       <ul aria-label={`Files of ${name}`}>
         {shown.slice(0, maxFiles).map(({ path, size }) => (
           <li key={path}>

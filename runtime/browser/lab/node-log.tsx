@@ -31,7 +31,7 @@ export function NodeLog({ node: { project_id, node_id, name, status } }: { node:
   return (
     <div class="node-files">
       <Fault text={fault.value} />
-      {text.value === '' && <p class="muted">Its console has shown nothing yet.</p>}
+      {text.value === '' && <p class="muted">No console output yet.</p>}
       {text.value !== undefined && text.value !== '' && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by the keyboard
         <section class="log" tabIndex={0} aria-label={`Log of ${name}`}>

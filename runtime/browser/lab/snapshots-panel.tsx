@@ -86,8 +86,8 @@ export function SnapshotsPanel({ editor }: { editor: LabEditor }) {
         >
           <p>
             {open.kind === 'restore'
-              ? 'The nodes of the lab are stopped, and all of it becomes as it was then: '
-              : 'It cannot be restored afterwards: '}
+              ? 'The nodes of the lab are stopped, and the whole lab is restored to that state: '
+              : 'It cannot be recovered afterwards: '}
             <b>
               <bdi>{open.snapshot.name}</bdi>
             </b>

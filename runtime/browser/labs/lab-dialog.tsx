@@ -45,7 +45,7 @@ export function LabDialog({ open, list, onClose }: DialogProps) {
           </bdi>{' '}
           {open.kind === 'delete'
             ? 'is deleted with its nodes and files. This cannot be undone.'
-            : 'runs. An export has the files of stopped nodes: all nodes are stopped first.'}
+            : 'is running. An export contains the files of stopped nodes: all nodes are stopped first.'}
         </p>
       ) : (
         <TextField id="lab-name" title="Name" value={name} />

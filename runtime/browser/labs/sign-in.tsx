@@ -6,8 +6,8 @@ import { logIn, namedOrganization } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
 
 const refusals = {
-  token: 'This token is not valid here. It may have been revoked, or may have expired.',
-  password: 'User or password is wrong.',
+  token: 'This token is not valid here. It may have been revoked or have expired.',
+  password: 'Wrong user or password.',
 } as const
 
 /** Asks for credentials, where the service needs them. */

@@ -14,7 +14,7 @@ const words: Readonly<Record<string, string>> = {
   rate: 'the rate was exceeded',
   queue_full: 'the queue was full',
   not_linked: 'nothing was attached',
-  no_guest: 'the other node did not run',
+  no_guest: 'the other node was not running',
   send_failed: 'the host could not send them',
   filtered: 'the switch did not forward them',
 }

@@ -6,14 +6,14 @@ export type LinkGrade = 'good' | 'bad' | 'off' | 'unknown'
 type Verdict = NonNullable<LabLink['verdict']>
 
 const sentences: Readonly<Record<Verdict, readonly [LinkGrade, string]>> = {
-  ok: ['good', 'Frames pass both ways.'],
-  one_way: ['bad', 'Frames pass one way only.'],
-  silent: ['bad', 'Nothing has passed yet: a node may still be starting, or its port is down.'],
+  ok: ['good', 'Frames pass in both directions.'],
+  one_way: ['bad', 'Frames pass in one direction only.'],
+  silent: ['bad', 'No frames have passed yet: a node may still be starting, or its port is down.'],
   peer_unreachable: ['bad', 'The other end refuses frames, or its device is down.'],
-  suspended: ['off', 'The link is suspended: it drops all frames until it is resumed.'],
-  port_taken: ['bad', 'Another program has the port of this link on the host.'],
-  stopped: ['off', 'A node at an end does not run: start it.'],
-  detached: ['bad', 'A port was taken over by another link, or is gone: delete this link and draw it again.'],
+  suspended: ['off', 'The link is suspended: it drops all frames until you resume it.'],
+  port_taken: ['bad', 'Another program uses the port of this link on the host.'],
+  stopped: ['off', 'A node at one end is not running: start it.'],
+  detached: ['bad', 'Another link took over a port, or a port no longer exists: delete this link and draw it again.'],
 }
 
 /** What the state of a link is, in a sentence with what to do. */
@@ -21,7 +21,7 @@ export function verdictOf({ verdict, verdict_reason }: Pick<LabLink, 'verdict' |
   grade: LinkGrade
   sentence: string
 } {
-  if (verdict === null) return { grade: 'unknown', sentence: 'The state of the link is not known yet.' }
+  if (verdict === null) return { grade: 'unknown', sentence: 'The state of the link is not yet known.' }
   const [grade, usual] = sentences[verdict] ?? ['unknown', verdict]
   const isTold = verdict_reason !== null && verdict !== 'ok' && verdict !== 'suspended'
   return { grade, sentence: isTold ? sentenceOf(verdict_reason) : usual }

@@ -32,7 +32,7 @@ export function endsFor(
   links: readonly LabLink[],
   wanted?: Port,
 ): { readonly ends: readonly [LabLinkEnd, LabLinkEnd] } | { readonly reason: string } {
-  if (a.node_id === b.node_id) return { reason: 'A link has two different nodes.' }
+  if (a.node_id === b.node_id) return { reason: 'A link needs two different nodes.' }
   const from = wanted === undefined ? freePorts(a, links) : [wanted]
   const to = freePorts(b, links)
   for (const [node, free] of [[a, from] as const, [b, to] as const])
@@ -41,7 +41,7 @@ export function endsFor(
     const theirs = to.find((it) => it.link_type === mine.link_type)
     if (theirs !== undefined) return { ends: [endOf(a, mine), endOf(b, theirs)] }
   }
-  return { reason: `${a.name} and ${b.name} have no free ports of the same kind of line.` }
+  return { reason: `${a.name} and ${b.name} have no free ports of the same line type.` }
 }
 
 export const endOf = ({ node_id }: LabNode, { adapter_number, port_number }: MapPort): LabLinkEnd => ({

@@ -62,7 +62,7 @@ export function PacketView({ link, title, dock, isShown }: PacketProps) {
     void (async () => {
       while (!over.signal.aborted) {
         await capture().catch((error: unknown) => {
-          fault.value = error instanceof PatchbayError ? error.message : 'The capture broke off. Trying again …'
+          fault.value = error instanceof PatchbayError ? error.message : 'The capture was interrupted. Trying again …'
         })
         isOpen.value = false
         await pause(retryMs, over.signal)
@@ -142,7 +142,7 @@ function countsOf({ total, shown, lost }: PacketLog['counts']): string {
   const number = (value: number) => value.toLocaleString('en')
   const words = [counted(total, 'frame')]
   if (shown !== total) words.push(`${number(shown)} shown`)
-  if (lost > 0) words.push(`${number(lost)} lost on the way`)
+  if (lost > 0) words.push(`${number(lost)} lost before display`)
   return words.join(', ')
 }
 

@@ -67,7 +67,7 @@ export function ComputesScreen() {
                 <span class="muted">
                   {compute.connected ? 'connected' : 'not connected'}
                   {compute.capabilities.version === null ? '' : `, version ${compute.capabilities.version}`}
-                  {compute.accepts_projects ? '' : ', takes no new labs'}
+                  {compute.accepts_projects ? '' : ', accepts no new labs'}
                 </span>
                 <span class="spacer" />
                 {isAdministrator() && compute.compute_id !== 'local' && (
@@ -233,7 +233,7 @@ function JoinDialog({ onClose }: { onClose: () => void }) {
       <p>On the compute, write the token into a file that only its user can read, and start the service:</p>
       <CopyText text={token.value.token} what="the token" />
       <CopyText text={command} what="the command" />
-      <p class="muted">The token is not shown again.</p>
+      <p class="muted">The token will not be shown again.</p>
       <div class="row form-actions">
         <button type="button" class="is-main" onClick={onClose}>
           Done

@@ -35,7 +35,7 @@ export function DeclaredForm({ title, schema: name, members, verb, values, onSen
   return (
     <Dialog title={title} onClose={onClose}>
       {schema.value === undefined ? (
-        <p class="muted">Reading the form …</p>
+        <p class="muted">Loading the form …</p>
       ) : (
         <SchemaForm
           schema={schema.value}

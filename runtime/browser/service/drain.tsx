@@ -43,8 +43,8 @@ export function DrainDialog({ compute, onClose }: { compute: Compute; onClose: (
         <b>
           <bdi>{name}</bdi>
         </b>{' '}
-        takes no new labs from now on, and its stopped labs move to other computes. Those that are open are closed for
-        their move, and opened again.
+        will accept no new labs, and its stopped labs move to other computes. Open labs are closed for the move, and
+        opened again.
       </p>
       {labs.value !== undefined && (
         <ul class="help">
@@ -53,7 +53,7 @@ export function DrainDialog({ compute, onClose }: { compute: Compute; onClose: (
           </li>
           {labs.value.some(isRunning) && (
             <li>
-              <LabNames labs={labs.value.filter(isRunning)} /> will stay: nodes run
+              <LabNames labs={labs.value.filter(isRunning)} /> will stay: nodes are running
             </li>
           )}
         </ul>

@@ -107,7 +107,7 @@ function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known:
     await Promise.all([read(), readUses()])
     if (upload.state.value !== 'done') return
     if (images.value?.some(({ path }) => path === upload.name) !== false) forget(upload)
-    else upload.reason.value = `It is stored, but it is no image of ${kind} nodes: they cannot start from it.`
+    else upload.reason.value = `It is stored, but it is not an image for ${kind} nodes: they cannot start from it.`
   }
   const changed = async (change: Promise<unknown>) => {
     try {
@@ -203,7 +203,7 @@ function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known:
             twice.value = []
           }}
         >
-          <p>Disks of nodes are made on top of their image, and do not fit other content below them.</p>
+          <p>Disks of nodes are overlays of the image, and are unusable on top of other content.</p>
           <ul>
             {twice.value.map(({ name }) => (
               <li key={name}>
@@ -239,7 +239,7 @@ function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known:
             <b>
               <bdi>{gone.value.path}</bdi>
             </b>{' '}
-            is deleted. The service refuses it while a node of an open lab needs the image.
+            is deleted. The service refuses this while a node of an open lab needs the image.
           </p>
         </ActionDialog>
       )}
@@ -268,7 +268,7 @@ function RenameDialog({ image, onSend, onClose }: RenameProps) {
       onClose={onClose}
     >
       <p>
-        The service refuses it while a node of an open lab needs the image. Closed labs and templates go on naming{' '}
+        The service refuses this while a node of an open lab needs the image. Closed labs and templates still refer to{' '}
         <bdi>{path}</bdi>.
       </p>
       <TextField id="image-name" title="Name" value={name} />

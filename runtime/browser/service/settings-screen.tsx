@@ -11,7 +11,7 @@ export const SettingsScreen = () => (
     <div class="labs-head">
       <h2>Settings</h2>
     </div>
-    <p class="muted">They are kept in this browser.</p>
+    <p class="muted">They are stored in this browser.</p>
     <section class="setting">
       <h3>Colours</h3>
       <RadioGroup
@@ -35,7 +35,7 @@ export const SettingsScreen = () => (
         />
         Keys of one character are commands
       </label>
-      <p class="help">Without them every command is in the command bar, which Ctrl+K opens.</p>
+      <p class="help">If this is off, all commands are still in the command bar (Ctrl+K).</p>
       <KeyList />
     </section>
   </>

@@ -62,7 +62,7 @@ export function TokensScreen() {
       </div>
       {isWithout.value ? <p class="muted">{fault.value}</p> : <Fault text={fault.value} />}
       {tokens.value?.length === 0 && (
-        <p class="muted">No tokens were made here. Those of the configuration are not in this list.</p>
+        <p class="muted">No tokens have been created here. Tokens from the configuration are not listed.</p>
       )}
       {tokens.value !== undefined && tokens.value.length > 0 && (
         <StackedTable
@@ -107,7 +107,7 @@ export function TokensScreen() {
       )}
       {made.value !== undefined && (
         <Dialog title={`The token ${made.value.name}`} isFirm onClose={close}>
-          <p>Copy it now: it is not shown again.</p>
+          <p>Copy it now: it will not be shown again.</p>
           <CopyText text={made.value.token} what="the token" />
           <div class="row form-actions">
             <button type="button" class="is-main" onClick={close}>

@@ -37,7 +37,7 @@ export class LiveLab {
       } catch (error) {
         if (over.aborted) return
         if (error instanceof PatchbayError && error.status !== 0 && error.status < 500) {
-          const message = error.status === 404 ? `There is no lab ${this.#project}.` : error.message
+          const message = error.status === 404 ? `No such lab: ${this.#project}.` : error.message
           this.connection.value = { state: 'gone', message }
           return
         }

@@ -5,7 +5,7 @@ test('drops are reported by reason, the most frequent first, also those of the r
   const from = { packet_loss: 3, bpf: 12, suspended: 0, no_guest: 7, queue_full: 1, solar_flare: 2 }
   expect(dropsBetween(from, { packet_loss: 5, no_guest: 4, send_failed: 0 })).toEqual([
     ['the filter', 12],
-    ['the other node did not run', 4],
+    ['the other node was not running', 4],
     ['loss', 3],
     ['solar_flare', 2],
     ['the queue was full', 1],

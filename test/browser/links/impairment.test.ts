@@ -68,7 +68,7 @@ test('the map says in a few words how a link is impaired', () => {
 test('a verdict is a sentence, by the reason of the service where it has one', () => {
   expect(verdictOf({ verdict: 'ok', verdict_reason: null })).toEqual({
     grade: 'good',
-    sentence: 'Frames pass both ways.',
+    sentence: 'Frames pass in both directions.',
   })
   expect(verdictOf({ verdict: 'silent', verdict_reason: 'the guest has not opened its port' })).toEqual({
     grade: 'bad',

@@ -21,7 +21,9 @@ test('a new link takes the first free ports', () => {
 test('a link is of one kind of line, and says when there is none', () => {
   const [a, b] = [node('A', [port(0, 'serial'), port(1)]), node('B', [port(0)])]
   expect(endsFor(a, b, [])).toEqual({ ends: [end('A', 1), end('B', 0)] })
-  expect(endsFor(a, b, [], a.ports[0])).toMatchObject({ reason: expect.stringContaining('no free ports of the same') })
+  expect(endsFor(a, b, [], a.ports[0])).toMatchObject({
+    reason: expect.stringContaining('no free ports of the same line type'),
+  })
   expect(endsFor(a, b, [link(end('B', 0), end('C', 0))])).toMatchObject({
     reason: expect.stringContaining('B has no free port'),
   })
