@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import type { AppOptions } from '../../src/app.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import type { Tokens } from '../../src/auth/tokens.ts'
 import type { HostProjects } from '../../src/controller/archives.ts'
@@ -17,6 +16,7 @@ import { peersOfNodes } from '../../src/gateway/peer-address.ts'
 import type { Load } from '../../src/model/host.ts'
 import type { OrganizationLimits } from '../../src/model/organization.ts'
 import { ProjectQuota } from '../../src/organizations/project-quota.ts'
+import type { AppOptions, AppServices } from '../../src/server/app-options.ts'
 import { createNodeAgent, type TakenOver } from './agent.ts'
 import { openAppliance } from './appliance-vm/node-appliance.ts'
 import { labLimitsOf } from './config/lab-limits.ts'
@@ -37,7 +37,8 @@ import type { ServiceRecords } from './storage/service-records.ts'
 import { version } from './system/version.ts'
 
 /** Where the labs of a service run: on this host, or on the computes of a gateway. */
-export interface LabHost extends Pick<AppOptions, 'agent' | 'fleet' | 'appliance' | 'peers' | 'uploads' | 'labs'> {
+export interface LabHost extends Pick<AppOptions, 'agent'> {
+  readonly services: AppServices
   /** What the service before left open. Absent on a gateway. */
   readonly takenOver?: Promise<TakenOver>
   /** Ends the appliance VM, which takes its time; it has a timeout of its own. */
@@ -101,9 +102,7 @@ export async function openCompute({ config, log, records, tokens, port, inside }
   void labs.restore(takenOver)
   return {
     agent,
-    fleet,
-    appliance,
-    labs,
+    services: { fleet, appliance, labs },
     takenOver,
     end: () => appliance.close(),
     async close() {
@@ -154,10 +153,7 @@ export async function openGateway(options: LabGatewayOptions): Promise<GatewayLa
   void labs.restore()
   return {
     agent: gateway.agent,
-    fleet,
-    labs,
-    peers: peersOfNodes(fleet, gateway.locator),
-    uploads: gateway.uploads,
+    services: { fleet, labs, peers: peersOfNodes(fleet, gateway.locator), uploads: gateway.uploads },
     content: () => ({ projects: projects().size, computes: fleet.remote.length }),
     end: async () => {},
     async close() {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { hostname, networkInterfaces } from 'node:os'
-import { type App, type AppOptions, createApp } from '../../src/app.ts'
+import { type App, createApp, dispatchSteps } from '../../src/app.ts'
 import type { Verifier } from '../../src/auth/identity.ts'
 import { isLoopback } from '../../src/auth/network.ts'
 import { ApiError } from '../../src/errors/api-error.ts'
@@ -11,6 +11,18 @@ import type { Dialect } from '../../src/http/dialect.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
 import { OrganizationTickets } from '../../src/http/tickets.ts'
 import { defaultOrganization, withoutLimits } from '../../src/model/organization.ts'
+import type { AdmissionParts, AppOptions } from '../../src/server/app-options.ts'
+import type { RequestStep } from '../../src/server/request-context.ts'
+import { allowOrigin } from '../../src/server/steps/allow-origin.ts'
+import { answerErrors } from '../../src/server/steps/answer-errors.ts'
+import { authenticate } from '../../src/server/steps/authenticate.ts'
+import { authorize } from '../../src/server/steps/authorize.ts'
+import { findEndpoint } from '../../src/server/steps/find-endpoint.ts'
+import { finishResponse } from '../../src/server/steps/finish-response.ts'
+import { limitRate } from '../../src/server/steps/limit-rate.ts'
+import { recordRequest } from '../../src/server/steps/record-request.ts'
+import { refuseOwnRequests } from '../../src/server/steps/refuse-own-requests.ts'
+import { routeRequest } from '../../src/server/steps/route-request.ts'
 import { openAuth } from './auth/open-auth.ts'
 import type { Resolved } from './config/config.ts'
 import type { LoadedConfig } from './config/load.ts'
@@ -74,8 +86,11 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const organizations: NodeOrganizations | undefined = current.gateway
     ? await NodeOrganizations.open({
         ...{ config, log, records, tickets, openHost: openGateway },
-        appOf: (host, ownTokens, organization) =>
-          createApp({ ...host, ...common, organization, tokens: tokens && ownTokens }),
+        appOf: ({ agent, services }, ownTokens, organization) =>
+          createApp({
+            ...{ ...common, agent, organization, admission: admits },
+            services: { ...services, tokens: tokens && ownTokens },
+          }),
       }).catch(notReadable)
     : undefined
   const { tokens, verifier, rateLimit, logins, sessions } = await openAuth({
@@ -95,18 +110,19 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const limits = () => organizations?.limitsOf(defaultOrganization) ?? withoutLimits
   const host = await open({ config, log, records, tokens, limits, port: () => port, inside }).catch(notReadable)
   /** What the app of each organization has, too. */
+  const admits = { access: accessOf(config, verifier), peer: peerOf(config), tickets } satisfies AdmissionParts
   const common = {
-    ...{ version, within: runAs, tickets, json, relayed, read: readerThreads.read },
-    assets: assetsWith(current.clients_web_ui),
+    version,
+    runtime: {
+      ...{ within: runAs, json, relayed, read: readerThreads.read, upgrade: webSockets.upgrade },
+      assets: assetsWith(current.clients_web_ui),
+      faultOf: faultOfReplaced,
+      report: (error, request) => log.error({ err: error, request }, 'a request failed'),
+    },
     dialect: await dialectOf(current),
-    access: accessOf(config, verifier),
-    peer: peerOf(config),
     jsonBytes: current.limits.json_kb * 1024,
     aliases: current.aliases,
-    upgrade: webSockets.upgrade,
-    faultOf: faultOfReplaced,
-    isOwn: isOwnRequest,
-    report: (error, request) => log.error({ err: error, request }, 'a request failed'),
+    steps: { admit: nodeAdmitSteps },
     // `by` has the name of the credential.
     trace({ credential: _, ...entry }) {
       memory.recordRequest()
@@ -116,11 +132,18 @@ export async function serve(config: LoadedConfig): Promise<number> {
     },
   } satisfies Partial<AppOptions>
   const app: App = createApp({
-    ...{ ...host, ...common, tokens, rateLimit, logins, sessions },
+    ...{ ...common, agent: host.agent, services: { ...host.services, tokens } },
+    admission: { ...admits, rateLimit, logins, sessions },
     ...(organizations !== undefined && {
-      organizations: organizations.all,
-      organizationLimit: (identity) => organizations.count(identity),
-      routeRequest: (asked) => organizations.answer(asked),
+      services: { ...host.services, tokens, organizations: organizations.all },
+      admission: {
+        ...{ ...admits, rateLimit, logins, sessions },
+        organizationLimit: (identity) => organizations.count(identity),
+      },
+      steps: {
+        admit: nodeAdmitSteps,
+        dispatch: [routeRequest((admitted) => organizations.answer(admitted)), ...dispatchSteps],
+      },
     }),
   })
   void organizations?.start()
@@ -147,7 +170,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   config.listen(tell)
   sayReady(server.url, current.data, host.takenOver)
   // Not awaited: the appliance VM takes minutes to start, and the compute `vm` shows its progress.
-  host.appliance?.ready().catch(({ message }: Error) => log.warn({}, message))
+  host.services.appliance?.ready().catch(({ message }: Error) => log.warn({}, message))
   const joiner = computeId === undefined ? undefined : join(config, computeId, log, app)
   await end
   memory.close()
@@ -162,6 +185,19 @@ export async function serve(config: LoadedConfig): Promise<number> {
   await exitAfter(() => host.close())
   return 0
 }
+
+/** The steps of `admitSteps`, and the refusal of requests that the service has sent itself. */
+const nodeAdmitSteps: readonly RequestStep[] = [
+  recordRequest,
+  finishResponse,
+  answerErrors,
+  refuseOwnRequests(isOwnRequest),
+  authenticate,
+  allowOrigin,
+  limitRate,
+  findEndpoint,
+  authorize,
+]
 
 /** Tells the commands of this user where the service is, and the token that lets them in. */
 function printCommands({ current }: LoadedConfig, url: string, log: Log): void {

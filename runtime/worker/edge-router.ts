@@ -1,6 +1,6 @@
 import { waitUntil } from 'cloudflare:workers'
 import { Check } from '@sinclair/typebox/value'
-import { type AdmittedRequest, type App, createApp, ownCompute, type Trace } from '../../src/app.ts'
+import { type App, createApp } from '../../src/app.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import { mapLimit } from '../../src/async/map-limit.ts'
 import { thenSync } from '../../src/async/then-sync.ts'
@@ -36,13 +36,36 @@ import { ticketPath } from '../../src/routes/server.ts'
 import { noJoinToken } from '../../src/routes/v2/join.ts'
 import { sessionPath } from '../../src/routes/v2/session.ts'
 import { isUuid } from '../../src/schema/fields.ts'
+import type { Trace } from '../../src/server/app-options.ts'
+import { allowOrigin } from '../../src/server/steps/allow-origin.ts'
+import { answerErrors } from '../../src/server/steps/answer-errors.ts'
+import { authenticate } from '../../src/server/steps/authenticate.ts'
+import { authorize } from '../../src/server/steps/authorize.ts'
+import { directReads } from '../../src/server/steps/direct-reads.ts'
+import { findEndpoint } from '../../src/server/steps/find-endpoint.ts'
+import { finishResponse } from '../../src/server/steps/finish-response.ts'
+import { forwardToCompute } from '../../src/server/steps/forward-to-compute.ts'
+import { limitRate } from '../../src/server/steps/limit-rate.ts'
+import { recordRequest } from '../../src/server/steps/record-request.ts'
+import { ownCompute } from '../../src/server/steps/refuse-own-requests.ts'
+import { type AdmittedRequest, routeRequest } from '../../src/server/steps/route-request.ts'
+import { runHandler } from '../../src/server/steps/run-handler.ts'
+import { translate } from '../../src/server/steps/translate.ts'
 import { Admissions, projectHeader } from './admitted.ts'
 import { openAuth, sessionKey, tokenKey } from './auth.ts'
 import { ComputeAsking } from './compute-asking.ts'
 import type { EdgeRouters } from './edge-routers.ts'
 import { aliasesOf, type Env } from './env.ts'
 import { sendWhole } from './fixed-length-bodies.ts'
-import { commonOptions, dialectOf, faultOfObject, gatewayHost, reportDefect } from './host.ts'
+import {
+  commonAdmission,
+  commonOptions,
+  commonRuntime,
+  dialectOf,
+  faultOfObject,
+  gatewayHost,
+  reportDefect,
+} from './host.ts'
 import { KnownComputes } from './known-computes.ts'
 import { objectFeeds } from './object-feeds.ts'
 import { Objects } from './objects.ts'
@@ -226,7 +249,7 @@ export class EdgeRouter {
       throw badRequest(
         'compute_id: the query needs the id of the compute, as computes of this version send it; or make a join token with its compute_id',
       )
-    const { address } = commonOptions.peer(request)
+    const { address } = commonAdmission.peer(request)
     return this.#asking.join(id, { key: grant.key, address, near: nearestTo(request) })
   }
 
@@ -296,6 +319,7 @@ export class EdgeRouter {
     const replicateImage: ReplicateImage = (compute, image) => this.#objects.directory().bringImage(compute, image)
     // New for every request: a request must not wait for a promise of another one.
     const gateway = () => createGateway({ members, placements, host: gatewayHost(), replicateImage })
+    const reads = directReads((projectId, identity) => this.#near(projectId, identity))
     return createApp({
       ...commonOptions,
       aliases: aliasesOf(env),
@@ -308,22 +332,28 @@ export class EdgeRouter {
           forwardRequest: (it: ProjectRequest) => (asker.notes.near === undefined ? undefined : forwardRequest(it)),
         })
       },
-      fleet: this.#computes.fleet,
-      feeds: this.#feeds(env),
-      tickets: new SignedTickets({
-        key: tokenKey(env),
-        use: (ticket) => new Objects(env, ticket.organization).directory().useTicket(ticket),
-      }),
+      services: { fleet: this.#computes.fleet, feeds: this.#feeds(env) },
       ...(named !== undefined && { organization: named }),
-      ...(all !== undefined && { hasOrganization: (id) => all.has(id) }),
-      sessions: this.#sessions(env),
-      routeRequest: (asked) => this.#elsewhere(asked),
-      directRoute: (projectId, identity) => this.#near(projectId, identity),
-      scopes: 'elsewhere',
-      access,
-      rateLimit,
-      organizationLimit: (identity) => this.#limit(identity),
-      upgrade,
+      admission: {
+        ...{ ...commonAdmission, access, rateLimit },
+        tickets: new SignedTickets({
+          key: tokenKey(env),
+          use: (ticket) => new Objects(env, ticket.organization).directory().useTicket(ticket),
+        }),
+        sessions: this.#sessions(env),
+        organizationLimit: (identity) => this.#limit(identity),
+        ...(all !== undefined && { hasOrganization: (id) => all.has(id) }),
+      },
+      runtime: { ...commonRuntime, upgrade },
+      steps: {
+        admit: [
+          ...[recordRequest, finishResponse, answerErrors],
+          ...[reads.find, authenticate, allowOrigin, limitRate, reads.forward],
+          ...[findEndpoint, authorize],
+        ],
+        // The process that answers in the end checks for which projects credentials are.
+        dispatch: [routeRequest((admitted) => this.#elsewhere(admitted)), translate, forwardToCompute, runHandler],
+      },
       trace: (entry) => {
         if (isRead(entry) && isNoSuchProject(entry.error)) this.#unsettled.set(entry.id, entry)
         else this.#note(entry)

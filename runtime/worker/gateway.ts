@@ -1,5 +1,5 @@
 import { waitUntil } from 'cloudflare:workers'
-import { type App, createApp } from '../../src/app.ts'
+import { type App, createApp, dispatchSteps } from '../../src/app.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import { fleetComputes } from '../../src/controller/fleet-computes.ts'
@@ -23,11 +23,12 @@ import type { MetricFamily } from '../../src/model/metrics.ts'
 import type { OrganizationLimits } from '../../src/model/organization.ts'
 import { noSuchOrganization, type Organizations } from '../../src/organizations/organizations.ts'
 import { ProjectQuota } from '../../src/organizations/project-quota.ts'
+import { matchOf, type RequestStep } from '../../src/server/request-context.ts'
 import { openAuth, tokenKey } from './auth.ts'
 import type { BatchedWrites } from './batched-writes.ts'
 import { BookmarkTable } from './bookmark-table.ts'
 import { aliasesOf, type Env } from './env.ts'
-import { commonOptions, dialectOf, gatewayHost, reportDefect, warn } from './host.ts'
+import { commonAdmission, commonOptions, commonRuntime, dialectOf, gatewayHost, reportDefect, warn } from './host.ts'
 import { ImageBucket } from './image-bucket.ts'
 import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
 import { JobTable } from './job-table.ts'
@@ -188,29 +189,27 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
   })
   gateway.locator.follow(labs)
   const requests = new RequestMetrics()
+  const knowStates: RequestStep = async (context, next) => {
+    // An isolate may not know yet that the organization was deleted. A later organization of this id would get what is made now.
+    if (named !== undefined && limits() === undefined) throw noSuchOrganization(named)
+    const { endpoint } = matchOf(context)
+    if (endpoint.owner === 'all' || endpoint.scope === 'own') await states.known()
+    return next()
+  }
   const app = createApp({
     ...commonOptions,
     requests,
     aliases: aliasesOf(env),
     dialect: dialectOf(env),
     agent: gateway.agent,
-    async routeRequest({ endpoint }) {
-      // An isolate may not know yet that the organization was deleted. A later organization of this id would get what is made now.
-      if (named !== undefined && limits() === undefined) throw noSuchOrganization(named)
-      if (endpoint.owner === 'all' || endpoint.scope === 'own') await states.known()
-      return undefined
+    services: {
+      ...{ fleet, labs, tokens, organizations, uploads: gateway.uploads },
+      peers: peersOfNodes(fleet, gateway.locator),
     },
-    fleet,
-    labs,
-    peers: peersOfNodes(fleet, gateway.locator),
-    uploads: gateway.uploads,
-    access,
-    tokens,
-    organizations,
     ...(named !== undefined && { organization: named }),
-    tickets,
-    rateLimit,
-    upgrade,
+    admission: { ...commonAdmission, access, tickets, rateLimit },
+    runtime: { ...commonRuntime, upgrade },
+    steps: { dispatch: [knowStates, ...dispatchSteps] },
   })
   const keepDue = async () => {
     await states.known()

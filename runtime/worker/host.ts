@@ -1,5 +1,4 @@
 import { env } from 'cloudflare:workers'
-import type { AppOptions } from '../../src/app.ts'
 import { LoginLimit } from '../../src/auth/login-limit.ts'
 import { type ApiError, retryLater } from '../../src/errors/api-error.ts'
 import type { GatewayHost } from '../../src/gateway/host.ts'
@@ -8,6 +7,7 @@ import { assetOf } from '../../src/http/assets.ts'
 import type { Dialect } from '../../src/http/dialect.ts'
 import type { Json } from '../../src/http/endpoint.ts'
 import { jsonHeaders } from '../../src/http/json-headers.ts'
+import type { AdmissionParts, AppOptions, RuntimeParts } from '../../src/server/app-options.ts'
 import script from '../vendor/rapidoc-min.js'
 import type { Env } from './env.ts'
 import { pageFile } from './page-files.ts'
@@ -22,7 +22,7 @@ export const gatewayHost = (metrics: GatewayHost['metrics'] = async () => []): G
 })
 
 /** Cloudflare sets the header, and removes one that a client sent. */
-const peer: AppOptions['peer'] = ({ headers, url }) => ({
+const peer: AdmissionParts['peer'] = ({ headers, url }) => ({
   address: headers.get('cf-connecting-ip') ?? '',
   isSecure: url.startsWith('https:'),
 })
@@ -75,9 +75,11 @@ export const dialectOf = ({ CLIENTS, CLIENTS_VERSION }: Env): Dialect | undefine
 export const commonOptions = {
   version: PATCHBAY_VERSION,
   jsonBytes: 2 ** 20,
+} satisfies Partial<AppOptions>
+
+/** What the app of isolates and objects does in the way of Workers. */
+export const commonRuntime = {
   json,
-  peer,
-  logins,
   // In Workers `performance.now` says the same, and takes longer.
   clock: Date.now,
   async assets(name) {
@@ -86,4 +88,7 @@ export const commonOptions = {
   },
   faultOf: faultOfObject,
   report: (error, requestId) => reportDefect(error, `request ${requestId} failed`),
-} satisfies Partial<AppOptions>
+} satisfies Partial<RuntimeParts>
+
+/** What isolates and objects admit requests by, beside their credentials. */
+export const commonAdmission = { peer, logins } satisfies Partial<AdmissionParts>

@@ -15,7 +15,7 @@ import { Admissions, projectHeader } from './admitted.ts'
 import { ArchiveBucket } from './archive-bucket.ts'
 import { openAuth } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
-import { commonOptions, dialectOf, gatewayHost, reportDefect } from './host.ts'
+import { commonAdmission, commonOptions, commonRuntime, dialectOf, gatewayHost, reportDefect } from './host.ts'
 import { LabTable } from './lab-table.ts'
 import { objectComputes } from './object-computes.ts'
 import { objectLimits } from './object-limits.ts'
@@ -255,9 +255,9 @@ export class ProjectObject extends DurableObject<Env> {
         aliases: aliasesOf(env),
         dialect: dialectOf(env),
         agent: gateway.agent,
-        labs,
-        access,
-        upgrade,
+        services: { labs },
+        admission: { ...commonAdmission, access },
+        runtime: { ...commonRuntime, upgrade },
         requests: this.#requests,
         ...(objects.named !== undefined && { organization: objects.named }),
       },

@@ -1,4 +1,4 @@
-import { type App, type AppOptions, createApp } from '../../src/app.ts'
+import { type App, createApp } from '../../src/app.ts'
 import type { Verifier } from '../../src/auth/identity.ts'
 import type { RateLimit } from '../../src/auth/rate-limit.ts'
 import type { TokenStore } from '../../src/auth/token-store.ts'
@@ -8,6 +8,7 @@ import type { Fleet } from '../../src/fleet/fleet.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import type { TokenRecord } from '../../src/model/access-token.ts'
+import type { AdmissionParts, AppOptions, RuntimeParts } from '../../src/server/app-options.ts'
 
 /** A store that is gone with its test, and counts what it is asked. */
 export class MemoryTokens implements TokenStore {
@@ -54,9 +55,9 @@ interface Options {
   readonly verifier?: Verifier
   readonly tokens?: Tokens
   readonly rateLimit?: RateLimit
-  readonly sessions?: AppOptions['sessions']
+  readonly sessions?: AdmissionParts['sessions']
   readonly fleet?: Partial<Fleet>
-  readonly upgrade?: AppOptions['upgrade']
+  readonly upgrade?: RuntimeParts['upgrade']
   readonly trace?: AppOptions['trace']
 }
 
@@ -73,24 +74,27 @@ export function authApp({ access, verifier, tokens, rateLimit, sessions, fleet, 
   } as unknown as HostAgent
   return createApp({
     agent,
-    ...(fleet !== undefined && { fleet: fleet as Fleet }),
+    services: { tokens, ...(fleet !== undefined && { fleet: fleet as Fleet }) },
     version: '1.2.3',
-    access: () => ({
-      ...{ hosts: new Set(['localhost']), allowedOrigins: new Set(), user: '', password: '', token: '', verifier },
-      ...access,
-    }),
-    tokens,
-    ...(rateLimit !== undefined && { rateLimit }),
-    ...(sessions !== undefined && { sessions }),
+    admission: {
+      access: () => ({
+        ...{ hosts: new Set(['localhost']), allowedOrigins: new Set(), user: '', password: '', token: '', verifier },
+        ...access,
+      }),
+      ...(rateLimit !== undefined && { rateLimit }),
+      ...(sessions !== undefined && { sessions }),
+    },
     ...(trace !== undefined && { trace }),
     jsonBytes: 64 * 1024,
     aliases: {},
-    json: (body, status, headers) =>
-      new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
-    upgrade: upgrade ?? (() => new Response('upgraded')),
-    assets: async () => undefined,
-    report: (error) => {
-      throw error
+    runtime: {
+      json: (body, status, headers) =>
+        new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
+      upgrade: upgrade ?? (() => new Response('upgraded')),
+      assets: async () => undefined,
+      report: (error) => {
+        throw error
+      },
     },
   })
 }

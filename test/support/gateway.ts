@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { createNodeAgent, type NodeAgentService } from '../../runtime/node/agent.ts'
 import { loadConfig } from '../../runtime/node/config/load.ts'
-import { type App, type AppOptions, createApp } from '../../src/app.ts'
+import { type App, createApp } from '../../src/app.ts'
 import { headersFor } from '../../src/auth/caller.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 import { passOn } from '../../src/fleet/forward.ts'
@@ -14,6 +14,7 @@ import type { Member, PlacementStore } from '../../src/gateway/members.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import { responseOf } from '../../src/http/relayed-answer.ts'
+import type { AppOptions } from '../../src/server/app-options.ts'
 import { succeeded } from './calls.ts'
 import { endsWithUs } from './ends-with-us.ts'
 import { MemoryDigests, testHasher } from './memory-digests.ts'
@@ -171,22 +172,26 @@ function appOf(
 ): App {
   return createApp({
     agent,
-    ...(fleet !== undefined && { fleet }),
+    services: { fleet },
     version: '1.4.2',
-    access: () => ({
-      hosts: new Set(['localhost']),
-      allowedOrigins: new Set(),
-      user: '',
-      password: '',
-      token: '',
-      ...access,
-    }),
+    admission: {
+      access: () => ({
+        hosts: new Set(['localhost']),
+        allowedOrigins: new Set(),
+        user: '',
+        password: '',
+        token: '',
+        ...access,
+      }),
+    },
     jsonBytes: 64 * 1024,
     aliases: {},
-    json: (body, status, headers) =>
-      new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
-    upgrade: noUpgrade,
-    assets: async () => undefined,
-    report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
+    runtime: {
+      json: (body, status, headers) =>
+        new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
+      upgrade: noUpgrade,
+      assets: async () => undefined,
+      report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
+    },
   })
 }

@@ -11,12 +11,13 @@ import { WebSockets } from '../../runtime/node/http/websocket.ts'
 import { Joiner, type JoinerOptions } from '../../runtime/node/join/joiner.ts'
 import type { Log } from '../../runtime/node/log/log.ts'
 import { bundleBrowser } from '../../scripts/bundle-browser.js'
-import { type App, type AppOptions, createApp } from '../../src/app.ts'
+import { type App, createApp } from '../../src/app.ts'
 import { ApplianceVmService } from '../../src/fleet/appliance-vm.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { RemoteEngine } from '../../src/fleet/remote-engine.ts'
 import { assetOf } from '../../src/http/assets.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
+import type { AppOptions } from '../../src/server/app-options.ts'
 import { niceDynamips, shortBounds } from './dynamips.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
 import { memoryLabs } from './memory-labs.ts'
@@ -137,13 +138,18 @@ async function node(undo: Undo[]): Promise<string> {
   const labs = await memoryLabs(fleet)
   undo.push(() => labs.shutdown())
   const files = await bundleBrowser()
-  const { app, url } = await serve({ agent, fleet, appliance, labs }, { user: '', password: '' }, undo, files)
+  const { app, url } = await serve(
+    { agent, services: { fleet, appliance, labs } },
+    { user: '', password: '' },
+    undo,
+    files,
+  )
   return url
 }
 
 /** The app in Node, at an address of its own. */
 async function serve(
-  own: Pick<AppOptions, 'agent' | 'fleet' | 'appliance' | 'labs'>,
+  own: Pick<AppOptions, 'agent' | 'services'>,
   credentials: { user: string; password: string },
   undo: Undo[],
   /** The page of the present sources, whatever was built before; a gateway has one of its own. */
@@ -153,23 +159,25 @@ async function serve(
   const read = assetsWith('')
   const app = createApp({
     ...own,
-    within: runAs,
     version: '0.0.0-test',
-    access: () => ({
-      hosts: new Set(['127.0.0.1', 'localhost']),
-      allowedOrigins: new Set(['https://lab.example']),
-      ...credentials,
-      token: '',
-    }),
+    admission: {
+      access: () => ({
+        hosts: new Set(['127.0.0.1', 'localhost']),
+        allowedOrigins: new Set(['https://lab.example']),
+        ...credentials,
+        token: '',
+      }),
+    },
     jsonBytes: 64 * 1024,
     aliases: { vpcs: 'pc' },
-    json,
-    upgrade: webSockets.upgrade,
-    async assets(name) {
-      const text = files.get(name)
-      return text === undefined ? read(name) : assetOf(name, text)
+    runtime: {
+      ...{ within: runAs, json, upgrade: webSockets.upgrade },
+      async assets(name) {
+        const text = files.get(name)
+        return text === undefined ? read(name) : assetOf(name, text)
+      },
+      report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
     },
-    report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
   })
   const server = await listen({
     host: '127.0.0.1',

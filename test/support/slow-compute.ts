@@ -42,13 +42,15 @@ export async function slowCompute(silenceMs: number): Promise<SlowCompute> {
   const app = createApp({
     agent,
     version,
-    access: () => ({ hosts: new Set(['127.0.0.1']), allowedOrigins: new Set(), user: '', password: '', token: '' }),
+    admission: {
+      access: () => ({ hosts: new Set(['127.0.0.1']), allowedOrigins: new Set(), user: '', password: '', token: '' }),
+    },
     jsonBytes: 64 * 1024,
     aliases: {},
-    json,
-    upgrade: webSockets.upgrade,
-    assets: async () => undefined,
-    report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
+    runtime: {
+      ...{ json, upgrade: webSockets.upgrade, assets: async () => undefined },
+      report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
+    },
   })
   const server = await listen({
     ...{ host: '127.0.0.1', port: 0, headerTimeoutMs: 10_000, bodyTimeoutMs: 500 },

@@ -74,28 +74,34 @@ async function open(env: Env): Promise<App> {
       }
       return Object.defineProperty(gatewayOf(behind).agent(asker), 'events', { value: events })
     },
-    peers: (ends) => peersOfNodes(behind, gatewayOf(behind).locator)(ends),
-    fleet,
-    appliance: await ApplianceVmService.open({ fleet, engines, store: new MemoryAppliance() }),
+    services: {
+      peers: (ends) => peersOfNodes(behind, gatewayOf(behind).locator)(ends),
+      fleet,
+      appliance: await ApplianceVmService.open({ fleet, engines, store: new MemoryAppliance() }),
+    },
     version: '0.0.0-test',
-    access: () => ({
-      hosts: new Set(['127.0.0.1', 'localhost']),
-      allowedOrigins: new Set(['https://lab.example']),
-      user: '',
-      password: '',
-      token: '',
-    }),
+    admission: {
+      access: () => ({
+        hosts: new Set(['127.0.0.1', 'localhost']),
+        allowedOrigins: new Set(['https://lab.example']),
+        user: '',
+        password: '',
+        token: '',
+      }),
+    },
     jsonBytes: 64 * 1024,
     aliases: { vpcs: 'pc' },
-    json: (body, status, headers) =>
-      new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
-    upgrade,
-    async assets(name) {
-      const text = name === 'rapidoc-min.js' ? '// the script of the reference page' : pageFile(name)
-      return text === undefined ? undefined : assetOf(name, text)
+    runtime: {
+      json: (body, status, headers) =>
+        new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
+      upgrade,
+      async assets(name) {
+        const text = name === 'rapidoc-min.js' ? '// the script of the reference page' : pageFile(name)
+        return text === undefined ? undefined : assetOf(name, text)
+      },
+      // biome-ignore lint/suspicious/noConsole: the only way out of a worker
+      report: (error) => console.error(error),
     },
-    // biome-ignore lint/suspicious/noConsole: the only way out of a worker
-    report: (error) => console.error(error),
   })
   return opened
 }

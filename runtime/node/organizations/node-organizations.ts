@@ -1,4 +1,4 @@
-import type { AdmittedRequest, App } from '../../../src/app.ts'
+import type { App } from '../../../src/app.ts'
 import { mapLimit } from '../../../src/async/map-limit.ts'
 import type { Identity } from '../../../src/auth/identity.ts'
 import { RateLimit } from '../../../src/auth/rate-limit.ts'
@@ -15,6 +15,7 @@ import {
   Organizations,
 } from '../../../src/organizations/organizations.ts'
 import { noJoinToken } from '../../../src/routes/v2/join.ts'
+import type { AdmittedRequest } from '../../../src/server/steps/route-request.ts'
 import { type OrganizationAuth, openOrganizationAuth } from '../auth/open-auth.ts'
 import type { LoadedConfig } from '../config/load.ts'
 import type { GatewayLabHost, LabGatewayOptions } from '../lab-host.ts'

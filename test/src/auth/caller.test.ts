@@ -54,18 +54,22 @@ test('a handler runs on behalf of its caller, and requests of the service to its
   let version = async () => ({ version: '1.0.0', local: true })
   const app = createApp({
     agent: { host: { version: () => version() }, events: { open: async () => new ReadableStream() } } as never,
-    async within(caller, answer) {
-      callers.push(caller)
-      return answer()
-    },
     version: '1.0.0',
-    access: () => ({ hosts: new Set(['us']), allowedOrigins: new Set(), user: '', password: '', token: 'geheim' }),
+    admission: {
+      access: () => ({ hosts: new Set(['us']), allowedOrigins: new Set(), user: '', password: '', token: 'geheim' }),
+    },
     jsonBytes: 1024,
     aliases: {},
-    json: (body, status, headers) => new Response(body, { status, headers }),
-    upgrade: () => new Response(null),
-    assets: async () => undefined,
-    report: () => {},
+    runtime: {
+      async within(caller, answer) {
+        callers.push(caller)
+        return answer()
+      },
+      json: (body, status, headers) => new Response(body, { status, headers }),
+      upgrade: () => new Response(null),
+      assets: async () => undefined,
+      report: () => {},
+    },
     trace: ({ id, route, status }) => void traced.push(`${id} ${route} ${status}`),
   })
   const inside = new Request('http://us/v2/compute/version')

@@ -1,10 +1,23 @@
 import { expect, test } from 'vitest'
-import { json } from '../../../runtime/node/http/server.ts'
-import { type App, createApp, type DirectCompute, type Trace } from '../../../src/app.ts'
-import type { Identity } from '../../../src/auth/identity.ts'
-import { RateLimit } from '../../../src/auth/rate-limit.ts'
-import { isKeyOfToken } from '../../../src/auth/tokens.ts'
-import type { RelayedAnswer } from '../../../src/http/relayed-answer.ts'
+import { json } from '../../../../runtime/node/http/server.ts'
+import { type App, createApp } from '../../../../src/app.ts'
+import type { Identity } from '../../../../src/auth/identity.ts'
+import { RateLimit } from '../../../../src/auth/rate-limit.ts'
+import { isKeyOfToken } from '../../../../src/auth/tokens.ts'
+import type { RelayedAnswer } from '../../../../src/http/relayed-answer.ts'
+import type { Trace } from '../../../../src/server/app-options.ts'
+import { allowOrigin } from '../../../../src/server/steps/allow-origin.ts'
+import { answerErrors } from '../../../../src/server/steps/answer-errors.ts'
+import { authenticate } from '../../../../src/server/steps/authenticate.ts'
+import { authorize } from '../../../../src/server/steps/authorize.ts'
+import { type DirectCompute, directReads } from '../../../../src/server/steps/direct-reads.ts'
+import { findEndpoint } from '../../../../src/server/steps/find-endpoint.ts'
+import { finishResponse } from '../../../../src/server/steps/finish-response.ts'
+import { forwardToCompute } from '../../../../src/server/steps/forward-to-compute.ts'
+import { limitRate } from '../../../../src/server/steps/limit-rate.ts'
+import { recordRequest } from '../../../../src/server/steps/record-request.ts'
+import { runHandler } from '../../../../src/server/steps/run-handler.ts'
+import { translate } from '../../../../src/server/steps/translate.ts'
 
 const id = '10000000-0000-4000-8000-000000000000'
 const node = `/v2/compute/projects/${id}/pc/nodes/${id}`
@@ -26,6 +39,7 @@ function gateway(answer: () => RelayedAnswer, { perSecond = 0 }: { perSecond?: n
   const unused = () => {
     throw new Error('not here')
   }
+  const reads = directReads((project, { projects }) => (project === id && projects === undefined ? near : undefined))
   const app: App = createApp({
     agent: ({ notes }) =>
       ({
@@ -34,17 +48,26 @@ function gateway(answer: () => RelayedAnswer, { perSecond = 0 }: { perSecond?: n
           return notes.answered?.answer ?? answer()
         },
       }) as never,
-    directRoute: (project, { projects }) => (project === id && projects === undefined ? near : undefined),
-    scopes: 'elsewhere',
     version: '1.4.2',
-    access: () => ({
-      ...{ hosts: new Set(['localhost']), allowedOrigins: new Set<string>(), user: '', password: '', token: 'admin' },
-      atHand: (token) => (token === made ? user : undefined),
-      verifier: (_, token) => (token === made ? user : undefined),
-    }),
-    rateLimit: new RateLimit(() => ({ perSecond, burst: perSecond })),
+    admission: {
+      access: () => ({
+        ...{ hosts: new Set(['localhost']), allowedOrigins: new Set<string>(), user: '', password: '', token: 'admin' },
+        atHand: (token) => (token === made ? user : undefined),
+        verifier: (_, token) => (token === made ? user : undefined),
+      }),
+      rateLimit: new RateLimit(() => ({ perSecond, burst: perSecond })),
+    },
     jsonBytes: 1000,
-    ...{ aliases: { vpcs: 'pc' }, json, upgrade: unused, assets: async () => undefined, report: unused },
+    aliases: { vpcs: 'pc' },
+    runtime: { json, upgrade: unused, assets: async () => undefined, report: unused },
+    steps: {
+      admit: [
+        ...[recordRequest, finishResponse, answerErrors],
+        ...[reads.find, authenticate, allowOrigin, limitRate, reads.forward],
+        ...[findEndpoint, authorize],
+      ],
+      dispatch: [translate, forwardToCompute, runHandler],
+    },
     trace: (entry) => void traces.push(entry),
   })
   return {

@@ -1,0 +1,31 @@
+import { ApiError } from '../../errors/api-error.ts'
+import { errorHeader } from '../../errors/words.ts'
+import type { JsonAnswer } from '../../http/endpoint.ts'
+import type { RequestContext, RequestStep } from '../request-context.ts'
+
+/** Answers with the error that the other steps have thrown: `{message, status}`, and its code in `X-Patchbay-Error`. */
+export const answerErrors: RequestStep = async (context, next) => {
+  try {
+    return await next()
+  } catch (error) {
+    const { dialect, request, headers } = context
+    const answer = errorAnswer(context, error)
+    return (await dialect?.answered(answer, undefined, request, headers[errorHeader])) ?? answer
+  }
+}
+
+function errorAnswer({ app, id, path, request, headers }: RequestContext, error: unknown): JsonAnswer {
+  const { faultOf, report } = app.options.runtime
+  const known = error instanceof ApiError ? error : faultOf?.(error)
+  if (known === undefined && !request.signal.aborted) report(error, id)
+  const { status, word, extra, message, headers: more } = known ?? unexpected(request.signal.aborted)
+  Object.assign(headers, more, { [errorHeader]: word })
+  return { status, body: { message: inVersionOf(path, message), status, ...extra } }
+}
+
+const unexpected = (isAborted: boolean): ApiError =>
+  isAborted ? new ApiError(408, 'The client aborted the request') : new ApiError(500, 'Internal Server Error')
+
+/** A message for the client of a version: v1 has the resources of computes below a path of its own. */
+const inVersionOf = (path: string, message: string): string =>
+  path.startsWith('/v1/') ? message.replaceAll('/v2/compute/', '/v1/') : message

@@ -1,0 +1,11 @@
+import { finish, withoutBody } from '../finish.ts'
+import type { RequestStep } from '../request-context.ts'
+
+/** Turns the answer into a Response with all headers. */
+export const finishResponse: RequestStep = async (context, next) => {
+  const { app, method, headers } = context
+  const answer = await next()
+  if (context.isForwarded === true) return answer
+  const response = finish(answer, headers, app.options.runtime)
+  return method === 'HEAD' ? withoutBody(response) : response
+}

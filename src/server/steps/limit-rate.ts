@@ -1,0 +1,11 @@
+import { thenSync } from '../../async/then-sync.ts'
+import type { Unfinished } from '../../http/dialect.ts'
+import type { RequestStep } from '../request-context.ts'
+
+/** Counts the request of an identity. 429 above a limit. */
+export const limitRate: RequestStep = ({ app, identity }, next) => {
+  const { rateLimit, organizationLimit } = app.options.admission
+  if (identity === undefined) return next()
+  rateLimit?.take(identity.key)
+  return thenSync<void, Unfinished>(organizationLimit?.(identity), next)
+}

@@ -1,0 +1,140 @@
+import type { TObject } from '@sinclair/typebox'
+import type { Caller } from '../../auth/caller.ts'
+import type { Identity } from '../../auth/identity.ts'
+import { feedsOf } from '../../events/fleet-feed.ts'
+import type { RequestingCaller } from '../../gateway/asker.ts'
+import type { GatewayAgent } from '../../gateway/gateway-agent.ts'
+import type { HostAgent } from '../../host-agent.ts'
+import { ProjectAccess } from '../../http/access/project-access.ts'
+import { readAnyJson, readJson } from '../../http/body.ts'
+import type { Context, Endpoint } from '../../http/endpoint.ts'
+import { withFormFile } from '../../http/form-file.ts'
+import { queryOf } from '../../http/path.ts'
+import { withReadOnly } from '../../http/read-only-members.ts'
+import type { Upgrade } from '../../http/socket.ts'
+import { validate } from '../../http/validate.ts'
+import { finish } from '../finish.ts'
+import { validParams } from '../path-params.ts'
+import { identityOf, matchOf, type RequestContext, type RequestStep, targetOf } from '../request-context.ts'
+
+/** Validates the input of the endpoint, and runs its handler. The last step. */
+export const runHandler: RequestStep = async (context) => {
+  const { app, caller } = context
+  const { within } = app.options.runtime
+  const run = async () => {
+    const { endpoint, params } = matchOf(context)
+    const { request } = context
+    const handlerContext = handlerContextOf(context)
+    const input = {
+      params: validParams(endpoint, params),
+      query: endpoint.query === undefined ? {} : validate(endpoint.query, queryOf(request.url), 'query'),
+    }
+    const body = await bodyOf(endpoint, request, app.options.jsonBytes, (current) => current(input, handlerContext))
+    const sent = endpoint.bodyKind === 'raw' ? await withFormFile(request) : request
+    return endpoint.handle({ ...input, body, path: targetOf(context), request: sent }, handlerContext)
+  }
+  return caller === undefined || within === undefined ? run() : within(caller, run)
+}
+
+async function bodyOf(
+  endpoint: Endpoint,
+  request: Request,
+  limit: number,
+  currentOf: (current: NonNullable<Endpoint['current']>) => Promise<unknown>,
+): Promise<unknown> {
+  const { body, shownAs, current } = endpoint
+  if (body !== undefined && shownAs !== undefined) {
+    const given = await readJson(request, limit)
+    return withReadOnly(body as TObject, shownAs).read(given, current && (() => currentOf(current)))
+  }
+  if (endpoint.body !== undefined) return validate(endpoint.body, await readJson(request, limit))
+  if (endpoint.bodyKind === 'ignored') await readAnyJson(request, limit)
+  return undefined
+}
+
+function handlerContextOf(context: RequestContext): Context<HostAgent> {
+  const { app, peer, dialect, upgrade } = context
+  const identity: Identity = identityOf(context)
+  const { services, agent: configured } = app.options
+  const agent = agentOf(context)
+  const { caller, answered } = requestingCallerOf(context)
+  const hasNoLocal = typeof configured === 'function' && services?.fleet?.hasLocal === false
+  const dispatchInternally = (request: Request, path: string, over?: Upgrade) =>
+    redispatch(context, request, path, over)
+  return {
+    ...app.shared,
+    ...{ identity, caller, answered, peer, upgrade, dispatchInternally },
+    // The process that checks projects knows the names of labs, and filters the events of feeds by them.
+    projects: context.projects ?? new ProjectAccess({ name: identity.name }, app.shared.labs),
+    dispatchToSelf: hasNoLocal ? dispatchInternally : undefined,
+    acceptsEvent: (action) => dialect?.hears(action) ?? true,
+    conventions: dialect?.conventions,
+    feeds: services?.feeds ?? feedsOf(agent.events, app.serviceEvents),
+    // Endpoints of one project were handed on by a gateway, or get by with a feed.
+    agent: agent as HostAgent,
+  }
+}
+
+/** Answers a request at another path of this service, on behalf of the same caller; the headers of its answer are those of the outer one, too. */
+async function redispatch(
+  context: RequestContext,
+  request: Request,
+  path: string,
+  over = context.upgrade,
+): Promise<Response> {
+  const { app, id, startedAt, headers, peer, notes, identity, caller } = context
+  const inner: RequestContext = {
+    ...{ app, id, startedAt, headers, peer, notes, request, path, dialect: undefined, caller },
+    ...(identity !== undefined && { identity }),
+    method: request.method,
+    upgrade: (_, open) => over(request, open),
+  }
+  const answer = await app.dispatch(inner)
+  return inner.isForwarded === true ? (answer as Response) : finish(answer, headers, app.options.runtime)
+}
+
+/** The agent of the service; at a gateway it asks computes on behalf of the caller. */
+export function agentOf(context: RequestContext): HostAgent | GatewayAgent {
+  const { agent } = context.app.options
+  context.agent ??= typeof agent === 'function' ? agent(requestingCallerOf(context)) : agent
+  return context.agent
+}
+
+/** The caller of what the service asks of other computes by itself. */
+const serviceCaller: Caller = { isDirect: false, mayExecute: false }
+
+function requestingCallerOf(context: RequestContext): RequestingCaller {
+  if (context.requestingCaller !== undefined) return context.requestingCaller
+  const { headers, caller = serviceCaller, notes } = context
+  const absent = new Set<string>()
+  context.requestingCaller = {
+    caller,
+    notes,
+    // Also in the answer with an error, which may be one because of them.
+    absent(name) {
+      absent.add(name)
+      headers['X-Patchbay-Unreachable'] = headerWords(absent)
+    },
+    answered(computeId) {
+      headers['X-Patchbay-Compute'] = computeId
+    },
+  }
+  return context.requestingCaller
+}
+
+/** Most characters of names in a header: clients refuse answers with more than 16 KiB of headers, and a fleet has a thousand computes. */
+const maxNamesLength = 4096
+
+/** The names that fit, then `+` and the number of the others. */
+function headerWords(names: ReadonlySet<string>): string {
+  const words = [...names].map(headerWord)
+  let length = 0
+  const end = words.findIndex((word) => {
+    length += word.length + 2
+    return length > maxNamesLength
+  })
+  return end < 0 ? words.join(', ') : [...words.slice(0, end), `+${words.length - end}`].join(', ')
+}
+
+/** A name as it can stand in a list in a header. */
+const headerWord = (name: string): string => name.replace(/[^!#-+\--~]+/g, encodeURIComponent)

@@ -1,0 +1,14 @@
+import { matchOf, type RequestStep, targetOf } from '../request-context.ts'
+
+/** Translates the request and the answer of a client of another program. 400, 413. */
+export const translate: RequestStep = async (context, next) => {
+  const { app, dialect, request, upgrade } = context
+  if (dialect === undefined) return next()
+  const { endpoint } = matchOf(context)
+  // An answer that is handed on is that of the endpoint there.
+  const there = endpoint.handsOn?.(targetOf(context))
+  const shown = (there === undefined ? undefined : app.routes.match(request.method, there)?.endpoint) ?? endpoint
+  context.request = await dialect.asked(request, shown, app.options.jsonBytes)
+  context.upgrade = dialect.upgrade((_, open) => upgrade(request, open), shown, request)
+  return dialect.answered(await next(), shown, request)
+}
