@@ -301,7 +301,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       await Promise.all(Object.values(kinds).map((kind) => kind.onClosing?.()))
       if (stop) {
         const running = [...table.values()].filter(({ status }) => status !== 'stopped')
-        for (const node of running) lifeCycle.expedite(node)
+        for (const node of running) lifeCycle.skipGracePeriod(node)
         await Promise.all(
           running.map((node) =>
             table

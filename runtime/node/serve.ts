@@ -234,8 +234,8 @@ function join({ current }: LoadedConfig, compute_id: string, log: Log, app: App)
   const who = { version, compute_id, name: hostname() }
   const read = contentAtGateway(current.join.url)
   const answered = async (request: Request, upgrade: Upgrade) => {
-    const asked = await read(request)
-    return asked instanceof Request ? app.throughTunnel(asked, upgrade) : asked
+    const received = await read(request)
+    return received instanceof Request ? app.throughTunnel(received, upgrade) : received
   }
   return new Joiner({ ...current.join, who, fetch: answered, log })
 }

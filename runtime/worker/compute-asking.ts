@@ -81,14 +81,18 @@ export class ComputeAsking implements TunnelHolder {
 
   close(): void {}
 
-  /** Opens the tunnel of a compute that has a join token with this key; `address`, `near`: from where it joins. */
+  /** Opens the tunnel of a compute that has a join token with this key; `address`, `locationHint`: from where it joins. */
   async join(
     computeId: string,
-    { key, address, near }: { key: string; address: string; near: DurableObjectLocationHint | undefined },
+    {
+      key,
+      address,
+      locationHint,
+    }: { key: string; address: string; locationHint: DurableObjectLocationHint | undefined },
   ): Promise<Response> {
     const path = `${joinPath}?${new URLSearchParams({ key, address })}`
     const headers = { Upgrade: 'websocket', [isolateHeader]: await this.#proof() }
-    return this.#objects.compute(computeId, near).fetch(origin + path, { headers })
+    return this.#objects.compute(computeId, locationHint).fetch(origin + path, { headers })
   }
 
   async #answer(computeId: string, { path, longLived, ...request }: Outgoing): Promise<ComputeAnswer> {

@@ -128,25 +128,27 @@ export class EdgeRouter {
   }
 
   /** `admitted`: the identity, when the router of `default` has authenticated the request. */
-  answer(asked: Request, admitted?: Identity): Promise<Response> {
-    const request = withPings(asked)
+  answer(received: Request, admitted?: Identity): Promise<Response> {
+    const request = withPings(received)
     const notes: RequestNotes = {}
     return this.#app.fetch(request, admitted, notes).then((response) => {
       if (this.#lost.size > 0) waitUntil(this.#tell())
-      return response.status < 400 ? flowing(response) : this.#elsewhereAfter(response, request, notes)
+      return response.status < 400 ? flowing(response) : this.#retryAtObject(response, request, notes)
     })
   }
 
   /** The answer to a request that this isolate has answered with an error. */
-  async #elsewhereAfter(response: Response, request: Request, { near }: RequestNotes): Promise<Response> {
+  async #retryAtObject(response: Response, request: Request, { localRoute }: RequestNotes): Promise<Response> {
     if (!isNoSuchProject(response.headers.get(errorHeader))) return response
-    this.#settle(response, near === undefined)
-    if (near === undefined) return response
+    this.#settle(response, localRoute === undefined)
+    if (localRoute === undefined) return response
     // The project may be on another compute: the object searches for it.
-    this.#placementCache.avoid(near.projectId)
+    this.#placementCache.avoid(localRoute.projectId)
     if (!isRead(request)) return response
     response.body?.cancel().catch(ignore('another answer replaces this one'))
-    return this.#forward(request, near.identity).then(flowing, (error: unknown) => unsearched(error, response.headers))
+    return this.#forward(request, localRoute.identity).then(flowing, (error: unknown) =>
+      unsearched(error, response.headers),
+    )
   }
 
   /** Counts a read for which there was no such project, unless the object answers it after all and counts it there. */
@@ -170,15 +172,15 @@ export class EdgeRouter {
   }
 
   /** The answer of an object to the request; undefined when this isolate answers it, at once for a request whose compute it knows. */
-  #elsewhere(asked: AdmittedRequest): Response | undefined | Promise<Response | undefined> {
-    const { request, endpoint, projectId, identity, notes } = asked
-    return thenSync(this.#otherFor(asked), (other): Response | undefined | Promise<Response | undefined> => {
+  #route(admitted: AdmittedRequest): Response | undefined | Promise<Response | undefined> {
+    const { request, endpoint, projectId, identity, notes } = admitted
+    return thenSync(this.#otherFor(admitted), (other): Response | undefined | Promise<Response | undefined> => {
       if (other !== undefined) return other.answer(request, identity)
-      if (projectId === undefined || endpoint.public === true || !this.#sees(projectId, asked))
-        return this.#asked(asked)
-      return thenSync(this.#isNear(projectId), (isNear) => {
-        if (!isNear) return this.#asked(asked)
-        notes.near = { projectId, identity }
+      if (projectId === undefined || endpoint.public === true || !this.#sees(projectId, admitted))
+        return this.#routeOther(admitted)
+      return thenSync(this.#hasLocalRoute(projectId), (isNear) => {
+        if (!isNear) return this.#routeOther(admitted)
+        notes.localRoute = { projectId, identity }
         this.#countInTime()
         return undefined
       })
@@ -186,8 +188,8 @@ export class EdgeRouter {
   }
 
   /** The same for a request that is not about a project whose compute this isolate knows. */
-  async #asked(asked: AdmittedRequest): Promise<Response | undefined> {
-    const { request, endpoint, params, identity } = asked
+  async #routeOther(admitted: AdmittedRequest): Promise<Response | undefined> {
+    const { request, endpoint, params, identity } = admitted
     if (endpoint.path === capabilitiesPath && (await isOwnCheck(request))) throw ownCompute()
     if (endpoint.joins === true) return this.#join(request)
     if (endpoint.createsLab === true) return this.#toNewLab(request, identity)
@@ -196,7 +198,7 @@ export class EdgeRouter {
     // Requests without credentials must not reach the object: anybody may send them.
     if (endpoint.public === true || endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
     if (endpoint.path === metricsPath) await this.#count()
-    const isHere = isFeed(endpoint) || (await this.#isHandedOnHere(asked))
+    const isHere = isFeed(endpoint) || (await this.#isHandedOnHere(admitted))
     this.#countInTime()
     if (isHere) return undefined
     const answer = await this.#forward(request, identity)
@@ -250,7 +252,7 @@ export class EdgeRouter {
         'compute_id: the query needs the id of the compute, as computes of this version send it; or make a join token with its compute_id',
       )
     const { address } = commonAdmission.peer(request)
-    return this.#asking.join(id, { key: grant.key, address, near: nearestTo(request) })
+    return this.#asking.join(id, { key: grant.key, address, locationHint: nearestTo(request) })
   }
 
   /** For authenticated requests: others must not cause calls of the object, not even to report their counts. */
@@ -319,17 +321,18 @@ export class EdgeRouter {
     const replicateImage: ReplicateImage = (compute, image) => this.#objects.directory().bringImage(compute, image)
     // New for every request: a request must not wait for a promise of another one.
     const gateway = () => createGateway({ members, placements, host: gatewayHost(), replicateImage })
-    const reads = directReads((projectId, identity) => this.#near(projectId, identity))
+    const reads = directReads((projectId, identity) => this.#localRoute(projectId, identity))
     return createApp({
       ...commonOptions,
       aliases: aliasesOf(env),
       dialect: dialectOf(env),
-      agent: (asker) => {
-        const agent = gateway().agent(asker)
+      agent: (requester) => {
+        const agent = gateway().agent(requester)
         const { forwardRequest } = agent
         // Other feeds come from the object.
         return Object.assign(agent, {
-          forwardRequest: (it: ProjectRequest) => (asker.notes.near === undefined ? undefined : forwardRequest(it)),
+          forwardRequest: (it: ProjectRequest) =>
+            requester.notes.localRoute === undefined ? undefined : forwardRequest(it),
         })
       },
       services: { fleet: this.#computes.fleet, feeds: this.#feeds(env) },
@@ -352,7 +355,7 @@ export class EdgeRouter {
           ...[findEndpoint, authorize],
         ],
         // The process that answers in the end checks for which projects credentials are.
-        dispatch: [routeRequest((admitted) => this.#elsewhere(admitted)), translate, forwardToCompute, runHandler],
+        dispatch: [routeRequest((admitted) => this.#route(admitted)), translate, forwardToCompute, runHandler],
       },
       trace: (entry) => {
         if (isRead(entry) && isNoSuchProject(entry.error)) this.#unsettled.set(entry.id, entry)
@@ -378,7 +381,7 @@ export class EdgeRouter {
   }
 
   async #computeOf(projectId: string | undefined): Promise<string | undefined> {
-    if (projectId === undefined || !(await this.#isNear(projectId))) return undefined
+    if (projectId === undefined || !(await this.#hasLocalRoute(projectId))) return undefined
     return this.#placementCache.lookUp(projectId)
   }
 
@@ -402,7 +405,7 @@ export class EdgeRouter {
   }
 
   /** The compute of a project, if this isolate hands requests of the identity on to it, and needs to ask nobody for that. */
-  #near(projectId: string, { organization, projects }: Identity): Member | undefined {
+  #localRoute(projectId: string, { organization, projects }: Identity): Member | undefined {
     if (organization !== this.#objects.named || !isInScope(projects, projectId, undefined)) return undefined
     const compute = this.#placementCache.atHand(projectId)
     const member = compute === undefined ? undefined : this.#computes.atHand(compute)
@@ -410,7 +413,7 @@ export class EdgeRouter {
     return member
   }
 
-  #isNear(project: string): boolean | Promise<boolean> {
+  #hasLocalRoute(project: string): boolean | Promise<boolean> {
     return thenSync(this.#placementCache.lookUp(project), (compute) => {
       if (compute === undefined) return false
       return thenSync(this.#computes.with(compute), () => this.#computes.find(compute)?.isConnected === true)

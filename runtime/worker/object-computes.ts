@@ -40,8 +40,8 @@ export function objectComputes(env: Env, objects: Objects): LabComputes {
           async send(request) {
             const computes = await known.with(computeId)
             const name = computes.find(computeId)?.name ?? computeId
-            const asked = { ...request, headers: { ...request.headers, ...marks } }
-            const answer = await computes.send(computeId, asked).catch((error: unknown) => {
+            const marked = { ...request, headers: { ...request.headers, ...marks } }
+            const answer = await computes.send(computeId, marked).catch((error: unknown) => {
               throw withComputeContext(error, { name })
             })
             return answer instanceof Response ? inPieces(answer) : answer

@@ -22,8 +22,8 @@ export async function replyOf(work: () => Promise<unknown>): Promise<ObjectReply
 }
 
 /** The result in an `ObjectReply`; throws its error. */
-export async function resultOf<T>(asked: Promise<ObjectReply>): Promise<T> {
-  const answer = await asked
+export async function resultOf<T>(reply: Promise<ObjectReply>): Promise<T> {
+  const answer = await reply
   if ('fault' in answer) {
     const { status, message, ...rest } = answer.fault
     throw new ApiError(status, message, rest)

@@ -53,9 +53,9 @@ export class Objects {
     return this.#env.PROJECTS.getByName(this.#named(id))
   }
 
-  /** The object of a compute. `near`: where it is placed when it is new. */
-  compute(id: string, near?: DurableObjectLocationHint): DurableObjectStub<ComputeObject> {
-    const options = near === undefined ? undefined : { locationHint: near }
+  /** The object of a compute. `locationHint`: where it is placed when it is new. */
+  compute(id: string, locationHint?: DurableObjectLocationHint): DurableObjectStub<ComputeObject> {
+    const options = locationHint === undefined ? undefined : { locationHint }
     return this.#env.COMPUTES.get(this.#idOf(computeKey(id)), options)
   }
 

@@ -87,7 +87,7 @@ export async function exportLab(
   const { promise, resolve, reject } = withResolvers<ReadableStream<Uint8Array>>()
   // The project stays open on its computes until the client has read the archive, or has given it up.
   labs
-    .whileOpen(lab, clientFor, async () => {
+    .withOpenLab(lab, clientFor, async () => {
       const images = await imagesOf([...lab.document.nodes.values()], clientFor)
       const sums = Object.fromEntries([...images].flatMap(([name, { sha256 }]) => (sha256 ? [[name, sha256]] : [])))
       const snapshots = options.withSnapshots ? [...lab.document.snapshots.values()] : []

@@ -42,7 +42,7 @@ export async function duplicateLab(
 ): Promise<LabProject> {
   labs.requireStaying(lab.id)
   requireStopped(lab, 'copied')
-  return labs.whileOpen(lab, clientFor, () => labs.copy?.(lab, input, caller) ?? copyLab(labs, lab, input, clientFor))
+  return labs.withOpenLab(lab, clientFor, () => labs.copy?.(lab, input, caller) ?? copyLab(labs, lab, input, clientFor))
 }
 
 /** Copies a lab in this process. The lab must be open on its computes. */

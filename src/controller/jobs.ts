@@ -40,9 +40,9 @@ interface Step {
   state: LabJobNode['state']
   reason: string | null
   /** Resolve when the request to the node has ended or was skipped, and when the step has ended. */
-  readonly asked: Promise<void>
+  readonly requested: Promise<void>
   readonly over: Promise<void>
-  readonly settle: { asked(): void; over(): void }
+  readonly settle: { requested(): void; over(): void }
 }
 
 /** What a job shows of its work. */
@@ -93,7 +93,7 @@ export interface JobContext {
 export interface StartedJob {
   readonly id: string
   /** Resolves when the requests to all nodes have ended; rejects with the first failure. */
-  readonly asked: Promise<void>
+  readonly requested: Promise<void>
   /** Likewise at the end of the job, when all nodes are ready. */
   readonly over: Promise<void>
   /** Resolves when the job is in the list of the service. */
@@ -174,12 +174,12 @@ export class Jobs implements JobList {
     const orFail = () => {
       if (job.failure !== undefined) throw job.failure
     }
-    const asked = Promise.all(job.steps.map((step) => step.asked)).then(orFail)
+    const requested = Promise.all(job.steps.map((step) => step.requested)).then(orFail)
     const over = Promise.all(steps)
       .then(() => this.#end(job))
       .then(orFail)
-    for (const it of [asked, over]) it.catch(ignore('the job shows what failed'))
-    return { id: job.id, asked, over, listed }
+    for (const it of [requested, over]) it.catch(ignore('the job shows what failed'))
+    return { id: job.id, requested, over, listed }
   }
 
   /** The list of these jobs, and of those in another list. */
@@ -210,7 +210,7 @@ export class Jobs implements JobList {
       })
       .finally(() => this.#end(job))
     over.catch(ignore('the job shows what failed'))
-    return { id: job.id, asked: over, over, listed }
+    return { id: job.id, requested: over, over, listed }
   }
 
   /** 429 when no more jobs may run. */
@@ -272,7 +272,7 @@ export class Jobs implements JobList {
         if (job.action === 'start' && record.node_type === 'pc') this.#learn(compute_id, command_line)
       } finally {
         end()
-        settle.asked()
+        settle.requested()
       }
       if (job.action === 'start' && record.ready !== null) {
         show('unready', 'Started, but not ready yet')
@@ -293,7 +293,7 @@ export class Jobs implements JobList {
       }
     } finally {
       free()
-      settle.asked()
+      settle.requested()
       settle.over()
     }
   }
@@ -396,12 +396,20 @@ function failureOf(error: unknown, jobId: string): unknown {
 export const jobHeader = 'X-Patchbay-Job'
 
 function stepOf(record: NodeRecord): Step {
-  const settle = { asked() {}, over() {} }
+  const settle = { requested() {}, over() {} }
   const settled = (of: keyof typeof settle) =>
     new Promise<void>((resolve) => {
       settle[of] = resolve
     })
-  return { record, before: [], state: 'waiting', reason: null, asked: settled('asked'), over: settled('over'), settle }
+  return {
+    record,
+    before: [],
+    state: 'waiting',
+    reason: null,
+    requested: settled('requested'),
+    over: settled('over'),
+    settle,
+  }
 }
 
 /** Sets `before` of each step, by the names in `after`; names of other nodes are ignored. 400 with the names of a cycle. */

@@ -93,10 +93,10 @@ function imagesOf(
 }
 
 function answersOf(all: readonly string[], clientFor: ComputeClients, project_id: string | undefined): Answers {
-  const asked = new Map<string, Promise<unknown>>()
+  const answers = new Map<string, Promise<unknown>>()
   const once = <T>(key: string, run: () => Promise<T>): Promise<T> => {
-    const answer = (asked.get(key) as Promise<T> | undefined) ?? run()
-    asked.set(key, answer)
+    const answer = (answers.get(key) as Promise<T> | undefined) ?? run()
+    answers.set(key, answer)
     return answer
   }
   return {

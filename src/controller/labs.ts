@@ -186,13 +186,13 @@ export class Labs {
   readonly #open = new Map<string, Lab>()
   /** Labs that are being moved to other computes. */
   readonly #moving = new Set<string>()
-  /** Closed labs that are being opened, and those that `whileOpen` is closing on their computes again. */
+  /** Closed labs that are being opened, and those that `withOpenLab` is closing on their computes again. */
   readonly #opening = new Set<string>()
   readonly #leaving = new Map<string, Promise<void>>()
   /** Archives of closed labs: of each compute one after the other, so that a compute that sends nothing delays its own labs only. */
   readonly #archiving = new KeyedMutex()
   readonly #archiveSlots = new Slots(maxArchiving)
-  /** Number of running operations of `whileOpen`, by lab. */
+  /** Number of running operations of `withOpenLab`, by lab. */
   readonly #users = new Map<string, number>()
   /** One opening, closing, deletion or restore of a lab at a time. */
   readonly #mutex = new KeyedMutex()
@@ -670,7 +670,7 @@ export class Labs {
   }
 
   /** Runs an operation while a project is open on its computes. Closes a closed lab there again after the last one. */
-  async whileOpen<T>(lab: Lab, clientFor: ComputeClients, run: () => Promise<T>): Promise<T> {
+  async withOpenLab<T>(lab: Lab, clientFor: ComputeClients, run: () => Promise<T>): Promise<T> {
     if (!lab.isOpen) await recoverSnapshots(this, lab, clientFor)
     const { computes, name } = lab.document.project
     this.#users.set(lab.id, (this.#users.get(lab.id) ?? 0) + 1)
@@ -700,7 +700,7 @@ export class Labs {
    * Closes a lab, runs an operation on it, and opens it again if it was open. `check` throws to refuse before anything is changed. Requests
    * that would change the lab get 409 meanwhile.
    */
-  async whileClosed<T>(
+  async withClosedLab<T>(
     id: string,
     clientFor: ComputeClients,
     check: (lab: Lab) => void,

@@ -267,11 +267,11 @@ async function update(
 
 /** Has the computes of a link check filters for it, without effect. 400 says what is wrong, 409 where a compute has no libpcap. */
 export async function checkFilters(lab: Lab, id: string, filters: Filters, clientFor: ComputeClients): Promise<void> {
-  const asked = new Set<string>()
+  const checked = new Set<string>()
   for (const end of lab.link(id).nodes) {
     const node = lab.node(end.node_id)
-    if (!isKnownKind(node.node_type) || asked.has(node.compute_id)) continue
-    asked.add(node.compute_id)
+    if (!isKnownKind(node.node_type) || checked.has(node.compute_id)) continue
+    checked.add(node.compute_id)
     await clientFor(node.compute_id).checkFilters(portPathOf(lab, node, end), filters)
   }
 }

@@ -46,7 +46,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
       throw error
     }
   }
-  return labs.whileClosed(id, clientFor, check, async (lab) => {
+  return labs.withClosedLab(id, clientFor, check, async (lab) => {
     const isGone = labs.isComputeLost(lab)
     await recoverMove(labs, lab, clientFor).catch((error: unknown) => {
       // What is left on a compute that is gone is removed when it is back.
@@ -61,7 +61,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
       try {
         const way = { ...options, from, to }
         if (isGone) await restoreTo(labs, lab, way)
-        else await labs.whileOpen(lab, clientFor, () => moveTo(labs, lab, way))
+        else await labs.withOpenLab(lab, clientFor, () => moveTo(labs, lab, way))
         await recoverMove(labs, lab, clientFor).catch(ignore('the next opening of the project removes the rest'))
         return to
       } catch (error) {
@@ -412,7 +412,7 @@ function commitOf(
 export async function recoverMove(labs: Labs, lab: Lab, clientFor: ComputeClients): Promise<void> {
   const { moving, formerComputes = [], pendingLinks = [] } = lab.document.project
   if (moving !== undefined) await undoMove(labs, lab, clientFor)
-  if (pendingLinks.length > 0) await labs.whileOpen(lab, clientFor, () => rejoin(labs, lab, pendingLinks, clientFor))
+  if (pendingLinks.length > 0) await labs.withOpenLab(lab, clientFor, () => rejoin(labs, lab, pendingLinks, clientFor))
   for (const computeId of formerComputes) await forgetOn(labs, lab, computeId, clientFor)
 }
 

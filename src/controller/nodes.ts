@@ -77,12 +77,18 @@ export async function createNode(
   lab.claimed.add(idClaim)
   const refused = refusedOf(properties)
   const adapters = adaptersFor(node_type, 'create', input)
-  const asked = { name, node_id, ...withoutNulls({ console, console_type }), ...adapters, ...withoutNulls(properties) }
+  const settings = {
+    name,
+    node_id,
+    ...withoutNulls({ console, console_type }),
+    ...adapters,
+    ...withoutNulls(properties),
+  }
   const macs: string[] = []
   try {
     const at = { project_id: lab.id, node_type }
     const claimMac = (compute_id: string) => {
-      const free = 'mac_address' in asked ? undefined : freeMac(lab, node_type, compute_id)
+      const free = 'mac_address' in settings ? undefined : freeMac(lab, node_type, compute_id)
       if (free === undefined) return {}
       lab.claimedMacs.set(free.mac_address, compute_id)
       macs.push(free.mac_address)
@@ -128,7 +134,7 @@ export async function createNode(
           requireStillFree(lab, name, node_id)
           await labs.attachCompute(lab, compute_id, clientFor)
           const leftover = nodeLeftover(lab, { node_type, node_id, compute_id }, clientFor)
-          const create = () => compute.createNode(at, { ...asked, ...mac }).catch(refused)
+          const create = () => compute.createNode(at, { ...settings, ...mac }).catch(refused)
           let shown = await createOrCleanUp(lab, create, leftover)
           if (fill !== undefined) {
             try {
@@ -189,7 +195,7 @@ export async function updateNode(
   for (const [key, value] of Object.entries(changed)) {
     if (JSON.stringify(value) === JSON.stringify(record.properties[key])) delete changed[key]
   }
-  const asked = {
+  const update = {
     ...changed,
     ...(isRenamed && { name }),
     ...(console !== undefined && console !== null && console !== record.console && { console }),
@@ -198,13 +204,13 @@ export async function updateNode(
       console_type !== record.console_type && { console_type }),
   }
   const isPlaceholder = !isKnownKind(record.node_type) || record.creationError !== undefined
-  const isAsked = !isPlaceholder && Object.keys(asked).length > 0
+  const isUpdated = !isPlaceholder && Object.keys(update).length > 0
   const change = async () => {
     if (isRenamed) requireStillFree(lab, name, record.node_id)
-    const update = () => clientFor(record.compute_id).updateNode(nodePathOf(lab, record), asked)
-    const shown = isAsked ? await update().catch(refusedOf(properties)) : undefined
+    const send = () => clientFor(record.compute_id).updateNode(nodePathOf(lab, record), update)
+    const shown = isUpdated ? await send().catch(refusedOf(properties)) : undefined
     if (shown !== undefined) lab.show(shown)
-    if ('console' in asked) step.consoles?.add(`node/${record.node_id}`)
+    if ('console' in update) step.consoles?.add(`node/${record.node_id}`)
     const write = (added: Partial<NodeRecord> | undefined) =>
       lab.edit(({ nodes }) => {
         // 404 for a node that was deleted meanwhile.
@@ -241,22 +247,22 @@ export async function updateNode(
       lab,
       async () => write(await more?.({ ...record, ...(shown !== undefined && shownIn(shown)) })),
       async () => {
-        if (isAsked)
-          lab.show(await clientFor(record.compute_id).updateNode(nodePathOf(lab, record), formerOf(record, asked)))
+        if (isUpdated)
+          lab.show(await clientFor(record.compute_id).updateNode(nodePathOf(lab, record), formerOf(record, update)))
       },
     )
   }
   try {
-    return await (isAsked ? clientFor(record.compute_id).withImages(() => lab.change(change)) : change())
+    return await (isUpdated ? clientFor(record.compute_id).withImages(() => lab.change(change)) : change())
   } finally {
     if (isWanted) lab.claimed.delete(nameClaim(name))
   }
 }
 
 /** The former values of settings that were changed on a compute. A text that there was not becomes empty: null would leave it as it is. */
-const formerOf = (record: NodeRecord, asked: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+const formerOf = (record: NodeRecord, update: Readonly<Record<string, unknown>>): Record<string, unknown> =>
   Object.fromEntries(
-    Object.entries(asked).flatMap(([key, now]) => {
+    Object.entries(update).flatMap(([key, now]) => {
       const before = record.properties[key] ?? record[key as keyof NodeRecord] ?? (typeof now === 'string' ? '' : null)
       return before === null ? [] : [[key, before]]
     }),

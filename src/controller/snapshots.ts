@@ -70,7 +70,7 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: C
         })
         return { kept, taken, computes }
       }
-      const { kept, taken, computes } = await labs.whileOpen(lab, clientFor, () => lab.exclusive(take))
+      const { kept, taken, computes } = await labs.withOpenLab(lab, clientFor, () => lab.exclusive(take))
       await labs.putSideDocument(snapshot_id, kept)
       const lastRunning: NonNullable<SnapshotRecord['lastRunning']> = Object.assign({}, ...taken.map((it) => it.ran))
       const record: SnapshotRecord = {

@@ -256,17 +256,17 @@ async function changed(
   then: NodeRecord,
   { clientFor, console }: { clientFor: ComputeClients; console: boolean },
 ): Promise<NodeRecord> {
-  const asked: Record<string, unknown> = {}
+  const update: Record<string, unknown> = {}
   const taken = isKnownKind(now.node_type) ? kindOf(now.node_type).update.properties : {}
   // A compute shows more properties than an update accepts.
   for (const [key, value] of Object.entries(then.properties))
-    if (key in taken && JSON.stringify(value) !== JSON.stringify(now.properties[key])) asked[key] = value
-  for (const key of ['name', 'console_type'] as const) if (then[key] !== now[key]) asked[key] = then[key]
-  if (console && then.console !== null && then.console !== now.console) asked.console = then.console
+    if (key in taken && JSON.stringify(value) !== JSON.stringify(now.properties[key])) update[key] = value
+  for (const key of ['name', 'console_type'] as const) if (then[key] !== now[key]) update[key] = then[key]
+  if (console && then.console !== null && then.console !== now.console) update.console = then.console
   const next: NodeRecord = { ...then, console: now.console }
-  if (Object.keys(asked).length === 0 || !isKnownKind(now.node_type) || now.creationError !== undefined) return next
+  if (Object.keys(update).length === 0 || !isKnownKind(now.node_type) || now.creationError !== undefined) return next
   try {
-    const shown = await clientFor(now.compute_id).updateNode(nodePathOf(lab, now), asked)
+    const shown = await clientFor(now.compute_id).updateNode(nodePathOf(lab, now), update)
     lab.show(shown)
     return { ...next, ...shownIn(shown) }
   } catch (error) {

@@ -18,7 +18,7 @@ export interface ApplianceEngine {
   addresses(settings: ApplianceVmRecord): Promise<readonly ApplianceAddress[]>
   isRunning(settings: ApplianceVmRecord): Promise<boolean>
   /** Ends the VM if it runs. After the signal it no longer waits for the guest. */
-  end(settings: ApplianceVmRecord, how: 'stop' | 'suspend', expedite: AbortSignal): Promise<void>
+  end(settings: ApplianceVmRecord, how: 'stop' | 'suspend', skipGracePeriod: AbortSignal): Promise<void>
   /** Calls `changed` when the state of the VM may have changed, by any cause; the returned function ends the watch. */
   watch(settings: ApplianceVmRecord, changed: () => void): () => void
 }

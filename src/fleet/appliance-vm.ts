@@ -220,18 +220,18 @@ export class ApplianceVmService {
     this.#held = undefined
     this.#address = undefined
     if (held === undefined) return this.#off()
-    const expedite = new AbortController()
-    this.#skipGracePeriod = expedite
-    const timer = setTimeout(() => expedite.abort(), ms)
+    const skipGracePeriod = new AbortController()
+    this.#skipGracePeriod = skipGracePeriod
+    const timer = setTimeout(() => skipGracePeriod.abort(), ms)
     try {
-      await abortable(this.#launch, expedite.signal).catch(
+      await abortable(this.#launch, skipGracePeriod.signal).catch(
         ignore('a cancelled start may still start the VM, which is ended below'),
       )
       if (how !== 'keep') {
         // No progress for a VM that has ended by itself.
         if (this.#state !== 'off')
           progress(this.#fleet, held)(how === 'suspend' ? 'is being suspended' : 'is being stopped')
-        await this.#engine(held).end(held, how, expedite.signal)
+        await this.#engine(held).end(held, how, skipGracePeriod.signal)
       }
       this.#off()
     } catch (error) {

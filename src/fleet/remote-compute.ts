@@ -304,11 +304,11 @@ export class RemoteCompute {
   /** Rejects when nothing answers in time. */
   async #answers(): Promise<void> {
     const over = new AbortController()
-    const asked = greetCompute(this.#send, this.#options.version, over.signal).catch((error: unknown) => {
+    const greeting = greetCompute(this.#send, this.#options.version, over.signal).catch((error: unknown) => {
       if (!(error instanceof ComputeRefused)) throw error
     })
     try {
-      await withTimeout(asked, answerMs, () => {
+      await withTimeout(greeting, answerMs, () => {
         throw new Error(`it did not answer in ${(quietMs + answerMs) / 1000} s`)
       })
     } finally {

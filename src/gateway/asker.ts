@@ -18,7 +18,7 @@ export interface RequestingCaller {
  */
 export interface RequestNotes {
   /** Set when this program hands the request on to the compute of the project itself. */
-  near?: {
+  localRoute?: {
     readonly projectId: string
     /** Of the client. */
     readonly identity: Identity

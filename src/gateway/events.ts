@@ -173,8 +173,8 @@ export class GatewayEvents implements EventAgent {
       const forget = onAbort(signal, () => items.end())
       try {
         const since = this.#bookmarks.get(member.id)
-        const asked = { ...(since !== undefined && { since }), pings: false, limit, signal }
-        const feed = await (this.#members.openFeed?.(member, asked) ?? member.agent.events.open(asked))
+        const feedOptions = { ...(since !== undefined && { since }), pings: false, limit, signal }
+        const feed = await (this.#members.openFeed?.(member, feedOptions) ?? member.agent.events.open(feedOptions))
         // Present readers have missed what happened at the compute before.
         if (this.#isServing && since === undefined) {
           await limit.gap(signal)

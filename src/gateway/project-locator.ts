@@ -259,7 +259,7 @@ export class ProjectLocator {
   }
 
   /** The connected computes that are asked for a project. */
-  async #asked(projectId: string): Promise<Member[]> {
+  async #membersToSearch(projectId: string): Promise<Member[]> {
     const all = await this.#members.all()
     const told = this.#members.toldProjects
     const ids = told !== undefined && all.length > told.maxAsked ? new Set(told.computesOf(projectId)) : undefined
@@ -281,7 +281,7 @@ export class ProjectLocator {
     const found: Member[] = []
     /** Computes that have it on disk only. They count when it is open on none. */
     const closed: Member[] = []
-    const there = await this.#asked(projectId)
+    const there = await this.#membersToSearch(projectId)
     const late = new AbortController()
     let timer = setTimeout(() => late.abort(), searchMs)
     const askOne = async (member: Member) => {
@@ -347,7 +347,7 @@ function noSuchProject(projectId: string, members: readonly Member[]): ApiError 
   return notFound(`project_id: no compute has an open project ${projectId}${unasked}`, { word: 'no-such-project' })
 }
 
-export const elsewhere = (projectId: string, { name }: Member): ApiError =>
+export const onOtherCompute = (projectId: string, { name }: Member): ApiError =>
   conflict(`compute_id: the project ${projectId} is on the compute ${name}; omit compute_id, or use that one`, {
     word: 'project-exists',
   })

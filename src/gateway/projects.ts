@@ -7,7 +7,7 @@ import type { Project, ProjectCreate } from '../model/project.ts'
 import type { ProjectQuota } from '../organizations/project-quota.ts'
 import { type FanOut, noCompute, unreachable, withComputeContext } from './fan-out.ts'
 import type { FleetMembers, Member } from './members.ts'
-import { type AskOwner, elsewhere, type ProjectLocator } from './project-locator.ts'
+import { type AskOwner, onOtherCompute, type ProjectLocator } from './project-locator.ts'
 import type { Scheduler } from './scheduler.ts'
 
 /** Most computes that are tried for a new project, when the best ones turn out to be unreachable. */
@@ -30,9 +30,9 @@ export function gatewayProjects(options: ProjectOptions): SharedAgent['projects'
   return {
     async list(status = 'open') {
       // A project that is open on one compute may have files on another one, where it is closed.
-      const asked = status === 'open' ? 'open' : 'all'
+      const requestedStatus = status === 'open' ? 'open' : 'all'
       const found = new Map<string, FoundProject[]>()
-      for (const { member, value } of await fanOut.ask(({ projects }) => projects.list(asked))) {
+      for (const { member, value } of await fanOut.ask(({ projects }) => projects.list(requestedStatus))) {
         for (const it of value) {
           const known = found.get(it.project_id) ?? []
           found.set(it.project_id, [...known, { member, project: { ...it, compute_id: member.id } }])
@@ -78,11 +78,11 @@ function create(input: ProjectCreate, options: ProjectOptions): Promise<Created>
   const project_id = given ?? crypto.randomUUID()
   const named = compute_id?.toLowerCase()
   // A gateway has no compute `local`: it means the one with most room.
-  const asked = named === localId ? undefined : named
+  const requestedId = named === localId ? undefined : named
   return options.turns.run(project_id, async () => {
     // No compute is asked for an id that was just made.
     const known = given === undefined ? undefined : await options.locator.find(given)
-    const placed = () => place({ ...wanted, project_id }, { asked, known }, options)
+    const placed = () => place({ ...wanted, project_id }, { requestedId, known }, options)
     return known === undefined && options.quota !== undefined ? options.quota.during(project_id, placed) : placed()
   })
 }
@@ -90,13 +90,13 @@ function create(input: ProjectCreate, options: ProjectOptions): Promise<Created>
 /** 409 for a project that is on another compute than the one asked for, 503 when no compute can take it. */
 async function place(
   input: ProjectCreate & { project_id: string },
-  { asked, known }: { asked: string | undefined; known: Member | undefined },
+  { requestedId, known }: { requestedId: string | undefined; known: Member | undefined },
   { members, fanOut, locator, scheduler }: ProjectOptions,
 ): Promise<Created> {
   const { project_id } = input
   if (known !== undefined) {
-    if (asked !== undefined && asked !== known.id && !locator.isLabOn(project_id, [asked]))
-      throw elsewhere(project_id, known)
+    if (requestedId !== undefined && requestedId !== known.id && !locator.isLabOn(project_id, [requestedId]))
+      throw onOtherCompute(project_id, known)
     fanOut.answered(known)
     return fanOut
       .agentOf(known)
@@ -105,7 +105,8 @@ async function place(
         throw withComputeContext(error, known)
       })
   }
-  const candidates = asked === undefined ? scheduler.order(await members.all()) : [await named(members, asked)]
+  const candidates =
+    requestedId === undefined ? scheduler.order(await members.all()) : [await named(members, requestedId)]
   let failure: unknown
   for (const member of candidates.slice(0, maxTried)) {
     // Counted before anything is awaited, so that projects that are created together do not all see the same room.

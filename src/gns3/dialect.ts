@@ -40,7 +40,7 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
     conventions: gns3Conventions,
     path: ourPath,
     isStream: (path) => streams.test(path),
-    async asked(request, endpoint, limit) {
+    async translateRequest(request, endpoint, limit) {
       if (endpoint.body === undefined || request.method === 'GET' || request.method === 'HEAD') return request
       const body = await readAnyJson(request, limit)
       if (versionFor(request).startsWith('3.') && isMembers(body)) requireHostName(endpoint, body)
@@ -80,8 +80,8 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
       const feed = feedOf(endpoint)
       if (feed === undefined) return upgrade
       const version = versionFor(request)
-      return (asked, { open, abandon }) =>
-        upgrade(asked, { open: (socket) => open(turnedSocket(socket, feed, version)), abandon })
+      return (upgradeRequest, { open, abandon }) =>
+        upgrade(upgradeRequest, { open: (socket) => open(turnedSocket(socket, feed, version)), abandon })
     },
   }
 }

@@ -36,9 +36,9 @@ export async function allStatistics(context: Context): Promise<unknown[]> {
   const computes = (await fleet.list()).filter(({ connected }) => connected)
   const all = await mapLimit(computes, async (compute) => {
     const { compute_id } = compute
-    const asked = clientFor(compute_id).load()
-    asked.catch(ignore('a compute that does not answer is left out'))
-    const load = await withTimeout(asked, computeMs, () => undefined).catch(() => undefined)
+    const loading = clientFor(compute_id).load()
+    loading.catch(ignore('a compute that does not answer is left out'))
+    const load = await withTimeout(loading, computeMs, () => undefined).catch(() => undefined)
     return load === undefined ? [] : [statisticsOf(compute_id, shownComputeName(compute, context), load)]
   })
   return all.flat()

@@ -17,7 +17,7 @@ export interface Dialect {
   /** Whether clients may send no credentials for a GET of a path in our words (`Access.streamsTo`). */
   isStream(path: string): boolean
   /** The request in our words. 400 for a body that is not JSON, 413 for one that is larger than `limit` bytes. */
-  asked(request: Request, endpoint: Endpoint, limit: number): Promise<Request>
+  translateRequest(request: Request, endpoint: Endpoint, limit: number): Promise<Request>
   /** An answer of an endpoint in their words. `word`: of an error (`X-Patchbay-Error`). */
   answered(answer: Unfinished, endpoint: Endpoint | undefined, request: Request, word?: string): Promise<Unfinished>
   /** Whether they know an event with this action in the feed of a project. */

@@ -21,14 +21,14 @@ export function rangeOf(request: Request): WantedRange | undefined {
   return Number(last) < Number(first) ? undefined : { first: Number(first), last: Number(last) }
 }
 
-/** The `Content-Range` of an upload: the part in the body, or `asked` (for `* /TOTAL`): a query of the stored bytes. 400. */
+/** The `Content-Range` of an upload: the part in the body, or `totalBytes` (for `* /TOTAL`): a query of the stored bytes. 400. */
 export function contentRangeOf(
   request: Request,
-): { readonly part: NonNullable<UploadOptions['part']> } | { readonly asked: number } | undefined {
+): { readonly part: NonNullable<UploadOptions['part']> } | { readonly totalBytes: number } | undefined {
   const header = request.headers.get('content-range')
   if (header === null) return undefined
-  const [, first, last, asked, total] = sent.exec(header.trim()) ?? []
-  if (asked !== undefined) return { asked: Number(total) }
+  const [, first, last, isQuery, total] = sent.exec(header.trim()) ?? []
+  if (isQuery !== undefined) return { totalBytes: Number(total) }
   const part = { first: Number(first), last: Number(last), total: Number(total) }
   if (first === undefined || part.first > part.last || part.last >= part.total) {
     const got = JSON.stringify(header.slice(0, 60))

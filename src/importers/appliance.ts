@@ -177,10 +177,10 @@ function imagesOf(root: Part, kind: string, version: Part | undefined): Applianc
     const filename = it.get('filename').optionalText()
     if (!known.has(filename)) known.set(filename, it)
   }
-  const asked = version?.get('images')
-  const entries = asked?.entries() ?? []
-  if (asked !== undefined && entries.length > maxImages)
-    throw asked.fault(`expected at most ${maxImages} images, got ${entries.length}`)
+  const images = version?.get('images')
+  const entries = images?.entries() ?? []
+  if (images !== undefined && entries.length > maxImages)
+    throw images.fault(`expected at most ${maxImages} images, got ${entries.length}`)
   return entries.map(([word, part]) => {
     const filename = part.text()
     if (!isImageName(filename)) throw part.fault(`expected the name of a file, got ${quoted(filename)}`)

@@ -12,7 +12,7 @@ import type { MachineModel } from './machines.ts'
 import type { LeftOut, Part, Source } from './source.ts'
 
 /** An image that nodes of the lab need; it is not in the file that was imported. */
-export interface AskedImage {
+export interface RequiredImage {
   readonly kind: string
   readonly image: string
   readonly md5?: string
@@ -22,7 +22,7 @@ export interface AskedImage {
 /** A foreign lab as a lab file, and what this one does not have of it. */
 export interface ConvertedLab {
   readonly file: LabFileData
-  readonly images: readonly AskedImage[]
+  readonly images: readonly RequiredImage[]
   readonly leftOut: readonly LeftOut[]
 }
 
@@ -190,15 +190,15 @@ function aboutOf({ text, part }: { text: string; part?: Part } = { text: '' }): 
 const cut = (text: string, length: number): string => text.slice(0, length).replace(/[\ud800-\udbff]$/, '')
 
 /** The images that the nodes need, by kind and name. */
-function imagesOf(nodes: ReadonlyMap<string, Fields>): AskedImage[] {
-  const images = new Map<string, AskedImage & { nodes: string[] }>()
+function imagesOf(nodes: ReadonlyMap<string, Fields>): RequiredImage[] {
+  const images = new Map<string, RequiredImage & { nodes: string[] }>()
   for (const [name, { kind, image }] of nodes) {
     if (typeof image !== 'string') continue
     const [file = '', md5] = image.split('@md5:')
     const key = `${kind} ${image}`
-    const asked = images.get(key) ?? { kind: String(kind), image: file, ...(md5 !== undefined && { md5 }), nodes: [] }
-    asked.nodes.push(name)
-    images.set(key, asked)
+    const entry = images.get(key) ?? { kind: String(kind), image: file, ...(md5 !== undefined && { md5 }), nodes: [] }
+    entry.nodes.push(name)
+    images.set(key, entry)
   }
   return [...images.values()]
 }

@@ -143,10 +143,11 @@ function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoin
       },
       async handle({ params, query, request }, { agent }) {
         const filename = String(params[field])
-        const asked = uploadOf(request, query.md5sum)
-        if ('asked' in asked) return progressAnswer(await agent.images.progress(kind, filename, asked.asked))
+        const upload = uploadOf(request, query.md5sum)
+        if ('totalBytes' in upload)
+          return progressAnswer(await agent.images.progress(kind, filename, upload.totalBytes))
         const content = request.body ?? new Blob([]).stream()
-        return progressAnswer(await agent.images.write(kind, filename, content, asked))
+        return progressAnswer(await agent.images.write(kind, filename, content, upload))
       },
     }),
     ...(isV1 ? [] : [rename, remove]),
@@ -154,10 +155,13 @@ function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoin
   ]
 }
 
-/** The upload in the body of a request, or `asked`: the total bytes of an upload whose progress it asks for. 400. */
-export function uploadOf(request: Request, md5sum: string | undefined): UploadOptions | { readonly asked: number } {
+/** The upload in the body of a request, or `totalBytes` of an upload whose progress it asks for. 400. */
+export function uploadOf(
+  request: Request,
+  md5sum: string | undefined,
+): UploadOptions | { readonly totalBytes: number } {
   const range = contentRangeOf(request)
-  if (range !== undefined && 'asked' in range) return range
+  if (range !== undefined && 'totalBytes' in range) return range
   const { part } = range ?? {}
   const digests = digestsOf(request, md5sum, part !== undefined)
   const length = request.headers.get('content-length')

@@ -4,7 +4,7 @@ import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import { type Upgrade, upgradeToken } from '../http/socket.ts'
 import { type ComputeHello, GatewayHello, type TunnelAnswer, TunnelRequest, tunnelProtocol } from '../model/tunnel.ts'
 import { bodyOfStream, sendBody, sendBytes } from './bodies.ts'
-import { askedRequest } from './bodiless-request.ts'
+import { bodilessRequest } from './bodiless-request.ts'
 import { decodeJson, frameKinds, type TunnelFrame } from './frames.ts'
 import { type LinkOptions, TunnelLink } from './link.ts'
 import { Messages } from './messages.ts'
@@ -66,13 +66,13 @@ export class AnsweringEnd extends TunnelLink {
     const isUpgrade = headers.some(([name]) => name.toLowerCase() === 'upgrade')
     if (!body) stream.takeEnd()
     const url = `http://localhost${path}`
-    const asked = { url, method, headers: new Headers(headers), signal: () => stream.stopped }
+    const head = { url, method, headers: new Headers(headers), signal: () => stream.stopped }
     // A handler that reads no more of the request still answers it; the stream ends with the answer.
     const content = body && !isUpgrade ? bodyOfStream(stream, { cancel: () => {} }) : null
     const request =
       content === null
-        ? askedRequest(asked)
-        : new Request(url, { ...asked, signal: stream.stopped, body: content, ...{ duplex: 'half' } })
+        ? bodilessRequest(head)
+        : new Request(url, { ...head, signal: stream.stopped, body: content, ...{ duplex: 'half' } })
     let handlers: Parameters<Upgrade>[1] | undefined
     const response = await this.#options.fetch(request, (_, on) => {
       handlers = on

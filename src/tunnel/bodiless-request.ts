@@ -11,34 +11,34 @@ export interface BodilessRequest {
  * A request without a body. Most are answered by their method, path and headers, and on Node a `Request` with a signal takes longer than the
  * answer: one is made, and has all the rest, when anything else is asked for.
  */
-class AskedRequest {
-  readonly #asked: BodilessRequest
+class LazyRequest {
+  readonly #parts: BodilessRequest
   #whole: Request | undefined
 
-  constructor(asked: BodilessRequest) {
-    this.#asked = asked
+  constructor(parts: BodilessRequest) {
+    this.#parts = parts
   }
 
-  static wholeOf(request: AskedRequest): Request {
-    const { url, method, headers, signal } = request.#asked
+  static wholeOf(request: LazyRequest): Request {
+    const { url, method, headers, signal } = request.#parts
     request.#whole ??= new Request(url, { method, headers, signal: signal() })
     return request.#whole
   }
 
   get url(): string {
-    return this.#asked.url
+    return this.#parts.url
   }
 
   get method(): string {
-    return this.#asked.method
+    return this.#parts.method
   }
 
   get headers(): Headers {
-    return this.#asked.headers
+    return this.#parts.headers
   }
 
   get signal(): AbortSignal {
-    return this.#asked.signal()
+    return this.#parts.signal()
   }
 
   get body(): null {
@@ -48,21 +48,21 @@ class AskedRequest {
 
 // Whatever else a Request of this runtime has is that of the whole one.
 for (const [name, { get, value }] of Object.entries(Object.getOwnPropertyDescriptors(Request.prototype))) {
-  if (Object.hasOwn(AskedRequest.prototype, name)) continue
-  const member: PropertyDescriptor & ThisType<AskedRequest> =
+  if (Object.hasOwn(LazyRequest.prototype, name)) continue
+  const member: PropertyDescriptor & ThisType<LazyRequest> =
     get === undefined
       ? {
           value(...args: unknown[]) {
-            return value.apply(AskedRequest.wholeOf(this), args)
+            return value.apply(LazyRequest.wholeOf(this), args)
           },
         }
       : {
           get() {
-            return get.call(AskedRequest.wholeOf(this))
+            return get.call(LazyRequest.wholeOf(this))
           },
         }
-  Object.defineProperty(AskedRequest.prototype, name, member)
+  Object.defineProperty(LazyRequest.prototype, name, member)
 }
-Object.setPrototypeOf(AskedRequest.prototype, Request.prototype)
+Object.setPrototypeOf(LazyRequest.prototype, Request.prototype)
 
-export const askedRequest = (asked: BodilessRequest): Request => new AskedRequest(asked) as unknown as Request
+export const bodilessRequest = (parts: BodilessRequest): Request => new LazyRequest(parts) as unknown as Request

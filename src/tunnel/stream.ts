@@ -71,7 +71,7 @@ export class Stream implements OutboxSource {
   #ending: Uint8Array | undefined
   #whole: Uint8Array<ArrayBuffer> | undefined
   #head: Uint8Array | undefined
-  #asker: { answered(head: Uint8Array): void; refused(error: Error): void } | undefined
+  #requester: { answered(head: Uint8Array): void; refused(error: Error): void } | undefined
 
   #stopReason: Error | undefined
   readonly #stopListeners = new Set<() => void>()
@@ -91,7 +91,7 @@ export class Stream implements OutboxSource {
     if (this.#failure !== undefined) return Promise.reject(this.#failure)
     if (this.#head !== undefined) return Promise.resolve(this.#head)
     return new Promise((answered, refused) => {
-      this.#asker = { answered, refused }
+      this.#requester = { answered, refused }
     })
   }
 
@@ -227,7 +227,7 @@ export class Stream implements OutboxSource {
     this.#options.outbox.remove(this)
     this.#writing?.failed(error)
     this.#writing = undefined
-    this.#asker?.refused(error)
+    this.#requester?.refused(error)
     this.#wake()
     this.#endUse(error)
     this.#finish()
@@ -259,7 +259,7 @@ export class Stream implements OutboxSource {
 
   #takeHead(payload: Uint8Array): void {
     this.#head = payload
-    this.#asker?.answered(payload)
+    this.#requester?.answered(payload)
   }
 
   #takeAnswer(payload: Uint8Array): void {
@@ -278,7 +278,7 @@ export class Stream implements OutboxSource {
 
   #takeEnd(payload: Uint8Array): void {
     this.#ending = payload
-    if (this.#head === undefined) this.#asker?.refused(new ConnectionLost('it ended without an answer'))
+    if (this.#head === undefined) this.#requester?.refused(new ConnectionLost('it ended without an answer'))
     this.#wake()
     this.#settle()
   }

@@ -44,11 +44,11 @@ export class TestEngine implements ApplianceEngine {
     return this.isOn
   }
 
-  async end({ vmname }: { vmname: string | null }, how: string, expedite: AbortSignal): Promise<void> {
+  async end({ vmname }: { vmname: string | null }, how: string, skipGracePeriod: AbortSignal): Promise<void> {
     this.done.push(`${how} ${vmname}`)
     await this.gate
     if (!this.obeys) {
-      await new Promise((resolve) => expedite.addEventListener('abort', resolve))
+      await new Promise((resolve) => skipGracePeriod.addEventListener('abort', resolve))
       this.done.push(`hurry ${vmname}`)
     }
     if (this.fault !== undefined) throw this.fault

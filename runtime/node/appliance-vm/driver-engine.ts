@@ -48,12 +48,12 @@ export class DriverEngine implements ApplianceEngine {
     return (await this.#find(settings))?.state === 'started'
   }
 
-  async end(settings: ApplianceVmRecord, how: 'stop' | 'suspend', expedite: AbortSignal): Promise<void> {
+  async end(settings: ApplianceVmRecord, how: 'stop' | 'suspend', skipGracePeriod: AbortSignal): Promise<void> {
     const vm = await this.#find(settings)
     if (vm === undefined || vm.state === 'stopped' || vm.state === 'saved') return
     if (how === 'suspend') return this.#driver.stop(vm.uuid, 'save_vm_state')
     try {
-      await this.#driver.stop(vm.uuid, 'shutdown_signal', expedite)
+      await this.#driver.stop(vm.uuid, 'shutdown_signal', skipGracePeriod)
     } catch {
       // The guest did not shut down.
       await this.#driver.stop(vm.uuid, 'power_off')

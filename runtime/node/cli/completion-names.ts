@@ -34,7 +34,9 @@ const labs: List = async (client, _, signal) =>
 
 /** Labs until the word has a slash, then what is in that lab. */
 const inLab =
-  (list: (lab: LabProject, asked: { client: Patchbay; signal: AbortSignal }) => Promise<readonly Candidate[]>): List =>
+  (
+    list: (lab: LabProject, context: { client: Patchbay; signal: AbortSignal }) => Promise<readonly Candidate[]>,
+  ): List =>
   async (client, word, signal) => {
     const slash = word.indexOf('/')
     if (slash === -1) return (await labs(client, word, signal)).map((it) => ({ ...it, word: `${it.word}/` }))
@@ -45,11 +47,11 @@ const inLab =
 
 const lists: Partial<Readonly<Record<Completion, List>>> = {
   lab: labs,
-  node: inLab(async (lab, asked) =>
-    (await nodesOf(lab, asked)).map((node) => ({ word: node.name, about: `${node.node_type}, ${stateOf(node)}` })),
+  node: inLab(async (lab, context) =>
+    (await nodesOf(lab, context)).map((node) => ({ word: node.name, about: `${node.node_type}, ${stateOf(node)}` })),
   ),
-  link: inLab(async (lab, asked) => {
-    const [nodes, links] = await Promise.all([nodesOf(lab, asked), linksOf(lab, asked)])
+  link: inLab(async (lab, context) => {
+    const [nodes, links] = await Promise.all([nodesOf(lab, context), linksOf(lab, context)])
     return links.flatMap((link) => {
       const ends = endsText(link, nodes)
       const words = link.name == null ? ends.split(' -- ') : [link.name]

@@ -75,10 +75,10 @@ export async function computesAdd({
 
 /** `patchbay computes rm COMPUTE...`: removes computes from the fleet. */
 export async function computesRm({ args, flags, signal }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
-  const asked = { client: await clientOf(flags), signal }
-  const found = await computesNamed(args, asked)
+  const context = { client: await clientOf(flags), signal }
+  const found = await computesNamed(args, context)
   for (const { compute_id } of found)
-    await asked.client.call('DELETE /v2/computes/{compute_id}', { params: { compute_id }, signal })
+    await context.client.call('DELETE /v2/computes/{compute_id}', { params: { compute_id }, signal })
   return {
     json: { removed: found.map(({ compute_id, name }) => ({ compute_id, name })) },
     async text() {
@@ -94,21 +94,21 @@ export async function computesDrain({
   flags,
   signal,
 }: CommandInput<typeof draining>): Promise<CommandOutcome> {
-  const asked = { client: await clientOf(flags), signal }
-  const found = await computesNamed([word], asked).catch((error: unknown) => {
+  const context = { client: await clientOf(flags), signal }
+  const found = await computesNamed([word], context).catch((error: unknown) => {
     if (error instanceof CommandError && !flags.undo) return error
     throw error
   })
   // A compute that was removed from the fleet has no name any more, and may still have labs.
   const [{ compute_id, name } = { compute_id: word, name: word }] = found instanceof CommandError ? [] : found
-  if (flags.undo) return takesLabs(compute_id, asked)
-  const nameOf = await computeNames(asked)
+  if (flags.undo) return takesLabs(compute_id, context)
+  const nameOf = await computeNames(context)
   const params = { compute_id }
-  const begun = await asked.client.call('POST /v2/computes/{compute_id}/drain', { params, signal }).catch((error) => {
+  const begun = await context.client.call('POST /v2/computes/{compute_id}/drain', { params, signal }).catch((error) => {
     throw found instanceof CommandError && error instanceof PatchbayError && error.status === 404 ? found : error
   })
   const progress = await progressOf(`Draining ${name}`, flags)
-  const job = await jobEnd(begun.job_id, { ...asked, progress }).catch((error) => {
+  const job = await jobEnd(begun.job_id, { ...context, progress }).catch((error) => {
     if (!signal.aborted) throw error
     const message = `interrupted while draining ${name}; labs that were moved stay there`
     throw new CommandError(exits.interrupted, [{ message, hint: `"patchbay computes drain ${name}" continues it` }])
@@ -154,9 +154,9 @@ export async function computesLabel({
   flags,
   signal,
 }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
-  const asked = { client: await clientOf(flags), signal }
-  const [{ compute_id } = { compute_id: word }] = await computesNamed([word], asked)
-  const compute = await asked.client.call('PUT /v2/computes/{compute_id}', {
+  const context = { client: await clientOf(flags), signal }
+  const [{ compute_id } = { compute_id: word }] = await computesNamed([word], context)
+  const compute = await context.client.call('PUT /v2/computes/{compute_id}', {
     params: { compute_id },
     body: { labels },
     signal,

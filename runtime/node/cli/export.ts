@@ -28,8 +28,8 @@ export async function exportCommand(input: Input): Promise<CommandOutcome> {
     throw wrongArguments('--images and --snapshots are for archives only', 'add --format gns3project')
   if (isArchive && given === '-' && (flags.json || process.stdout.isTTY === true))
     throw wrongArguments('an archive is not text', 'write it to a file, or to a pipe without --json')
-  const asked = { client: await clientOf(flags), signal }
-  const lab = await labOf(word, asked)
+  const context = { client: await clientOf(flags), signal }
+  const lab = await labOf(word, context)
   const to = given ?? `${lab.name.replaceAll(/[/\\]/g, '-')}.${isArchive ? 'gns3project' : 'lab.yaml'}`
   if (to !== '-' && existsSync(to) && !flags.force)
     throw new CommandError(exits.failed, [
@@ -44,14 +44,14 @@ export async function exportCommand(input: Input): Promise<CommandOutcome> {
   const params = { project_id: lab.project_id }
   if (!isArchive) {
     const name = 'GET /v2/projects/{project_id}/topology'
-    const answer = await asked.client.answer(name, { params, query: { format: 'yaml' }, signal })
+    const answer = await context.client.answer(name, { params, query: { format: 'yaml' }, signal })
     return labFile(await answer.text(), { lab: lab.name, to })
   }
   const query = {
     include_images: flags.images ? ('yes' as const) : ('no' as const),
     include_snapshots: flags.snapshots ? ('yes' as const) : ('no' as const),
   }
-  const body = await asked.client.stream('GET /v2/projects/{project_id}/export', { params, query, signal })
+  const body = await context.client.stream('GET /v2/projects/{project_id}/export', { params, query, signal })
   const bytes = await archive(body as ReadableStream<Uint8Array>, to, signal)
   return {
     json: { lab: lab.name, file: to, format, bytes },

@@ -29,12 +29,12 @@ const pausesMs = [500, 1000, 2000, 5000, 10_000]
 
 /** `patchbay images ls`: the images of a service. */
 export async function imagesLs({ flags, signal }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
-  const asked = { client: await clientOf(flags), signal }
-  const images = await imagesOf(asked)
+  const context = { client: await clientOf(flags), signal }
+  const images = await imagesOf(context)
   return {
-    json: { server: asked.client.server, images },
+    json: { server: context.client.server, images },
     async text() {
-      if (images.length === 0) return `No images on ${asked.client.server}; "patchbay images push FILE" uploads one`
+      if (images.length === 0) return `No images on ${context.client.server}; "patchbay images push FILE" uploads one`
       const { tableOf } = await import('./table.ts')
       const rows = images.map((it) => [it.path, it.kind, bytesText(it.filesize), (it.sha256 ?? '-').slice(0, 12)])
       return tableOf(['IMAGE', 'KIND', 'SIZE', 'SHA256'], rows)
@@ -45,13 +45,13 @@ export async function imagesLs({ flags, signal }: CommandInput<typeof serviceFla
 /** `patchbay images push FILE...`: brings images to a service; goes on where an earlier push ended. */
 export async function imagesPush({ args, flags, signal }: CommandInput<typeof imagePushing>): Promise<CommandOutcome> {
   if (flags.name !== undefined && args.length > 1) throw wrongArguments('--name can be used with one FILE only')
-  const asked = { client: await clientOf(flags), signal }
+  const context = { client: await clientOf(flags), signal }
   // All files are looked at before one is sent.
   const files = []
   for (const file of args) files.push(await fileOf(file, flags))
-  const known = await imagesOf(asked)
+  const known = await imagesOf(context)
   const pushed: Pushed[] = []
-  for (const file of files) pushed.push(await push(file, { ...asked, flags, known }))
+  for (const file of files) pushed.push(await push(file, { ...context, flags, known }))
   return {
     json: { images: pushed },
     async text() {
@@ -69,10 +69,10 @@ export async function imagesPush({ args, flags, signal }: CommandInput<typeof im
 
 /** `patchbay images rm IMAGE...`: deletes images. */
 export async function imagesRm({ args, flags, signal }: CommandInput<typeof imageChoosing>): Promise<CommandOutcome> {
-  const asked = { client: await clientOf(flags), signal }
-  const found = args.map(await imageFinder(asked, flags.kind))
+  const context = { client: await clientOf(flags), signal }
+  const found = args.map(await imageFinder(context, flags.kind))
   for (const { kind, path } of found)
-    await asked.client.call(`DELETE /v2/compute/${kind}/images/{filename}`, { params: { filename: path }, signal })
+    await context.client.call(`DELETE /v2/compute/${kind}/images/{filename}`, { params: { filename: path }, signal })
   return {
     json: { deleted: found },
     async text() {
@@ -88,10 +88,10 @@ export async function imagesRename({
   flags,
   signal,
 }: CommandInput<typeof imageChoosing>): Promise<CommandOutcome> {
-  const asked = { client: await clientOf(flags), signal }
-  const find = await imageFinder(asked, flags.kind)
+  const context = { client: await clientOf(flags), signal }
+  const find = await imageFinder(context, flags.kind)
   const { kind } = find(old)
-  await asked.client.call(`PUT /v2/compute/${kind}/images/{filename}`, {
+  await context.client.call(`PUT /v2/compute/${kind}/images/{filename}`, {
     ...{ params: { filename: old }, body: { path }, signal },
   })
   return {
@@ -104,9 +104,12 @@ export async function imagesRename({
 }
 
 /** Finds an image by its name, and the kind that the user names. CommandError 1 when there is none, 64 when there are several. */
-async function imageFinder(asked: CommandContext, kindWord: string | undefined): Promise<(word: string) => KindImage> {
+async function imageFinder(
+  context: CommandContext,
+  kindWord: string | undefined,
+): Promise<(word: string) => KindImage> {
   const kind = kindNamed(kindWord)
-  const images = (await imagesOf(asked)).filter((it) => kind === undefined || it.kind === kind)
+  const images = (await imagesOf(context)).filter((it) => kind === undefined || it.kind === kind)
   return (word) => {
     const fits = images.filter(({ path }) => path === word)
     const [one, ...others] = fits
@@ -117,7 +120,7 @@ async function imageFinder(asked: CommandContext, kindWord: string | undefined):
       )
     if (one !== undefined) return one
     const names = images.map(({ path }) => path)
-    const message = `there is no image ${JSON.stringify(word)} on ${asked.client.server}`
+    const message = `there is no image ${JSON.stringify(word)} on ${context.client.server}`
     throw notFound(message, word, names, '"patchbay images ls" lists them')
   }
 }

@@ -24,10 +24,10 @@ export async function inspect({
   flags,
   signal,
 }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
-  const asked = { client: await clientOf(flags), signal }
-  if (word.includes('/')) return inspectNode(await nodeOf(word, asked), asked)
-  const lab = await labOf(word, asked)
-  const [all, links] = await Promise.all([nodesOf(lab, asked), linksOf(lab, asked)])
+  const context = { client: await clientOf(flags), signal }
+  if (word.includes('/')) return inspectNode(await nodeOf(word, context), context)
+  const lab = await labOf(word, context)
+  const [all, links] = await Promise.all([nodesOf(lab, context), linksOf(lab, context)])
   const nodes = all.toSorted((a, b) => nameOrder.compare(a.name, b.name))
   return {
     json: {
@@ -46,7 +46,7 @@ export async function inspect({
         `${shown(lab.name)}: ${runningText(nodes)}, ${counted(links.length, 'link')}${lab.stop_at === undefined ? '' : `; ${stopText(lab)}`}`,
       ]
       if (nodes.length > 0) {
-        const nameOf = await computeNames(asked)
+        const nameOf = await computeNames(context)
         const rows = nodes.map((node) => nodeRow(node, nameOf(node.compute_id)))
         parts.push(tableOf(['NODE', 'KIND', 'STATE', 'CONSOLE', 'COMPUTE'], rows))
       }
@@ -101,13 +101,13 @@ export const linkJson = (link: LabLink, nodes: readonly LabNode[]) => ({
   filters_ba: link.filters_ba,
 })
 
-function inspectNode({ lab, node }: NodeTarget, asked: CommandContext): CommandOutcome {
+function inspectNode({ lab, node }: NodeTarget, context: CommandContext): CommandOutcome {
   return {
     json: { lab, node },
     async text() {
       const { shown } = await import('./table.ts')
       const { ports, properties, label: _, custom_adapters: __, kept: ___, compute_id, ...facts } = node
-      const compute = (await computeNames(asked))(compute_id)
+      const compute = (await computeNames(context))(compute_id)
       const rows = Object.entries({ ...facts, compute, ...properties })
         .filter(([, value]) => value !== null && value !== '' && !(Array.isArray(value) && value.length === 0))
         .map(([key, value]) => [key, typeof value === 'object' ? JSON.stringify(value) : String(value)] as const)

@@ -103,7 +103,7 @@ async function readAll(words: readonly string[], flags: Flags): Promise<LabSourc
 /** Tests one file. Rejects only for a defect, and deletes the lab then, too. */
 async function testOne(
   source: LabSource,
-  asked: CommandContext,
+  context: CommandContext,
   flags: Flags,
   lines: TestLines,
 ): Promise<LabTestResult> {
@@ -123,17 +123,17 @@ async function testOne(
     ended.exit = fault.exit
     errors.push(...fault.faults)
   }
-  const isKept = () => flags.running || (flags.keep && !asked.signal.aborted)
+  const isKept = () => flags.running || (flags.keep && !context.signal.aborted)
   const isLent = !flags.running && !flags.keep
-  const renewal = isLent ? setInterval(() => void renew(name, asked), renewMs) : undefined
+  const renewal = isLent ? setInterval(() => void renew(name, context), renewMs) : undefined
   try {
-    const isReady = flags.running ? await isThere(lab, asked) : await starts(source, name, { asked, flags, show })
-    if (isReady && checks.length > 0) await check(source, name, { asked, flags, show })
+    const isReady = flags.running ? await isThere(lab, context) : await starts(source, name, { context, flags, show })
+    if (isReady && checks.length > 0) await check(source, name, { context, flags, show })
   } catch (error) {
     note(error)
   } finally {
     clearInterval(renewal)
-    if (!isKept()) await takeAway(name, asked).catch(note)
+    if (!isKept()) await takeAway(name, context).catch(note)
   }
   const reached = parts.filter(({ kind }) => kind === 'check').length
   for (const { name } of checks.slice(reached)) show({ kind: 'check', name, state: 'not run', seconds: 0, saw: null })
@@ -151,13 +151,13 @@ function nameFor(lab: string): string {
 }
 
 interface Run {
-  readonly asked: CommandContext
+  readonly context: CommandContext
   readonly flags: Flags
   readonly show: (part: TestPart) => void
 }
 
-async function isThere(lab: string, asked: CommandContext): Promise<boolean> {
-  const { status } = await labOf(lab, asked)
+async function isThere(lab: string, context: CommandContext): Promise<boolean> {
+  const { status } = await labOf(lab, context)
   if (status === 'closed')
     throw new CommandError(exits.failed, [
       { message: `the lab ${lab} is closed`, hint: `"patchbay start ${lab}" opens it` },
@@ -166,16 +166,16 @@ async function isThere(lab: string, asked: CommandContext): Promise<boolean> {
 }
 
 /** Makes and starts a lab. True when it is ready. */
-async function starts(source: LabSource, name: string, { asked, flags, show }: Run): Promise<boolean> {
+async function starts(source: LabSource, name: string, { context, flags, show }: Run): Promise<boolean> {
   const began = Date.now()
   const { desired } = source
   // Ctrl-C does not abort this request: otherwise it would be unknown whether there is a lab to delete.
-  const unbroken = { ...asked, signal: new AbortController().signal }
+  const unbroken = { ...context, signal: new AbortController().signal }
   const lent = flags.keep ? {} : { ttl_s: leftS, ttl_deletes: true }
   const { plan } = await trusting(source.name, flags, (trust) =>
     put({ ...source, desired: { ...desired, lab: name } }, unbroken, { start: 'true', ...trust }, lent),
   )
-  const jobs = await jobsOf(plan, asked, { json: flags.json, title: desired.lab })
+  const jobs = await jobsOf(plan, context, { json: flags.json, title: desired.lab })
   const failed = jobs.findLast(({ status }) => status !== 'done')
   const saw = failed === undefined ? null : faultsOf(failed).join('\n')
   show({
@@ -192,12 +192,12 @@ async function starts(source: LabSource, name: string, { asked, flags, show }: R
 async function check(
   { name: file, document, files, vars, desired }: LabSource,
   name: string,
-  { asked, flags, show }: Run,
+  { context, flags, show }: Run,
 ): Promise<void> {
   const params = { project_id: name }
   const body = { document, files, vars }
   const { job_id } = await trusting(file, flags, (query) =>
-    asked.client.call('POST /v2/projects/{project_id}/checks', { params, query, body, signal: asked.signal }),
+    context.client.call('POST /v2/projects/{project_id}/checks', { params, query, body, signal: context.signal }),
   )
   const progress = flags.json || process.stderr.isTTY ? await progressOf(`Checking ${desired.lab}`, flags) : noProgress
   let shown = 0
@@ -209,7 +209,7 @@ async function check(
       shown += 1
     }
   }
-  const { status, reason } = await jobEnd(job_id, { ...asked, progress, onState })
+  const { status, reason } = await jobEnd(job_id, { ...context, progress, onState })
   if (shown < desired.checks.length)
     throw new CommandError(exits.failed, `the checks ended with the status ${status}: ${reason ?? 'no reason given'}`)
 }

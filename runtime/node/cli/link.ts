@@ -13,17 +13,17 @@ export async function link({
   flags,
   signal,
 }: CommandInput<typeof linking>): Promise<CommandOutcome> {
-  const asked = { client: await clientOf(flags), signal }
+  const context = { client: await clientOf(flags), signal }
   if (flags.suspend && flags.resume) throw wrongArguments('--suspend and --resume exclude each other')
   if (flags.there && flags.back)
     throw wrongArguments('use --there or --back; without both, both directions are changed')
-  const { found, nodes } = await linkOf(word, asked)
+  const { found, nodes } = await linkOf(word, context)
   const change = await changeOf(found, flags)
   const params = { project_id: found.project_id, link_id: found.link_id }
   const now =
     change === undefined
       ? found
-      : await asked.client.call('PUT /v2/projects/{project_id}/links/{link_id}', { params, body: change, signal })
+      : await context.client.call('PUT /v2/projects/{project_id}/links/{link_id}', { params, body: change, signal })
   return {
     json: {
       ...linkJson(now, nodes),
@@ -67,13 +67,13 @@ async function changeOf(found: LabLink, flags: FlagValues<typeof linking>) {
 }
 
 /** The link that a word names: `LAB/NODE:PORT`, `LAB/NODE--NODE` or `LAB/NAME`. CommandError 1. */
-export async function linkOf(word: string, asked: CommandContext): Promise<{ found: LabLink; nodes: LabNode[] }> {
+export async function linkOf(word: string, context: CommandContext): Promise<{ found: LabLink; nodes: LabNode[] }> {
   const slash = word.indexOf('/')
   const lab = await labOf(
-    slash === -1 ? (await nodeOf(word.split(/:|--/)[0] ?? '', asked)).lab : word.slice(0, slash),
-    asked,
+    slash === -1 ? (await nodeOf(word.split(/:|--/)[0] ?? '', context)).lab : word.slice(0, slash),
+    context,
   )
-  const [nodes, links] = await Promise.all([nodesOf(lab, asked), linksOf(lab, asked)])
+  const [nodes, links] = await Promise.all([nodesOf(lab, context), linksOf(lab, context)])
   const wanted = plain(word.slice(slash + 1))
   const textsOf = (it: LabLink): string[] => {
     const ends = endsText(it, nodes).split(' -- ')

@@ -66,16 +66,16 @@ interface Wanted {
 }
 
 /** The labs and nodes that words name: `LAB`, `LAB/NODE`, or `NODE` where only one open lab has it. */
-async function wantedOf(words: readonly string[], asked: CommandContext, opens: boolean): Promise<Wanted[]> {
+async function wantedOf(words: readonly string[], context: CommandContext, opens: boolean): Promise<Wanted[]> {
   const found = new Map<string, Wanted>()
   for (const word of words) {
-    const lab = word.includes('/') ? undefined : await labIfAny(word, asked, { opens })
+    const lab = word.includes('/') ? undefined : await labIfAny(word, context, { opens })
     if (lab !== undefined) {
       found.set(lab.project_id, { project_id: lab.project_id, lab: lab.name, nodes: undefined })
       continue
     }
-    if (word.includes('/')) await labOf(word.slice(0, word.indexOf('/')), asked, { opens })
-    const { lab: name, node } = await nodeOf(word, asked)
+    if (word.includes('/')) await labOf(word.slice(0, word.indexOf('/')), context, { opens })
+    const { lab: name, node } = await nodeOf(word, context)
     const one = found.get(node.project_id) ?? { project_id: node.project_id, lab: name, nodes: [] }
     one.nodes?.push(node.node_id)
     found.set(node.project_id, one)
@@ -105,15 +105,19 @@ export async function runNodes(
   action: 'start' | 'stop',
   { args, flags, signal }: CommandInput<typeof serviceFlags>,
 ): Promise<CommandOutcome> {
-  const asked = { client: await clientOf(flags), signal }
+  const context = { client: await clientOf(flags), signal }
   const [doing, done] = words[action]
   const jobs: (LabJob & { lab: string; outcome: Awaited<ReturnType<typeof outcomeOf>> })[] = []
-  for (const wanted of await wantedOf(args, asked, action === 'start')) {
+  for (const wanted of await wantedOf(args, context, action === 'start')) {
     const { lab, project_id, nodes } = wanted
     const body = { action, ...(nodes !== undefined && { nodes }) }
-    const job = await asked.client.call('POST /v2/projects/{project_id}/jobs', { params: { project_id }, body, signal })
+    const job = await context.client.call('POST /v2/projects/{project_id}/jobs', {
+      params: { project_id },
+      body,
+      signal,
+    })
     const progress = await progressOf(`${doing} ${lab}`, flags)
-    const end = await jobEnd(job.job_id, { ...asked, progress }).catch((error) => {
+    const end = await jobEnd(job.job_id, { ...context, progress }).catch((error) => {
       if (!signal.aborted) throw error
       throw new CommandError(exits.interrupted, [
         {
@@ -122,7 +126,7 @@ export async function runNodes(
         },
       ])
     })
-    jobs.push({ ...end, lab, outcome: await outcomeOf(wanted, done, asked) })
+    jobs.push({ ...end, lab, outcome: await outcomeOf(wanted, done, context) })
   }
   const failed = jobs.flatMap(({ lab, nodes }) =>
     nodes.filter(({ state }) => state === 'failed' || state === 'skipped').map((node) => ({ lab, ...node })),

@@ -22,8 +22,8 @@ export async function runCommand(argv: readonly string[], commands: Table): Prom
       return await show(await help(others.filter((it) => it !== '--json').slice(0, 1), commands), isJson)
     // Flags without a command are flags of `serve`.
     const words = first.startsWith('-') ? ['serve', ...argv] : argv
-    const asked = beforeEnd(words.slice(1)).filter((it) => it !== '--json')
-    if (isGroup(first, commands) && asked.every((it) => it === '--help' || it === '-h') && asked.length > 0)
+    const remaining = beforeEnd(words.slice(1)).filter((it) => it !== '--json')
+    if (isGroup(first, commands) && remaining.every((it) => it === '--help' || it === '-h') && remaining.length > 0)
       return await show(await help([first], commands), isJson)
     const { name, command, rest: given } = found(words, commands)
     const rest = withWordsOfNode(command, given)

@@ -26,13 +26,13 @@ type Flags = CommandInput<typeof saving>['flags']
 export async function save({ args: [word], flags, signal }: CommandInput<typeof saving>): Promise<CommandOutcome> {
   const path = await fileOf(word, flags)
   const source = await readLab(path, flags)
-  const asked = { client: await clientOf(flags), signal }
-  const lab = await labOf(source.desired.lab, asked, { opens: true })
+  const context = { client: await clientOf(flags), signal }
+  const lab = await labOf(source.desired.lab, context, { opens: true })
   const params = { project_id: lab.project_id }
   const [{ plan }, topology, actual] = await Promise.all([
-    put(source, asked, { dry_run: 'true' }),
-    asked.client.call('GET /v2/projects/{project_id}/topology', { params, signal }),
-    actualOf(params, asked),
+    put(source, context, { dry_run: 'true' }),
+    context.client.call('GET /v2/projects/{project_id}/topology', { params, signal }),
+    actualOf(params, context),
   ])
   const nodes = [...topology.nodes, ...topology.segments]
   const { renamed, kept } = namesIn(source.desired, nodes)
@@ -48,7 +48,7 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
     changed: new Set(steps.filter((it) => it.do === 'update' && it.what !== 'link').map(({ name }) => name)),
     configured: new Set(configured.map(({ name }) => name)),
     ...{ configs: flags.configs, all: flags.all },
-    computes: await computesOf(source.desired, asked),
+    computes: await computesOf(source.desired, context),
     records: new Map(nodes.map((node) => [names.get(node.node_id) ?? node.name, node])),
     captured: topology.links.filter(({ capturing }) => capturing).map((link) => endsOf(link, names)),
   })
@@ -56,7 +56,7 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
   const isChanged = saved.text !== source.document || files.length > 0
   // The service plans the new file: its steps are what the save has left out.
   const after: LabSource = { ...source, document: saved.text, files: { ...source.files, ...saved.files } }
-  const left = leftIn(isChanged ? (await put(after, asked, { dry_run: 'true' })).plan : plan, flags)
+  const left = leftIn(isChanged ? (await put(after, context, { dry_run: 'true' })).plan : plan, flags)
   if (isChanged && !flags.check) await write(path, source, saved)
   const exit: ExitCode = flags.check && isChanged ? exits.differs : left.length > 0 ? exits.withheld : exits.done
   return {

@@ -18,9 +18,9 @@ export async function snapshotLs({
   flags,
   signal,
 }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
-  const asked = { client: await clientOf(flags), signal }
-  const lab = await labOf(word, asked)
-  const snapshots = await asked.client.call(list, { params: { project_id: lab.project_id }, signal })
+  const context = { client: await clientOf(flags), signal }
+  const lab = await labOf(word, context)
+  const snapshots = await context.client.call(list, { params: { project_id: lab.project_id }, signal })
   return {
     json: { lab: lab.name, snapshots },
     async text() {
@@ -40,10 +40,10 @@ export async function snapshotCreate({
   signal,
 }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
   const [word, name = timeText(Date.now() / 1000)] = args.length === 1 ? inTwo(args[0]) : args
-  const asked = { client: await clientOf(flags), signal }
-  const lab = await labOf(word, asked, { opens: true })
+  const context = { client: await clientOf(flags), signal }
+  const lab = await labOf(word, context, { opens: true })
   const params = { project_id: lab.project_id }
-  const snapshot = await asked.client.call('POST /v2/projects/{project_id}/snapshots', {
+  const snapshot = await context.client.call('POST /v2/projects/{project_id}/snapshots', {
     params,
     body: { name },
     signal,
@@ -67,11 +67,11 @@ export async function snapshotRestore({
   const [wanted, other] = wantedOf(args)
   if (wanted === undefined || other !== undefined)
     throw wrongArguments(`expected one snapshot, got ${args.map((it) => JSON.stringify(it)).join(' ')}`)
-  const asked = { client: await clientOf(flags), signal }
-  const { lab, snapshot } = await snapshotOf(wanted, asked)
+  const context = { client: await clientOf(flags), signal }
+  const { lab, snapshot } = await snapshotOf(wanted, context)
   await requireYes(`Restore ${lab.name} to ${snapshot.name}? Changes since then are lost.`, flags, 'restored')
   const params = { project_id: lab.project_id, snapshot_id: snapshot.snapshot_id }
-  await asked.client.call('POST /v2/projects/{project_id}/snapshots/{snapshot_id}/restore', { params, signal })
+  await context.client.call('POST /v2/projects/{project_id}/snapshots/{snapshot_id}/restore', { params, signal })
   return {
     json: { lab: lab.name, snapshot },
     async text() {
@@ -85,13 +85,13 @@ export async function snapshotRestore({
 /** `patchbay snapshot rm LAB SNAPSHOT...`, or `LAB/SNAPSHOT...`: deletes snapshots. */
 export async function snapshotRm({ args, flags, signal }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
   const wanted = wantedOf(args)
-  const asked = { client: await clientOf(flags), signal }
+  const context = { client: await clientOf(flags), signal }
   // All are found before one is deleted.
   const found = []
-  for (const it of wanted) found.push(await snapshotOf(it, asked))
+  for (const it of wanted) found.push(await snapshotOf(it, context))
   for (const { lab, snapshot } of found) {
     const params = { project_id: lab.project_id, snapshot_id: snapshot.snapshot_id }
-    await asked.client.call('DELETE /v2/projects/{project_id}/snapshots/{snapshot_id}', { params, signal })
+    await context.client.call('DELETE /v2/projects/{project_id}/snapshots/{snapshot_id}', { params, signal })
   }
   const names = found.map(({ lab, snapshot }) => `${lab.name}/${snapshot.name}`)
   return {
@@ -129,10 +129,13 @@ function wantedOf(words: readonly string[]): Wanted[] {
 }
 
 /** A snapshot by its name or id. CommandError 1. */
-async function snapshotOf(wanted: Wanted, asked: CommandContext): Promise<{ lab: LabProject; snapshot: LabSnapshot }> {
+async function snapshotOf(
+  wanted: Wanted,
+  context: CommandContext,
+): Promise<{ lab: LabProject; snapshot: LabSnapshot }> {
   const { name } = wanted
-  const lab = await labOf(wanted.lab, asked)
-  const snapshots = await asked.client.call(list, { params: { project_id: lab.project_id }, signal: asked.signal })
+  const lab = await labOf(wanted.lab, context)
+  const snapshots = await context.client.call(list, { params: { project_id: lab.project_id }, signal: context.signal })
   const snapshot = snapshots.find((it) => it.name === name || it.snapshot_id === name)
   if (snapshot !== undefined) return { lab, snapshot }
   const names = snapshots.map((it) => it.name)

@@ -28,22 +28,22 @@ export async function labIfAny(
 }
 
 /** The same; CommandError 1 with the nearest name when there is none. */
-export async function labOf(word: string, asked: CommandContext, { opens = false } = {}): Promise<LabProject> {
-  const lab = await labIfAny(word, asked, { opens })
+export async function labOf(word: string, context: CommandContext, { opens = false } = {}): Promise<LabProject> {
+  const lab = await labIfAny(word, context, { opens })
   if (lab !== undefined) return lab
-  const { client, signal } = asked
+  const { client, signal } = context
   const names = (await client.call('GET /v2/projects', { signal })).map(({ name }) => name)
   const message = `there is no lab ${JSON.stringify(word)} on ${client.server}`
   throw notFound(message, word, names, '"patchbay ls" lists them')
 }
 
 /** The node that a word names. CommandError 1 when there is none, or several open labs have one. */
-export async function nodeOf(word: string, asked: CommandContext): Promise<NodeTarget> {
-  const { client, signal } = asked
+export async function nodeOf(word: string, context: CommandContext): Promise<NodeTarget> {
+  const { client, signal } = context
   const slash = word.indexOf('/')
   if (slash !== -1) {
-    const lab = await labOf(word.slice(0, slash), asked)
-    const node = await nodeIn(lab, word.slice(slash + 1), asked)
+    const lab = await labOf(word.slice(0, slash), context)
+    const node = await nodeIn(lab, word.slice(slash + 1), context)
     return { lab: lab.name, node }
   }
   const labs = (await client.call('GET /v2/projects', { signal })).filter(({ status }) => status === 'opened')
@@ -70,12 +70,12 @@ export async function nodeOf(word: string, asked: CommandContext): Promise<NodeT
   return one
 }
 
-async function nodeIn(lab: LabProject, word: string, asked: CommandContext): Promise<LabNode> {
-  const { client, signal } = asked
+async function nodeIn(lab: LabProject, word: string, context: CommandContext): Promise<LabNode> {
+  const { client, signal } = context
   const params = { project_id: lab.project_id, node_id: word }
   return client.call('GET /v2/projects/{project_id}/nodes/{node_id}', { params, signal }).catch(async (error) => {
     if (!(error instanceof PatchbayError) || error.word !== 'no-such-node') throw error
-    const names = (await nodesOf(lab, asked)).map(({ name }) => name)
+    const names = (await nodesOf(lab, context)).map(({ name }) => name)
     const message = `the lab ${lab.name} has no node ${JSON.stringify(word)}`
     throw notFound(message, word, names, `"patchbay inspect ${lab.name}" lists them`)
   })

@@ -71,8 +71,8 @@ async function whyUnasked(
 /** `patchbay diff FILE`: what `apply` would do. */
 export async function diff({ args: [word], flags, signal }: CommandInput<typeof diffing>): Promise<CommandOutcome> {
   const source = await readLab(word, flags)
-  const asked = { client: await clientOf(flags), signal }
-  const { plan } = await put(source, asked, { ...optionsOf(flags), dry_run: 'true' })
+  const context = { client: await clientOf(flags), signal }
+  const { plan } = await put(source, context, { ...optionsOf(flags), dry_run: 'true' })
   const differs = plan.steps.length + plan.withheld.length > 0
   return {
     exit: flags['exit-code'] && differs ? exits.differs : exits.done,
@@ -84,8 +84,8 @@ export async function diff({ args: [word], flags, signal }: CommandInput<typeof 
 /** `patchbay apply FILE`: makes a lab what its file says; starts nothing. */
 export async function apply({ args: [word], flags, signal }: CommandInput<typeof applying>): Promise<CommandOutcome> {
   const source = await readLab(word, flags)
-  const asked = { client: await clientOf(flags), signal }
-  return converge(source, asked, { flags, starts: false, lastLine: '' })
+  const context = { client: await clientOf(flags), signal }
+  return converge(source, context, { flags, starts: false, lastLine: '' })
 }
 
 /** `patchbay up FILE`: the same, starts the nodes and waits until they are ready; starts a service where none is named or runs. */
@@ -119,7 +119,7 @@ interface Convergence {
 
 async function converge(
   source: LabSource,
-  asked: CommandContext,
+  context: CommandContext,
   { flags, starts, lastLine, ttl_s }: Convergence,
 ): Promise<CommandOutcome> {
   const began = Date.now()
@@ -131,7 +131,12 @@ async function converge(
   }
   // Ctrl-C does not abort this request: the id of the job is needed to cancel it.
   const { plan } = await trusting(source.name, flags, (trust) =>
-    put(source, isDry ? asked : { client: asked.client }, { ...query, ...trust }, ttl_s === undefined ? {} : { ttl_s }),
+    put(
+      source,
+      isDry ? context : { client: context.client },
+      { ...query, ...trust },
+      ttl_s === undefined ? {} : { ttl_s },
+    ),
   )
   if (isDry) {
     const differs = plan.steps.length + plan.withheld.length > 0
@@ -141,15 +146,15 @@ async function converge(
       text: async () => [await planText(plan, source.name), ...(lastLine === '' ? [] : [lastLine])].join('\n\n'),
     }
   }
-  const jobs = await jobsOf(plan, asked, flags).catch(async (error) => {
-    if (!asked.signal.aborted) throw error
-    throw interruptionOf(source, plan, { starts, isMade: await wasMade(plan, asked.client) })
+  const jobs = await jobsOf(plan, context, flags).catch(async (error) => {
+    if (!context.signal.aborted) throw error
+    throw interruptionOf(source, plan, { starts, isMade: await wasMade(plan, context.client) })
   })
   const failed = jobs.findLast(({ status }) => status !== 'done')
   const exit: ExitCode = failed !== undefined ? exits.failed : plan.withheld.length > 0 ? exits.withheld : exits.done
   const params = { project_id: plan.project_id }
-  const topology = await asked.client
-    .call('GET /v2/projects/{project_id}/topology', { params, signal: asked.signal })
+  const topology = await context.client
+    .call('GET /v2/projects/{project_id}/topology', { params, signal: context.signal })
     .catch((error) => {
       // A new lab whose apply failed was deleted again.
       if (error instanceof PatchbayError && error.status === 404)
@@ -203,7 +208,7 @@ async function converge(
 /** The jobs of an apply at their end: that of the steps, and that of the starts. */
 export async function jobsOf(
   plan: LabPlan,
-  asked: CommandContext,
+  context: CommandContext,
   {
     json,
     title = plan.lab,
@@ -214,13 +219,13 @@ export async function jobsOf(
 ): Promise<LabJob[]> {
   if (plan.job_id === undefined) return []
   const end = async (doing: string, id: string, more: Pick<Parameters<typeof jobEnd>[1], 'isOver'> = {}) =>
-    jobEnd(id, { ...asked, ...more, progress: await progressOf(`${doing} ${title}`, { json }) })
+    jobEnd(id, { ...context, ...more, progress: await progressOf(`${doing} ${title}`, { json }) })
   // The job of the steps runs until that of the starts has ended.
   const isOver = ({ status, start_job_id }: LabJob) => status !== 'running' || start_job_id !== undefined
   const applied = await end('Applying', plan.job_id, { isOver })
   if (applied.start_job_id === undefined) return [applied]
   const started = await end('Starting', applied.start_job_id)
-  return [await jobEnd(plan.job_id, { ...asked, progress: noProgress }), started]
+  return [await jobEnd(plan.job_id, { ...context, progress: noProgress }), started]
 }
 
 /** Longest wait for an apply that was cancelled to revert its steps, ms. */

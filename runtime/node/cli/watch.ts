@@ -13,12 +13,12 @@ const restOfScreen = '\u001b[J'
 
 /** `patchbay watch LAB`: a table of its nodes and links that stays current; a line for each change where there is no terminal. */
 export async function watch({ args: [word = ''], flags, signal }: CommandInput<typeof serviceFlags>): Promise<number> {
-  const asked = { client: await clientOf(flags), signal }
-  const lab = await labOf(word, asked)
+  const context = { client: await clientOf(flags), signal }
+  const lab = await labOf(word, context)
   const nodes = new Map<string, LabNode>()
   const links = new Map<string, LabLink>()
   const read = async () => {
-    const [allNodes, allLinks] = await Promise.all([nodesOf(lab, asked), linksOf(lab, asked)])
+    const [allNodes, allLinks] = await Promise.all([nodesOf(lab, context), linksOf(lab, context)])
     nodes.clear()
     links.clear()
     for (const it of allNodes) nodes.set(it.node_id, it)
@@ -78,7 +78,7 @@ export async function watch({ args: [word = ''], flags, signal }: CommandInput<t
       note = error === undefined ? '' : '; the connection was lost'
       changed()
     }
-    for await (const { action, event } of asked.client.feed({ project: lab.project_id, signal, onLost })) {
+    for await (const { action, event } of context.client.feed({ project: lab.project_id, signal, onLost })) {
       if (action === 'resync') await read()
       else if (action === 'node.created' || action === 'node.updated') {
         const node = event as LabNode

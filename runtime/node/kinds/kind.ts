@@ -189,7 +189,7 @@ export interface GuestProcess {
   /** Aborts when the process has ended. */
   readonly ended: AbortSignal
   /** Aborts when the service must not wait for the guest any longer. */
-  readonly expedited: AbortSignal
+  readonly skipGracePeriod: AbortSignal
 }
 
 /** The state of a guest, with the reason of an unrequested change. */

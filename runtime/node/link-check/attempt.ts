@@ -153,7 +153,7 @@ export class Attempt {
     const packet = decodeCheck(bytes, this.#options.key)
     if (packet === undefined || packet.end === this.#options.end) return
     const target = this.#targets.find(({ address, port }) => address === from.address && port === from.port)
-    if (packet.isQuestion) this.#asked(packet, target ?? this.#learn(from))
+    if (packet.isQuestion) this.#onQuestion(packet, target ?? this.#learn(from))
     else if (target !== undefined) this.#answered(packet, target)
   }
 
@@ -165,7 +165,7 @@ export class Attempt {
     return target
   }
 
-  #asked({ id, hasAnswer }: CheckPacket, target: Target | undefined): void {
+  #onQuestion({ id, hasAnswer }: CheckPacket, target: Target | undefined): void {
     if (target === undefined || target.answers >= maxAnswers) return
     target.answers += 1
     target.wasHeard = true

@@ -129,13 +129,13 @@ export class DirectLinks implements LinkAgent {
   async state(projectId: string, linkId: string): Promise<DirectLink> {
     const project = await this.#options.project(projectId)
     const link = required(project, linkId)
-    const asked = link.nodes.map((port) =>
+    const reporting = link.nodes.map((port) =>
       this.#options.keeper
         .call('port.report', { key: keyOf(port), fresh: true })
         .then(({ ports }) => ports)
         .catch(absent),
     )
-    const reports = byKey((await Promise.all(asked)).flat())
+    const reports = byKey((await Promise.all(reporting)).flat())
     return this.#view(project, link, reports)
   }
 

@@ -260,9 +260,9 @@ export class LifeCycle {
   }
 
   /** Ends a start, or a wait for the guest, of a node that is about to be closed or deleted. */
-  expedite(node: EngineNode): void {
+  skipGracePeriod(node: EngineNode): void {
     this.interrupt(node)
-    this.#processes.expedite(node.key)
+    this.#processes.skipGracePeriod(node.key)
   }
 
   /** Notes at once that a keeper died with its units; `lost` follows with the lock of each node. */

@@ -117,7 +117,7 @@ export class Nodes implements NodeAgent {
   }
 
   async remove(ref: NodeRef, { files }: { files: Deletion }): Promise<void> {
-    this.#options.lifeCycle.expedite(await this.#find(ref))
+    this.#options.lifeCycle.skipGracePeriod(await this.#find(ref))
     await this.with(ref, (node) => this.#remove(node, files))
   }
 
@@ -293,7 +293,7 @@ export class Nodes implements NodeAgent {
   async closeProject(project: OpenProject, how: StopReason): Promise<void> {
     const nodes = [...project.nodes.values()]
     this.requireKnown(project)
-    for (const node of nodes) this.#options.lifeCycle.expedite(node)
+    for (const node of nodes) this.#options.lifeCycle.skipGracePeriod(node)
     // A failing keeper must not keep a project open: its units end with it, or the next service ends them.
     const end = async (node: EngineNode) => {
       const { lifeCycle } = this.#options

@@ -3,7 +3,7 @@ import type { GuestProcess } from '../kinds/kind.ts'
 interface Running extends GuestProcess {
   readonly run: number
   readonly over: AbortController
-  readonly expedite: AbortController
+  readonly graceSkipper: AbortController
 }
 
 /**
@@ -22,8 +22,8 @@ export class RunningProcesses {
   }
 
   add(key: string, { run, pid }: { readonly run: number; readonly pid: number }): GuestProcess {
-    const [over, expedite] = [new AbortController(), new AbortController()]
-    const running = { run, pid, over, expedite, ended: over.signal, expedited: expedite.signal }
+    const [over, graceSkipper] = [new AbortController(), new AbortController()]
+    const running = { run, pid, over, graceSkipper, ended: over.signal, skipGracePeriod: graceSkipper.signal }
     this.#running.set(key, running)
     if (this.#ended.get(key) === run) over.abort()
     return running
@@ -39,8 +39,8 @@ export class RunningProcesses {
     if (running?.run === run) running.over.abort()
   }
 
-  expedite(key: string): void {
-    this.#running.get(key)?.expedite.abort()
+  skipGracePeriod(key: string): void {
+    this.#running.get(key)?.graceSkipper.abort()
   }
 
   forget(key: string): void {

@@ -71,9 +71,9 @@ export const labRelayEndpoints: readonly Endpoint[] = [
         const { labs } = labsOf(context)
         const lab = await labs.lab(params.project_id)
         const record = withConsole(lab, params.node_id, kind === 'ws' ? 'text' : 'screen')
-        const upgrade: Upgrade = (asked, on) => {
+        const upgrade: Upgrade = (upgradeRequest, on) => {
           const end = labs.uses.begin(lab.id)
-          return context.upgrade(asked, {
+          return context.upgrade(upgradeRequest, {
             open(socket) {
               socket.onClose(end)
               on.open(socket)

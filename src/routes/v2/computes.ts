@@ -314,10 +314,10 @@ export async function withDigest<Handed extends { readonly status: number }>(
 ): Promise<Handed> {
   const image = imageIn(request.method, path)
   if (image === undefined) return send()
-  const asked = uploadOf(request, new URL(request.url).searchParams.get('md5sum') ?? undefined)
-  if ('asked' in asked) return send()
+  const upload = uploadOf(request, new URL(request.url).searchParams.get('md5sum') ?? undefined)
+  if ('totalBytes' in upload) return send()
   await uploads.requireSpace?.()
-  const { content, taken } = uploads.watch({ ...image, byAdmin }, request.body ?? new Blob([]).stream(), asked)
+  const { content, taken } = uploads.watch({ ...image, byAdmin }, request.body ?? new Blob([]).stream(), upload)
   const answer = await send(content)
   if (answer.status === 204 || answer.status === 308) await taken(answer.status === 204)
   return answer

@@ -98,9 +98,9 @@ export function directReads(route: DirectRoute): { readonly find: RequestStep; r
  */
 export function findRead(
   { routes, options }: { readonly routes: Routes; readonly options: Pick<AppOptions, 'aliases'> },
-  asked: string,
+  pathname: string,
 ): DirectRead | undefined {
-  const path = unalias(asked, options.aliases)
+  const path = unalias(pathname, options.aliases)
   const match = routes.match('GET', path)
   if (match === undefined || !hasValidParams(match) || !isPlainTarget(path)) return undefined
   const { endpoint, params } = match

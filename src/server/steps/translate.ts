@@ -8,7 +8,7 @@ export const translate: RequestStep = async (context, next) => {
   // An answer that is handed on is that of the endpoint there.
   const there = endpoint.handsOn?.(targetOf(context))
   const shown = (there === undefined ? undefined : app.routes.match(request.method, there)?.endpoint) ?? endpoint
-  context.request = await dialect.asked(request, shown, app.options.jsonBytes)
+  context.request = await dialect.translateRequest(request, shown, app.options.jsonBytes)
   context.upgrade = dialect.upgrade((_, open) => upgrade(request, open), shown, request)
   return dialect.answered(await next(), shown, request)
 }

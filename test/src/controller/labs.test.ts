@@ -29,9 +29,9 @@ test('a closed lab that an export is closing on its compute again is opened ther
       },
     }) as ComputeClient
 
-  const first = labs.whileOpen(lab, clientFor, async () => void did.push('first'))
+  const first = labs.withOpenLab(lab, clientFor, async () => void did.push('first'))
   await expect.poll(() => did).toEqual(['open', 'first', 'closing'])
-  const second = labs.whileOpen(lab, clientFor, async () => void did.push('second'))
+  const second = labs.withOpenLab(lab, clientFor, async () => void did.push('second'))
   mayClose()
   await Promise.all([first, second])
   expect(did).toEqual(['open', 'first', 'closing', 'closed', 'open', 'second', 'closing', 'closed'])

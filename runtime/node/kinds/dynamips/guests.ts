@@ -53,12 +53,12 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
   }
 
   async begin(node: DynamipsKindNode, process: GuestProcess): Promise<void> {
-    const { ended, expedited } = process
+    const { ended, skipGracePeriod } = process
     try {
-      await this.#connect(node, process, this.#timeouts.begin, AbortSignal.any([ended, expedited]))
+      await this.#connect(node, process, this.#timeouts.begin, AbortSignal.any([ended, skipGracePeriod]))
       await this.#create(node)
     } catch (error) {
-      if (expedited.aborted) throw conflict('The router is being stopped', { cause: error })
+      if (skipGracePeriod.aborted) throw conflict('The router is being stopped', { cause: error })
       // The log is complete after the exit.
       if (isClosed(error)) await withTimeout(aborted(ended), this.#timeouts.command, () => {})
       throw await explained(error, node)
@@ -187,7 +187,7 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
     this.requireUnmeasured(node)
     const running = this.#runningOf(node)
     const { process } = running
-    const signal = AbortSignal.any([process.ended, process.expedited])
+    const signal = AbortSignal.any([process.ended, process.skipGracePeriod])
     const client = await this.#connection(node, this.#timeouts.adopt, signal).catch(refused)
     running.isMeasured = true
     return { process, client }

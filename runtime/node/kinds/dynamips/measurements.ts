@@ -68,7 +68,7 @@ export class Measurements {
     try {
       const taken = await at.exclusively((node, lifeCycle) => this.#take(node, lifeCycle, cancelled))
       const { client, process, wasStopped } = taken
-      const signal = AbortSignal.any([cancelled, process.ended, process.expedited])
+      const signal = AbortSignal.any([cancelled, process.ended, process.skipGracePeriod])
       try {
         return await measure({
           ...{ client, name: routerName, isFresh: wasStopped, timeouts, signal },

@@ -86,7 +86,7 @@ export interface HypervisorDriver {
   /** Creates a linked clone, which is stopped. A failure leaves nothing behind. */
   clone(request: CloneRequest): Promise<Vm>
   /** Whether a failed request may still take effect, because the hypervisor did not answer. */
-  isUnclear(error: unknown): boolean
+  mayHaveSucceeded(error: unknown): boolean
   /** 409 while the VM runs, or when another VM has the name. */
   renameClone(uuid: string, name: string): Promise<void>
   /** Registers the clone in `directory` again, if it is not registered. */

@@ -58,10 +58,10 @@ export class VmGuests implements GuestControl<HypervisorProperties> {
     return this.state(node)
   }
 
-  async end(node: VmKindNode, { expedited }: GuestProcess, how: StopReason): Promise<void> {
+  async end(node: VmKindNode, { skipGracePeriod }: GuestProcess, how: StopReason): Promise<void> {
     const { vm_uuid, on_close } = node.record.properties
     const isAtOnce = how === 'remove' || (how === 'close' && on_close === 'shutdown_signal')
-    await this.#driverOf(node).stop(vm_uuid, isAtOnce ? 'power_off' : on_close, expedited)
+    await this.#driverOf(node).stop(vm_uuid, isAtOnce ? 'power_off' : on_close, skipGracePeriod)
   }
 
   ended(node: VmKindNode): void {

@@ -118,7 +118,7 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
     try {
       return await driver.clone({ uuid: source.uuid, name, directory, clone_uuid })
     } catch (error) {
-      await (driver.isUnclear(error) ? this.#leftovers.failed(clone_uuid) : this.#leftovers.done(clone_uuid))
+      await (driver.mayHaveSucceeded(error) ? this.#leftovers.failed(clone_uuid) : this.#leftovers.done(clone_uuid))
       throw error
     }
   }

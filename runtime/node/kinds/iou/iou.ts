@@ -219,7 +219,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
 
   readonly actions: NodeActions<typeof iou, IouProperties> = {
     configs: (at) => at.exclusively((node) => this.#configs(node)),
-    saveConfigs: (at) => at.exclusively((node) => this.#nvram.pull(node, asked(node))),
+    saveConfigs: (at) => at.exclusively((node) => this.#nvram.pull(node, readForClient(node))),
   }
 
   /** `license_check` holds until the next start; a reload keeps it. */
@@ -233,7 +233,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   async #configs(node: IouKindNode): Promise<IouConfigs> {
     const { directory } = node
     const { application_id } = node.record.properties
-    const stored = await currentConfigs(directory, application_id, asked(node)).catch(() => undefined)
+    const stored = await currentConfigs(directory, application_id, readForClient(node)).catch(() => undefined)
     const startup = stored?.startup ?? (await readConfig(directory, startupConfigName))
     const secret = stored?.private ?? (await readConfig(directory, privateConfigName))
     return { ...(startup && { startup_config_content: startup }), ...(secret && { private_config_content: secret }) }
@@ -352,4 +352,4 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
 }
 
 /** A client asks for the stored configurations. */
-const asked = ({ status }: IouKindNode): ReadContext => ({ isRunning: status !== 'stopped', why: 'asked' })
+const readForClient = ({ status }: IouKindNode): ReadContext => ({ isRunning: status !== 'stopped', why: 'requested' })

@@ -37,8 +37,8 @@ export async function pushConfigs(
 /** Why the NVRAM is read. */
 export interface ReadContext {
   readonly isRunning: boolean
-  /** `changed`: the router just wrote it. `asked`: for a client. `in case`: the router may have written it. */
-  readonly why: 'changed' | 'asked' | 'in case'
+  /** `changed`: the router just wrote it. `requested`: for a client. `in case`: the router may have written it. */
+  readonly why: 'changed' | 'requested' | 'in case'
 }
 
 interface Stored {
@@ -78,7 +78,7 @@ export async function storedConfigs(
   } catch (error) {
     // Some images compute another checksum, so a wrong one is accepted when the router does not write the file now. While the router
     // runs, only the checksum shows that a file is whole.
-    if (!(error instanceof ApiError) || (isRunning && why !== 'asked')) throw error
+    if (!(error instanceof ApiError) || (isRunning && why !== 'requested')) throw error
     const configs = readConfigs(bytes, { anySum: true })
     // NULs mark parts that are not yet written.
     if (`${configs.startup}${configs.private}`.includes('\0')) throw error

@@ -88,7 +88,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     })
   }
 
-  async end(node: MachineKindNode, { ended, expedited }: GuestProcess, how: StopReason): Promise<void> {
+  async end(node: MachineKindNode, { ended, skipGracePeriod }: GuestProcess, how: StopReason): Promise<void> {
     const { on_close } = node.record.properties
     if (on_close === 'power_off' || how === 'remove' || ended.aborted) return
     if (on_close === 'shutdown_signal' && how === 'close') return
@@ -98,7 +98,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
         await this.#execute(qmp, 'stop')
         return saveState(qmp)
       }
-      await this.#pressPowerButton(qmp, expedited)
+      await this.#pressPowerButton(qmp, skipGracePeriod)
     })
   }
 
@@ -261,7 +261,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     if (cpu_throttling > 0) await this.limit(node, cpu_throttling)
   }
 
-  async #pressPowerButton(qmp: Qmp, expedited: AbortSignal): Promise<void> {
+  async #pressPowerButton(qmp: Qmp, skipGracePeriod: AbortSignal): Promise<void> {
     const { powerdown } = this.#timeouts
     // With -no-shutdown the emulator does not end with its guest, so the event counts.
     const over = new AbortController()
@@ -271,7 +271,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
       // A paused guest does not see its power button.
       if ((await this.#statusOf(qmp)) === 'paused') await this.#execute(qmp, 'cont')
       await this.#execute(qmp, 'system_powerdown')
-      await untilAborted(off, expedited).catch((error: unknown) => {
+      await untilAborted(off, skipGracePeriod).catch((error: unknown) => {
         if (!(error instanceof QmpError) || error.code !== 'timeout') return
         throw conflict(`the guest did not shut down within ${powerdown / 1000} s of its power button; it was ended`)
       })

@@ -117,7 +117,7 @@ export class DhcpServer {
 
   #reply(request: Uint8Array, kind: number, address: number): DhcpReply {
     const { gateway, mask } = this.#subnet
-    const asked = new DataView(request.buffer, request.byteOffset, request.length)
+    const header = new DataView(request.buffer, request.byteOffset, request.length)
     const payload = new Uint8Array(300)
     const view = new DataView(payload.buffer)
     payload.set([2, 1, 6, 0])
@@ -125,7 +125,7 @@ export class DhcpServer {
     payload.set(request.subarray(4, 8), 4)
     payload.set(request.subarray(10, 12), 10)
     payload.set(request.subarray(24, 44), 24)
-    const current = asked.getUint32(12, false)
+    const current = header.getUint32(12, false)
     if (kind !== type.nak) payload.set(request.subarray(12, 16), 12)
     view.setUint32(16, address, false)
     view.setUint32(20, kind === type.nak ? 0 : gateway, false)
@@ -148,7 +148,7 @@ export class DhcpServer {
       }
     }
     payload[at] = option.end
-    const wantsBroadcast = (asked.getUint16(10, false) & 0x8000) !== 0
+    const wantsBroadcast = (header.getUint16(10, false) & 0x8000) !== 0
     const isBroadcast = kind === type.nak || (current === 0 && (wantsBroadcast || address === 0))
     return { payload, to: isBroadcast ? 0xffffffff : current !== 0 ? current : address, isBroadcast }
   }

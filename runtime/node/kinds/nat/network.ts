@@ -231,10 +231,10 @@ export class NatNetwork {
   #ask(offset: number): void {
     const { bytes, view } = this.#receiver
     const { transport, end } = this.#gate
-    const asked = view.getUint16(transport, false)
+    const sourcePort = view.getUint16(transport, false)
     const back = this.#back(offset)
     this.#names.ask(bytes.subarray(transport + 8, end), (answer) => {
-      this.#send(this.#writer.udp(back, 53, asked, answer))
+      this.#send(this.#writer.udp(back, 53, sourcePort, answer))
     })
   }
 

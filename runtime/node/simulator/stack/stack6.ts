@@ -49,7 +49,7 @@ export class Stack6 extends HostStack<Ip6> {
   }
   protected readonly probes = [1, 300] as const
   /** Addresses of pending neighbour solicitations, by their text. */
-  readonly #asked = new Map<string, Ip6>()
+  readonly #solicited = new Map<string, Ip6>()
   #advertised: ((address: Address6) => void) | undefined
   readonly #ip = new Ip6Packets(this.mac, this.sendFrame)
   readonly #advertisements = new RouterAdvertisements(this.mac)
@@ -136,7 +136,7 @@ export class Stack6 extends HostStack<Ip6> {
   }
 
   protected askNeighbour(text: string): void {
-    const address = this.#asked.get(text)
+    const address = this.#solicited.get(text)
     if (address !== undefined) this.#solicit(address, this.sourceFor(address))
   }
 
@@ -173,8 +173,8 @@ export class Stack6 extends HostStack<Ip6> {
     const text = formatIp6(hop)
     const known = this.neighbours.get(text)
     if (known !== undefined) return known
-    this.#asked.set(text, hop.slice())
-    return this.neighbours.resolve(text).finally(() => this.#asked.delete(text))
+    this.#solicited.set(text, hop.slice())
+    return this.neighbours.resolve(text).finally(() => this.#solicited.delete(text))
   }
 
   #solicit(target: Ip6, source: Ip6): void {
@@ -219,7 +219,7 @@ export class Stack6 extends HostStack<Ip6> {
       // address from now on, as routers do at a failover (RFC 4861, 7.2.5).
       const text = formatIp6(target)
       const flags = payload[4] ?? 0
-      if (this.#asked.has(text)) this.neighbours.learn(text, mac)
+      if (this.#solicited.has(text)) this.neighbours.learn(text, mac)
       else if ((flags & overrideFlag) !== 0 && given !== undefined) this.neighbours.update(text, given)
       const { router } = this
       if ((flags & routerFlag) === 0 && router !== undefined && equalBytes(target, router)) this.forgetRouter()

@@ -115,9 +115,9 @@ describeWith(requireLibvirt())('a VM of libvirt', () => {
       message: `The guest of "${name}" did not shut down within 0.1 s of its power button`,
     })
     const patient = await LibvirtLab.create(libvirt())
-    const expedited = new AbortController()
-    const stopping = patient.driver.stop(uuid, 'shutdown_signal', expedited.signal)
-    expedited.abort()
+    const skipGracePeriod = new AbortController()
+    const stopping = patient.driver.stop(uuid, 'shutdown_signal', skipGracePeriod.signal)
+    skipGracePeriod.abort()
     await expect(stopping).rejects.toMatchObject({ status: 409 })
     expect(await driver.get(uuid)).toMatchObject({ state: 'started' })
   })

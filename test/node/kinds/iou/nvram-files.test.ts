@@ -18,8 +18,8 @@ import { checksumOf, nvramFile } from './nvram-file.ts'
 
 const id = 7
 const changed: ReadContext = { isRunning: true, why: 'changed' }
-const askedRunning: ReadContext = { isRunning: true, why: 'asked' }
-const asked: ReadContext = { isRunning: false, why: 'asked' }
+const requestedRunning: ReadContext = { isRunning: true, why: 'requested' }
+const requested: ReadContext = { isRunning: false, why: 'requested' }
 const over: ReadContext = { isRunning: false, why: 'in case' }
 const otherSum = { status: 409, message: 'The NVRAM file is damaged: its checksum is wrong' }
 
@@ -44,7 +44,7 @@ async function router(nvram: Buffer, { earlier = 0, text = 'hostname old\n' } = 
 }
 
 test('the stored configurations of a router are written to its files at every read', async () => {
-  for (const look of [changed, askedRunning, asked, over]) {
+  for (const look of [changed, requestedRunning, requested, over]) {
     const { pull, read } = await router(nvramFile({ kb: 8, startup: 'hostname new\n', own: 'key\n', padding: 3 }))
     expect(await pull(look)).toEqual([])
     expect([await read(startup), await read(own), await read(`${startup}.bak`)]).toEqual([
@@ -64,19 +64,19 @@ test('while the router runs, an incomplete file is not used', async () => {
 })
 
 test('an NVRAM with another checksum is used after the end of the router, and the replaced files are kept', async () => {
-  for (const look of [asked, over]) {
+  for (const look of [requested, over]) {
     const { pull, read, directory } = await router(oddly('hostname new\n'))
     expect(await pull(look)).toEqual([startup])
     expect([await read(startup), await read(`${startup}.bak`)]).toEqual(['hostname new\n', 'hostname old\n'])
     // The same again is nothing to be told of.
-    expect(await pull(asked)).toEqual([])
+    expect(await pull(requested)).toEqual([])
     expect((await storedConfigs(directory, id, look))?.configs?.startup).toBe('hostname new\n')
   }
 })
 
 test('at a request while the router runs, such an NVRAM is used if it does not change for some time', async () => {
   const still = await router(oddly('hostname new\n'))
-  expect(await still.pull(askedRunning)).toEqual([startup])
+  expect(await still.pull(requestedRunning)).toEqual([startup])
   const busy = await router(oddly('hostname 0\n'))
   const done = new AbortController()
   const writing = (async () => {
@@ -85,14 +85,14 @@ test('at a request while the router runs, such an NVRAM is used if it does not c
       await delay(5)
     }
   })()
-  await expect(busy.pull(askedRunning)).rejects.toMatchObject({ status: 409 })
+  await expect(busy.pull(requestedRunning)).rejects.toMatchObject({ status: 409 })
   done.abort()
   await writing
   expect(await busy.read(startup)).toBe('hostname old\n')
 })
 
 test('a text with bytes that were never written is never used', async () => {
-  for (const look of [asked, over]) {
+  for (const look of [requested, over]) {
     const { pull, read } = await router(oddly('hostname n\0\0\0\0\0\0\0\0'))
     await expect(pull(look)).rejects.toMatchObject(otherSum)
     expect(await read(startup)).toBe('hostname old\n')
@@ -103,7 +103,7 @@ test('a file that was replaced after the router stored its configuration stays u
   const { pull, read } = await router(nvramFile({ kb: 8, startup: 'hostname new\n' }), { earlier: 60 })
   expect(await pull(over)).toEqual([])
   expect(await read(startup)).toBe('hostname old\n')
-  expect(await pull(asked)).toEqual([])
+  expect(await pull(requested)).toEqual([])
   expect(await read(startup)).toBe('hostname old\n')
   await pull(changed)
   expect(await read(startup)).toBe('hostname new\n')
@@ -112,7 +112,7 @@ test('a file that was replaced after the router stored its configuration stays u
 test('different line ends alone are not a change', async () => {
   const { directory, pull, read } = await router(Buffer.alloc(0), { text: 'hostname R1\r\nend\r\n' })
   await writeFile(join(directory, nvramName(id)), nvramFile({ kb: 8, startup: 'hostname R1\nend\n' }))
-  await pull(asked)
+  await pull(requested)
   expect(await read(startup)).toBe('hostname R1\r\nend\r\n')
 })
 
@@ -121,6 +121,6 @@ test('an NVRAM that cannot be read is not replaced by an empty one', async () =>
   await writeFile(join(directory, nvramName(id)), Buffer.alloc((1 << 20) + 1))
   const tooLong = { status: 409, message: 'nvram_00007 has 1048577 bytes, expected at most 1048576' }
   await expect(pushConfigs(directory, id, 8)).rejects.toMatchObject(tooLong)
-  await expect(pullConfigs(directory, id, asked)).rejects.toMatchObject(tooLong)
+  await expect(pullConfigs(directory, id, requested)).rejects.toMatchObject(tooLong)
   expect(await readdir(directory)).toEqual([nvramName(id)])
 })

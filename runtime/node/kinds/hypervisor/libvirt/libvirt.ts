@@ -148,7 +148,7 @@ export class LibvirtDriver implements ApplianceDriver {
 
   clone = (request: CloneRequest): Promise<Vm> => this.#clones.create(request)
 
-  isUnclear(error: unknown): boolean {
+  mayHaveSucceeded(error: unknown): boolean {
     return error instanceof LibvirtError
       ? ['timeout', 'closed', 'protocol'].includes(error.code)
       : !(error instanceof ApiError)

@@ -130,7 +130,7 @@ export class VirtualBoxDriver implements ApplianceDriver {
     return this.#vm(await this.#clones.create(source, request))
   }
 
-  isUnclear = (error: unknown): boolean => hasTimedOut(error) || !(error instanceof ApiError)
+  mayHaveSucceeded = (error: unknown): boolean => hasTimedOut(error) || !(error instanceof ApiError)
 
   renameClone = async (uuid: string, name: string) => this.#clones.rename(await this.#machines.get(uuid), name)
 
