@@ -69,13 +69,13 @@ export class ComputeCache {
     this.#put('used', at)
   }
 
-  /** The turn of the directory that listens to a compute with an address; see `EventPump`. */
+  /** The subscription of the directory that listens to a compute with an address; see `EventPump`. */
   get listening(): string | undefined {
     return this.#storage.kv.get<string>('listening')
   }
 
-  set listening(turn: string | undefined) {
-    if (this.listening !== turn) this.#put('listening', turn)
+  set listening(subscriptionId: string | undefined) {
+    if (this.listening !== subscriptionId) this.#put('listening', subscriptionId)
   }
 
   /** Digest of the last list of projects that was reported to the directory. */

@@ -98,7 +98,7 @@ export class ComputeObject extends DurableObject<Env> {
       version: PATCHBAY_VERSION,
       registerJoined: async (hello, grant) => {
         const record = await resultOf<ComputeRecord>(directory().enlist(this.#id, JSON.stringify(hello), grant.key))
-        await this.#take(record)
+        await this.#adopt(record)
       },
       isGood: (token) => directory().isJoinTokenGood(token),
       joined: () => this.#joined(),
@@ -110,10 +110,10 @@ export class ComputeObject extends DurableObject<Env> {
     const events: EventAgent = { open: (feed) => agentOf(this.#open.fleet, this.#id).events.open(feed) }
     this.#pump = new EventPump({
       events,
-      tell: (turn, item) => directory().heard(this.#id, turn, item && JSON.stringify(item)),
+      tell: (subscriptionId, item) => directory().heard(this.#id, subscriptionId, item && JSON.stringify(item)),
       keep: (listening) => {
         this.#tunnelSockets.listen(listening)
-        if (!this.#isTunnelled) this.#kept.listening = listening?.turn
+        if (!this.#isTunnelled) this.#kept.listening = listening?.subscriptionId
       },
     })
     this.#feeds = new FeedSockets({
@@ -167,12 +167,12 @@ export class ComputeObject extends DurableObject<Env> {
       this.#left('the connection ended with the program of its object')
     }
     this.#feeds.resume()
-    const turn = this.#kept.listening
+    const subscriptionId = this.#kept.listening
     this.#pump.resume(this.#tunnelSockets.listening)
     // The feed of the compute ended with the earlier program: the directory asks again, from its last event on.
-    if (turn === undefined) return
+    if (subscriptionId === undefined) return
     this.#kept.listening = undefined
-    this.ctx.waitUntil(this.#pump.reportEnd(turn))
+    this.ctx.waitUntil(this.#pump.reportEnd(subscriptionId))
   }
 
   override async fetch(request: Request): Promise<Response> {
@@ -201,7 +201,7 @@ export class ComputeObject extends DurableObject<Env> {
     const { fleet, checks } = this.#open
     if (fleet.find(this.#id) === undefined) {
       const record = await this.#objects.directory().recordOf(this.#id)
-      if (record !== undefined) await this.#take(record)
+      if (record !== undefined) await this.#adopt(record)
     }
     checks.used()
     await checks.known()
@@ -218,16 +218,16 @@ export class ComputeObject extends DurableObject<Env> {
 
   /** The compute was registered or changed. */
   keep(record: ComputeRecord): Promise<void> {
-    return this.#take(record)
+    return this.#adopt(record)
   }
 
   /** The directory listens to the events of the compute from `since` on; see `PushedFeeds`. Resolves when they are read. */
-  async listen(turn: string, since: number | undefined): Promise<void> {
-    await this.#pump.listen(turn, since)
+  async listen(subscriptionId: string, since: number | undefined): Promise<void> {
+    await this.#pump.listen(subscriptionId, since)
   }
 
-  unlisten(turn: string): void {
-    this.#pump.stop(turn)
+  unlisten(subscriptionId: string): void {
+    this.#pump.stop(subscriptionId)
   }
 
   /** Ends the feeds of a revoked credential. */
@@ -358,7 +358,7 @@ export class ComputeObject extends DurableObject<Env> {
   }
 
   /** Takes the record that the directory has, and begins to check the compute unless nothing of its connection has changed. */
-  async #take(record: ComputeRecord): Promise<void> {
+  async #adopt(record: ComputeRecord): Promise<void> {
     const { fleet, checks } = this.#open
     const known = fleet.find(this.#id)
     if (JSON.stringify(known?.record) === JSON.stringify(record)) return
@@ -376,7 +376,7 @@ export class ComputeObject extends DurableObject<Env> {
   async #reportState(shown: Compute): Promise<void> {
     const record = await this.#objects.directory().told(JSON.stringify(shown))
     if (record === undefined) await this.dismiss()
-    else await this.#take(record)
+    else await this.#adopt(record)
   }
 
   /** Reports the projects of the compute to the directory, unless the list is the same as in the last report. */

@@ -60,7 +60,7 @@ export class DirectoryObject extends DurableObject<Env> {
   /** Writes of the states and tunnels of computes: after a restart all are reported at once. */
   readonly #writes = new BatchedWrites()
   readonly #tunnels: TunnelTable
-  readonly #toldFeeds: PushedFeeds
+  readonly #pushedFeeds: PushedFeeds
   /** Where feeds of each token are read. */
   readonly #readers: FeedReaders
   readonly #objects: Objects
@@ -77,7 +77,7 @@ export class DirectoryObject extends DurableObject<Env> {
     this.#sockets = new HibernatableSockets(state)
     this.#objects = Objects.around(env, state)
     this.#tunnels = new TunnelTable(state.storage.sql, this.#writes, new ComputeAsking(env, this.#objects), env.PROCESS)
-    this.#toldFeeds = new PushedFeeds(this.#objects)
+    this.#pushedFeeds = new PushedFeeds(this.#objects)
     this.#readers = new FeedReaders(state.storage.sql)
     // An earlier version held the tunnels here; the computes join again.
     for (const { socket } of this.#sockets.existingSockets('tunnel')) socket.close(1012, 'The gateway restarts')
@@ -95,7 +95,7 @@ export class DirectoryObject extends DurableObject<Env> {
         organizations: named === undefined ? this.#deployment(env) : undefined,
         upgrade,
         tunnels: this.#tunnels,
-        toldFeeds: this.#toldFeeds,
+        pushedFeeds: this.#pushedFeeds,
         tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.useTicket(ticket) }),
         metrics: async () => this.#figures(),
         revoked: (tokenId) => this.#revoke(keyOfToken(tokenId)),
@@ -182,10 +182,10 @@ export class DirectoryObject extends DurableObject<Env> {
   }
 
   /** Takes an item of the feed of a joined compute, as JSON; see `PushedFeeds`. */
-  heard(computeId: string, turn: string, item: string | undefined): Promise<boolean> {
-    return this.#toldFeeds.heard(
+  heard(computeId: string, subscriptionId: string, item: string | undefined): Promise<boolean> {
+    return this.#pushedFeeds.heard(
       computeKey(computeId),
-      turn,
+      subscriptionId,
       item === undefined ? undefined : (JSON.parse(item) as FeedItem),
     )
   }
@@ -376,7 +376,7 @@ export class DirectoryObject extends DurableObject<Env> {
   /** Ends the feeds of a revoked credential. */
   #revoke(key: string): void {
     this.#gateway?.feeds.revoke(key)
-    for (const computeId of this.#readers.take(key))
+    for (const computeId of this.#readers.drain(key))
       this.ctx.waitUntil(
         this.#objects.compute(computeId).revoke(key).catch(ignore('its feeds have ended with their object')),
       )

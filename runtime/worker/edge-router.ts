@@ -167,8 +167,8 @@ export class EdgeRouter {
   #limit({ key, isOfDeployment, organization }: Identity): void | Promise<void> {
     if (key === '' || isOfDeployment === true || organization !== this.#objects.named) return
     // The check of a token has read the list.
-    if (isKeyOfToken(key)) return this.#rate.take(this.#objects.organization)
-    return this.tokens.refresh().then(() => this.#rate.take(this.#objects.organization))
+    if (isKeyOfToken(key)) return this.#rate.consume(this.#objects.organization)
+    return this.tokens.refresh().then(() => this.#rate.consume(this.#objects.organization))
   }
 
   /** The answer of an object to the request; undefined when this isolate answers it, at once for a request whose compute it knows. */
@@ -244,7 +244,7 @@ export class EdgeRouter {
     const grant = await this.tokens.joinGrant(bearerOf(request) ?? '')
     if (grant === undefined) throw noJoinToken()
     requireUpgrade(request)
-    this.#joins.take(grant)
+    this.#joins.consume(grant)
     const named = new URL(request.url).searchParams.get('compute_id') ?? grant.compute_id
     const id = named ?? (await this.#objects.directory().computeOf(grant.key))
     if (id === undefined || !Check(ComputeId, id))
@@ -263,7 +263,7 @@ export class EdgeRouter {
   /** Reports the counts of answered requests to the object, which serves the metrics. */
   async #count(): Promise<void> {
     this.#countedAt = Date.now()
-    const answered = this.#answered.take()
+    const answered = this.#answered.drain()
     await this.#objects
       .directory()
       .count(answered)

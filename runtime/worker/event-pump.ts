@@ -7,7 +7,7 @@ import type { FeedItem } from '../../src/model/event.ts'
 /** The subscription of the directory to the events of a compute, and the number of the last event that it has. */
 export interface EventSubscription {
   /** Names the subscription: the directory ignores events for an earlier one. */
-  readonly turn: string
+  readonly subscriptionId: string
   readonly heard?: number
 }
 
@@ -15,7 +15,7 @@ export interface EventPumpOptions {
   /** The events of the compute. */
   readonly events: EventAgent
   /** Sends an item to the directory; undefined: no more follow. False: it does not listen any more. */
-  readonly tell: (turn: string, item: FeedItem | undefined) => Promise<boolean>
+  readonly tell: (subscriptionId: string, item: FeedItem | undefined) => Promise<boolean>
   /** Stores the subscription for the next program of the object. */
   readonly keep: (listening: EventSubscription | undefined) => void
 }
@@ -27,7 +27,7 @@ export interface EventPumpOptions {
 export class EventPump {
   readonly #options: EventPumpOptions
   readonly #limit = new FeedLimit()
-  #turn: string | undefined
+  #subscriptionId: string | undefined
   #over = new AbortController()
 
   constructor(options: EventPumpOptions) {
@@ -35,51 +35,51 @@ export class EventPump {
   }
 
   /** Resolves when the events are read from `since` on, or rejects. */
-  async listen(turn: string, since: number | undefined): Promise<void> {
+  async listen(subscriptionId: string, since: number | undefined): Promise<void> {
     this.#over.abort()
     const over = new AbortController()
     this.#over = over
-    this.#turn = turn
+    this.#subscriptionId = subscriptionId
     const { signal } = over
     const limit = this.#limit
     const feed = await this.#options.events.open({ ...(since !== undefined && { since }), pings: false, limit, signal })
-    this.#options.keep({ turn, ...(since !== undefined && { heard: since }) })
-    void this.#pump(feed, turn, signal)
+    this.#options.keep({ subscriptionId, ...(since !== undefined && { heard: since }) })
+    void this.#pump(feed, subscriptionId, signal)
   }
 
   /** Continues a subscription that an earlier program of the object had. */
   resume(listening: EventSubscription | undefined): void {
     if (listening === undefined) return
-    const { turn, heard } = listening
-    const failed = () => this.reportEnd(turn)
-    void this.listen(turn, heard).catch(failed)
+    const { subscriptionId, heard } = listening
+    const failed = () => this.reportEnd(subscriptionId)
+    void this.listen(subscriptionId, heard).catch(failed)
   }
 
-  stop(turn: string): void {
-    if (this.#turn !== turn) return
+  stop(subscriptionId: string): void {
+    if (this.#subscriptionId !== subscriptionId) return
     this.#over.abort()
-    this.#turn = undefined
+    this.#subscriptionId = undefined
     this.#options.keep(undefined)
   }
 
-  async #pump(feed: ReadableStream<FeedItem>, turn: string, signal: AbortSignal): Promise<void> {
+  async #pump(feed: ReadableStream<FeedItem>, subscriptionId: string, signal: AbortSignal): Promise<void> {
     try {
       for await (const item of feed) {
         if (signal.aborted) return
-        if (!(await this.#options.tell(turn, item))) return this.stop(turn)
+        if (!(await this.#options.tell(subscriptionId, item))) return this.stop(subscriptionId)
         const heard = seqOf(item)
-        if (!signal.aborted && heard !== undefined) this.#options.keep({ turn, heard })
+        if (!signal.aborted && heard !== undefined) this.#options.keep({ subscriptionId, heard })
       }
     } catch {
       // The directory asks again.
     }
-    if (!signal.aborted) await this.reportEnd(turn)
+    if (!signal.aborted) await this.reportEnd(subscriptionId)
   }
 
   /** Tells the directory that no more events follow, unless a new subscription has begun. */
-  async reportEnd(turn: string): Promise<void> {
-    if (this.#turn !== undefined && this.#turn !== turn) return
-    this.stop(turn)
-    await this.#options.tell(turn, undefined).catch(ignore('the directory finds it out by itself'))
+  async reportEnd(subscriptionId: string): Promise<void> {
+    if (this.#subscriptionId !== undefined && this.#subscriptionId !== subscriptionId) return
+    this.stop(subscriptionId)
+    await this.#options.tell(subscriptionId, undefined).catch(ignore('the directory finds it out by itself'))
   }
 }

@@ -16,7 +16,7 @@ export class FeedReaders {
   }
 
   /** Returns the computes of a credential, and removes them. */
-  take(key: string): string[] {
+  drain(key: string): string[] {
     const rows = this.#sql.exec<{ compute_id: string }>(
       'DELETE FROM feed_readers WHERE key = ? RETURNING compute_id',
       key,

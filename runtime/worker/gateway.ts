@@ -81,7 +81,7 @@ export interface GatewayParts {
   readonly objects: Objects
   readonly upgrade: Upgrade
   readonly tunnels: TunnelTable
-  readonly toldFeeds: PushedFeeds
+  readonly pushedFeeds: PushedFeeds
   readonly tickets: TicketOffice
   /** Of the organization; undefined: it is `default` without limits, or was deleted. */
   readonly limits: () => OrganizationLimits | undefined
@@ -94,7 +94,7 @@ export interface GatewayParts {
 
 /** The gateway over the tables of the Durable Object. */
 export async function openGateway(env: Env, parts: GatewayParts): Promise<WorkerGateway> {
-  const { storage, writes, objects, upgrade, tunnels, toldFeeds, tickets, metrics, revoked, limits, organizations } =
+  const { storage, writes, objects, upgrade, tunnels, pushedFeeds, tickets, metrics, revoked, limits, organizations } =
     parts
   const { named } = objects
   const { sql } = storage
@@ -145,7 +145,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
   const members: FleetMembers = {
     ...fleetMembers(fleet),
     // An object that reads a stream of another object cannot hibernate.
-    openFeed: ({ id }, feed) => toldFeeds.open(id, feed),
+    openFeed: ({ id }, feed) => pushedFeeds.open(id, feed),
     toldProjects,
   }
   const labStore = new LabTable(storage)

@@ -34,7 +34,7 @@ export function objectFeeds(object: () => Pick<DurableObjectStub, 'fetch'>, env:
       onLeft: () => socket.close(1000),
       onDropped() {},
     })
-    const take = (item: FeedItem) => {
+    const deliver = (item: FeedItem) => {
       if (item.kind === 'ping') load = item.load
       told = seqOf(item) ?? told
       // Only the first ping is passed on: an object sends another one when it wakes from hibernation.
@@ -47,7 +47,7 @@ export function objectFeeds(object: () => Pick<DurableObjectStub, 'fetch'>, env:
         if (message.kind === 'fleet') for (const listener of listeners) listener(message.event)
         else if (message.kind === 'load') load = message.load
         else if (message.kind === 'refused') reject(refusal(message))
-        else take(message)
+        else deliver(message)
         if (isBegun) resolve()
       })
       socket.onClose((code) => {

@@ -88,7 +88,7 @@ export class ProjectObject extends DurableObject<Env> {
 
   #count(): void {
     this.#countedAt = Date.now()
-    const answered = this.#requests.take()
+    const answered = this.#requests.drain()
     const counted = this.#objects
       .directory()
       .count(answered)

@@ -7,15 +7,15 @@ import type { Objects } from './objects.ts'
 /** Most items of a compute that wait; with more its object waits. */
 const maxWaiting = 16
 
-interface Told {
-  readonly turn: string
+interface Subscription {
+  readonly subscriptionId: string
   readonly writer: WritableStreamDefaultWriter<FeedItem>
 }
 
 /** The feeds of computes in the directory: the objects of the computes send the events, see `EventPump`. */
 export class PushedFeeds {
   readonly #objects: Objects
-  readonly #open = new Map<string, Told>()
+  readonly #open = new Map<string, Subscription>()
 
   constructor(objects: Objects) {
     this.#objects = objects
@@ -28,21 +28,21 @@ export class PushedFeeds {
       { highWaterMark: maxWaiting },
       { highWaterMark: 0 },
     )
-    const told = { turn: crypto.randomUUID(), writer: writable.getWriter() }
-    told.writer.closed.catch(ignore('the reader of the feed gets the error'))
-    told.writer.ready.catch(ignore('the reader of the feed gets the error'))
-    this.#open.set(id, told)
+    const subscription = { subscriptionId: crypto.randomUUID(), writer: writable.getWriter() }
+    subscription.writer.closed.catch(ignore('the reader of the feed gets the error'))
+    subscription.writer.ready.catch(ignore('the reader of the feed gets the error'))
+    this.#open.set(id, subscription)
     const leave = () => {
-      this.#end(id, told, signal.reason)
+      this.#end(id, subscription, signal.reason)
       void this.#objects
         .compute(id)
-        .unlisten(told.turn)
+        .unlisten(subscription.subscriptionId)
         .catch(ignore('its next event gets the answer that nobody listens'))
     }
     try {
-      await this.#objects.compute(id).listen(told.turn, since)
+      await this.#objects.compute(id).listen(subscription.subscriptionId, since)
     } catch (error) {
-      this.#end(id, told, error)
+      this.#end(id, subscription, error)
       throw error
     }
     onAbort(signal, leave)
@@ -50,25 +50,25 @@ export class PushedFeeds {
     return readable
   }
 
-  /** Takes an item for a subscription (`turn`); undefined: no more follow. False: nobody reads it any more. */
-  async heard(id: string, turn: string, item: FeedItem | undefined): Promise<boolean> {
-    const told = this.#open.get(id)
-    if (told?.turn !== turn) return false
+  /** Passes an item to the reader of a subscription; undefined: no more follow. False: nobody reads it any more. */
+  async heard(id: string, subscriptionId: string, item: FeedItem | undefined): Promise<boolean> {
+    const subscription = this.#open.get(id)
+    if (subscription?.subscriptionId !== subscriptionId) return false
     if (item === undefined) {
-      this.#end(id, told, new Error('The feed of the compute ended'))
+      this.#end(id, subscription, new Error('The feed of the compute ended'))
       return false
     }
     try {
-      await told.writer.ready
-      void told.writer.write(item).catch(ignore('the reader has left'))
+      await subscription.writer.ready
+      void subscription.writer.write(item).catch(ignore('the reader has left'))
       return true
     } catch {
       return false
     }
   }
 
-  #end(id: string, told: Told, reason: unknown): void {
-    if (this.#open.get(id) === told) this.#open.delete(id)
-    told.writer.abort(reason).catch(ignore('it has ended already'))
+  #end(id: string, subscription: Subscription, reason: unknown): void {
+    if (this.#open.get(id) === subscription) this.#open.delete(id)
+    subscription.writer.abort(reason).catch(ignore('it has ended already'))
   }
 }

@@ -57,7 +57,8 @@ export class TunnelSockets {
   }
 
   get listening(): EventSubscription | undefined {
-    return this.#joined?.kept.listening
+    const { turn: subscriptionId, ...rest } = this.#joined?.kept.listening ?? {}
+    return subscriptionId === undefined ? undefined : { subscriptionId, ...rest }
   }
 
   /** Stores the subscription of the directory, until the compute joins again. */
@@ -65,7 +66,11 @@ export class TunnelSockets {
     const joined = this.#joined
     if (joined === undefined) return
     const { listening: _, ...kept } = joined.kept
-    joined.kept = { ...kept, ...(listening !== undefined && { listening }) }
+    if (listening === undefined) joined.kept = kept
+    else {
+      const { subscriptionId: turn, ...rest } = listening
+      joined.kept = { ...kept, listening: { turn, ...rest } }
+    }
     joined.socket.keep(joined.kept)
   }
 

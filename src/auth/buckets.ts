@@ -27,7 +27,7 @@ export class Buckets {
   }
 
   /** Takes a token; false: the bucket is empty. */
-  take(key: string, rate: BucketRate): boolean {
+  consume(key: string, rate: BucketRate): boolean {
     const now = this.#now()
     const left = this.#left(key, rate, now)
     this.#keep(key, { left: left < 1 ? left : left - 1, at: now })

@@ -88,13 +88,13 @@ export class LoginLimit {
   ): Promise<T | undefined> {
     if (isUnguessable(login)) {
       const found = await check()
-      if (found === undefined) this.#allowed(login, perMinute).take()
+      if (found === undefined) this.#allowed(login, perMinute).consume()
       return this.#counted(login, found)
     }
     const tries = this.#allowed(login, perMinute)
     const finding = check()
     // Counted before the result is known: simultaneous wrong log-ins all count.
-    if (finding === undefined || finding instanceof Promise) tries.take()
+    if (finding === undefined || finding instanceof Promise) tries.consume()
     let found: T | undefined
     try {
       found = await finding
@@ -171,13 +171,13 @@ export class LoginLimit {
       (isKnown ? 0 : this.#addresses.wait(address, ofAddress))
     return {
       ...{ wait, address, pair },
-      take: () => {
-        this.#guesses.take(guess, ofName)
-        if (!isRepeated) this.#pairs.take(pair, ofName)
-        this.#addresses.take(address, ofAddress)
+      consume: () => {
+        this.#guesses.consume(guess, ofName)
+        if (!isRepeated) this.#pairs.consume(pair, ofName)
+        this.#addresses.consume(address, ofAddress)
       },
       exhaust: () => {
-        while (this.#pairs.take(pair, ofName)) {
+        while (this.#pairs.consume(pair, ofName)) {
           // take() does the work.
         }
       },
@@ -221,7 +221,7 @@ interface Tries {
   readonly wait: number
   readonly address: string
   readonly pair: string
-  take(): void
+  consume(): void
   refund(): void
   /** Takes all remaining attempts of the name. */
   exhaust(): void

@@ -29,11 +29,11 @@ export class RateLimit {
   }
 
   /** Counts a request of the credential; 429 above the limit. An empty key has no limit. */
-  take(key: string): void {
+  consume(key: string): void {
     const { perSecond, burst } = this.#rate(key)
     if (perSecond <= 0 || key === '') return
     const rate = { perSecond, burst: Math.max(burst, 1) }
-    if (this.#buckets.take(key, rate)) return
+    if (this.#buckets.consume(key, rate)) return
     const seconds = this.#buckets.wait(key, rate)
     const message = `Too many requests: ${this.#whose(key)} may send ${perSecond} a second; wait ${seconds} s`
     throw retryLater(429, message, seconds)

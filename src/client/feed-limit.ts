@@ -42,25 +42,25 @@ export class FeedLimit {
 
   /** Counts a line. Undefined: more may be read; else resolves when it may, or when the signal aborts. */
   line(signal: AbortSignal): Promise<void> | undefined {
-    return this.#take(1, 0, signal)
+    return this.#consume(1, 0, signal)
   }
 
   /** Counts bytes likewise. */
   bytes(count: number, signal: AbortSignal): Promise<void> | undefined {
-    return this.#take(0, count, signal)
+    return this.#consume(0, count, signal)
   }
 
   /** Counts a gap likewise. */
   gap(signal: AbortSignal): Promise<void> | undefined {
-    return this.#take(this.#rates.linesOfGap, 0, signal)
+    return this.#consume(this.#rates.linesOfGap, 0, signal)
   }
 
   /** Counts a search for a project likewise. */
   search(signal: AbortSignal): Promise<void> | undefined {
-    return this.#take(this.#rates.linesOfSearch, 0, signal)
+    return this.#consume(this.#rates.linesOfSearch, 0, signal)
   }
 
-  #take(lines: number, bytes: number, signal: AbortSignal): Promise<void> | undefined {
+  #consume(lines: number, bytes: number, signal: AbortSignal): Promise<void> | undefined {
     const { lines: ofLines, bytes: ofBytes } = this.#rates
     const at = this.#now()
     this.#lines = { left: tokensIn(this.#lines, ofLines, at) - lines, at }

@@ -34,7 +34,7 @@ export class Lines {
       // An incomplete last line is dropped.
       if (done) return undefined
       await this.#limit?.bytes(value.byteLength, this.#over.signal)
-      this.#take(this.#decoder.decode(value, { stream: true }))
+      this.#push(this.#decoder.decode(value, { stream: true }))
     }
   }
 
@@ -44,7 +44,7 @@ export class Lines {
     this.#reader.cancel().catch(ignore('nothing more is read'))
   }
 
-  #take(text: string): void {
+  #push(text: string): void {
     const [first = '', ...others] = text.split('\n')
     this.#add(first)
     for (const other of others) {

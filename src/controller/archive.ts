@@ -61,7 +61,7 @@ class Room {
   }
 
   /** Counts a file. 413, and the file is not read, when there is no room for it. */
-  take({ content, size }: Pick<StoredFile, 'content' | 'size'>): void {
+  reserve({ content, size }: Pick<StoredFile, 'content' | 'size'>): void {
     this.#left -= size
     if (this.#left >= 0) return
     content.cancel().catch(ignore('it is not read'))
@@ -116,7 +116,7 @@ export async function exportLab(
           if (!options.withImages) return
           for (const [name, { compute_id, kind, path }] of images) {
             const image = await clientFor(compute_id).images.read(kind, path, {})
-            room.take(image)
+            room.reserve(image)
             yield { name: `images/${name}`, ...image }
           }
         } finally {
@@ -213,7 +213,7 @@ async function* filesOf(
       if (!isExported(path) || isOfDeleted(document, path) || names.has(name)) continue
       names.add(name)
       const file = await clientFor(computeId).readFile(lab.id, path, { snapshotId: snapshot_id })
-      room.take(file)
+      room.reserve(file)
       yield { name, ...file }
     }
   }

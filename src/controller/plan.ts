@@ -289,18 +289,18 @@ class Planner {
     const byName = new Map([...this.#actual.nodes.values()].map((node) => [nameKey(node.name), node]))
     const found = this.#found
     const taken = new Set<string>()
-    const take = (want: DesiredNode, node: NodeRecord | undefined) => {
+    const match = (want: DesiredNode, node: NodeRecord | undefined) => {
       if (node === undefined || taken.has(node.node_id) || found.has(want)) return
       found.set(want, node)
       taken.add(node.node_id)
     }
     const { nodes } = this.#desired
-    for (const want of nodes) take(want, byName.get(nameKey(want.name)))
-    for (const want of nodes) if (want.was !== undefined) take(want, byName.get(nameKey(want.was)))
+    for (const want of nodes) match(want, byName.get(nameKey(want.name)))
+    for (const want of nodes) if (want.was !== undefined) match(want, byName.get(nameKey(want.was)))
     for (const want of nodes)
       for (const id of [want.node_id, ...(want.was === undefined ? [] : [nodeIdOf(this.#desired.lab, want.was)])]) {
         const node = this.#actual.nodes.get(id)
-        if (node?.file?.managed === true) take(want, node)
+        if (node?.file?.managed === true) match(want, node)
       }
     for (const want of nodes) {
       const have = found.get(want)

@@ -59,7 +59,7 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: C
       throw conflict(`name: a snapshot ${taken.name} already exists; choose another name`, { word: 'name-taken' })
     const snapshot_id = crypto.randomUUID()
     try {
-      const take = async () => {
+      const takeAll = async () => {
         const kept = contentOf(lab.document)
         await setProject(lab, ({ snapshotInProgress: _, ...it }) => ({ ...it, snapshotInProgress: snapshot_id }))
         const { computes } = kept.project
@@ -70,7 +70,7 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: C
         })
         return { kept, taken, computes }
       }
-      const { kept, taken, computes } = await labs.withOpenLab(lab, clientFor, () => lab.exclusive(take))
+      const { kept, taken, computes } = await labs.withOpenLab(lab, clientFor, () => lab.exclusive(takeAll))
       await labs.putSideDocument(snapshot_id, kept)
       const lastRunning: NonNullable<SnapshotRecord['lastRunning']> = Object.assign({}, ...taken.map((it) => it.ran))
       const record: SnapshotRecord = {

@@ -321,7 +321,7 @@ export function applyPlan(labs: Labs, lab: Lab, input: ApplyInput, clientFor: Co
     state: () => run.state(),
     async work({ id, signal, changed }) {
       run.begin(id, signal, changed)
-      await labs.exclusively(lab.id, () => run.take())
+      await labs.exclusively(lab.id, () => run.execute())
       try {
         await run.start()
       } finally {
@@ -391,7 +391,7 @@ class Run {
   }
 
   /** Takes all steps but the starts, or none. */
-  async take(): Promise<void> {
+  async execute(): Promise<void> {
     const lab = this.#lab
     // The project may have been deleted while this waited.
     this.#signal.throwIfAborted()

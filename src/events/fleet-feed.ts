@@ -89,7 +89,7 @@ export function withFleet(
         for (;;) {
           readNext()
           // The first line is the ping. Then both sources alternate, so that neither starves the other.
-          const event = isBegun && (isFleetNext || result === undefined) ? waiting.take() : undefined
+          const event = isBegun && (isFleetNext || result === undefined) ? waiting.next() : undefined
           isFleetNext = event === undefined
           if (event !== undefined) return controller.enqueue(event)
           if (failure !== undefined) {
@@ -133,7 +133,7 @@ class WaitingEvents {
     }
   }
 
-  take(): FeedItem | FleetItem | undefined {
+  next(): FeedItem | FleetItem | undefined {
     if (this.#dropped > 0) {
       const count = this.#dropped
       this.#dropped = 0

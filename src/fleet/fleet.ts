@@ -175,7 +175,7 @@ export class Fleet {
       if (this.#computes.has(id) && isReserved(id)) throw ownBusiness(id)
       if (compute === undefined) return
       await this.#registry.remove(compute.record.compute_id)
-      this.#take(compute)
+      this.#removeCompute(compute)
     })
   }
 
@@ -283,7 +283,7 @@ export class Fleet {
   /** Removes an enrolled compute. */
   unregister(id: string): void {
     const compute = this.#computes.get(id)
-    if (compute !== undefined) this.#take(compute)
+    if (compute !== undefined) this.#removeCompute(compute)
   }
 
   /** Whether the service runs nodes itself, as the compute `local`. A gateway does not. */
@@ -419,7 +419,7 @@ export class Fleet {
     this.#computes.requireRoom(record)
   }
 
-  #take(compute: RemoteCompute): void {
+  #removeCompute(compute: RemoteCompute): void {
     this.#computes.remove(compute)
     compute.close()
     if (compute.record.protocol === tunnelled) this.#held.unregister(compute.record.compute_id)

@@ -24,10 +24,10 @@ export class JoinLimit {
   }
 
   /** Counts a connection; 429 when there are too many. */
-  take({ key }: JoinGrant): void {
+  consume({ key }: JoinGrant): void {
     const { burst, perSecond } = ofToken
     const seconds = this.#tokens.wait(key, ofToken)
-    if (!this.#tokens.take(key, ofToken))
+    if (!this.#tokens.consume(key, ofToken))
       throw retryLater(
         429,
         `Authorization: too many connections with this token: the limit is ${burst} at once and ${perSecond * 60} a minute; wait ${seconds} s`,
@@ -35,7 +35,7 @@ export class JoinLimit {
       )
     // Only what the first bucket lets through counts here: one compute cannot take the room of the others.
     const secondsOfAll = this.#all.wait('', ofAll)
-    if (!this.#all.take('', ofAll))
+    if (!this.#all.consume('', ofAll))
       throw retryLater(
         429,
         `Too many computes are joining: the limit is ${ofAll.perSecond} a second; wait ${secondsOfAll} s`,

@@ -141,7 +141,7 @@ export class Tunnels implements TunnelHolder {
       ended: ({ reason }) => this.#ended(end, reason),
     })
     this.#open.add(end)
-    this.#take(end, resumed, { token, address })
+    this.#register(end, resumed, { token, address })
     this.#options.joined(resumed.compute_id)
     return end
   }
@@ -171,7 +171,7 @@ export class Tunnels implements TunnelHolder {
       return end.close(resetCodes.replaced, `The compute ${hello.compute_id} is connected with another token`)
     }
     if (!this.#open.has(end)) return
-    this.#take(end, hello, { token: grant.key, address })
+    this.#register(end, hello, { token: grant.key, address })
     end.accept()
     this.#options.joined(hello.compute_id)
   }
@@ -186,7 +186,7 @@ export class Tunnels implements TunnelHolder {
     }
   }
 
-  #take(end: AskingEnd, { compute_id }: ComputeHello, opened: Omit<Joined, 'end'>): void {
+  #register(end: AskingEnd, { compute_id }: ComputeHello, opened: Omit<Joined, 'end'>): void {
     const before = this.#ends.get(computeKey(compute_id))
     this.#ends.set(computeKey(compute_id), { end, ...opened })
     before?.end.close(resetCodes.replaced, 'The compute has joined again')

@@ -185,7 +185,7 @@ export class GatewayEvents implements EventAgent {
           // An item that was read just before the end must not be emitted after it.
           if (signal.aborted) return
           wait = againMs[0]
-          await items.take(item)
+          await items.handle(item)
           if (signal.aborted) return
         }
       } catch {

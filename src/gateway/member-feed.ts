@@ -45,8 +45,8 @@ export class MemberFeed {
   }
 
   /** Resolves when the next item may be read. */
-  async take(item: FeedItem): Promise<void> {
-    if (item.kind === 'event') await this.#take(item.event)
+  async handle(item: FeedItem): Promise<void> {
+    if (item.kind === 'event') await this.#handleEvent(item.event)
     else if (item.kind !== 'ping') {
       // Readers will read the resources again: they do not need the events before.
       this.#drop()
@@ -63,7 +63,7 @@ export class MemberFeed {
     this.#drop()
   }
 
-  async #take(event: LabEvent): Promise<void> {
+  async #handleEvent(event: LabEvent): Promise<void> {
     const { locator, member } = this.#options
     const { project_id } = event
     if (!this.#turns.isBusy(project_id)) {

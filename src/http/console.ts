@@ -14,7 +14,7 @@ export function bridgeConsole(socket: Socket, console: ConsoleStream, aborter: A
   const input = join(socket, console, aborter)
   const encoder = new TextEncoder()
   // Input is dropped while the guest does not read, as on a serial line.
-  socket.onMessage((data) => void input.take(typeof data === 'string' ? encoder.encode(data) : data))
+  socket.onMessage((data) => void input.write(typeof data === 'string' ? encoder.encode(data) : data))
 }
 
 /**
@@ -30,7 +30,7 @@ export function bridgeScreen(socket: Socket, screen: ConsoleStream, aborter: Abo
   socket.onMessage((data) => {
     if (aborter.signal.aborted) return
     if (typeof data === 'string') refuse(1003, 'A screen accepts binary frames only')
-    else if (!input.take(data)) refuse(1008, 'Input was sent faster than the screen reads it')
+    else if (!input.write(data)) refuse(1008, 'Input was sent faster than the screen reads it')
   })
 }
 
@@ -54,8 +54,8 @@ class Input {
     this.#writer = writable.getWriter()
   }
 
-  /** Takes all of the bytes, or none; returns whether it took them. */
-  take(bytes: Uint8Array): boolean {
+  /** Writes all of the bytes, or none; returns whether it wrote them. */
+  write(bytes: Uint8Array): boolean {
     if (this.#waiting + bytes.length > maxWaiting) return false
     this.#waiting += bytes.length
     this.#writer.write(bytes).then(() => {

@@ -68,7 +68,7 @@ export class RequestMetrics {
   }
 
   /** The counters since the last call, which resets them. */
-  take(): RequestCounts {
+  drain(): RequestCounts {
     const routes = [...this.#routes].map(([route, { requests, buckets, seconds }]) => ({
       ...{ route, requests: [...requests], buckets: [...buckets], seconds },
     }))

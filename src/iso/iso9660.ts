@@ -50,21 +50,21 @@ export function isoImage(label: string, files: ReadonlyMap<string, Uint8Array>):
   const tables = { primary: pathTableSize(directories, 'primary'), joliet: pathTableSize(directories, 'joliet') }
   // Three descriptors, two path tables a tree (one of each byte order), directories, files.
   let next = firstDescriptor + 3
-  const take = (bytes: number) => {
+  const allocate = (bytes: number) => {
     const at = next
     next += sectorsOf(bytes)
     return at
   }
   const sectors = {
-    primary: { little: take(tables.primary), big: take(tables.primary) },
-    joliet: { little: take(tables.joliet), big: take(tables.joliet) },
+    primary: { little: allocate(tables.primary), big: allocate(tables.primary) },
+    joliet: { little: allocate(tables.joliet), big: allocate(tables.joliet) },
   }
   for (const tree of ['primary', 'joliet'] as const)
-    for (const it of ordered[tree]) it.extent[tree] = take(it.size[tree])
+    for (const it of ordered[tree]) it.extent[tree] = allocate(it.size[tree])
   const contents = directories.flatMap(({ entries }) => [...entries.values()].filter(isFile))
   for (const it of contents) {
     // A file without content has no extent (ECMA-119, 6.4.5 leaves the number open).
-    const at = it.content.byteLength === 0 ? 0 : take(it.content.byteLength)
+    const at = it.content.byteLength === 0 ? 0 : allocate(it.content.byteLength)
     it.extent = { primary: at, joliet: at }
   }
 

@@ -127,7 +127,7 @@ export class LinkReader {
         value.at,
         `${quoted(a.target.name)} cannot be linked to ${a.target.node?.segment ? 'itself' : 'its own port'}`,
       )
-    for (const found of ends) this.#take(found, memberOf === undefined)
+    for (const found of ends) this.#countPort(found, memberOf === undefined)
     const positions = new ValuePositions(value.type === 'map' ? value : noKeys(value), value.at)
     const { filters_ab, filters_ba } = directions(given, value, faults)
     const { name, down, capture } = given
@@ -145,7 +145,7 @@ export class LinkReader {
   }
 
   /** Notes that a port is linked. */
-  #take({ end, target, portName }: FoundEnd, isLink: boolean): void {
+  #countPort({ end, target, portName }: FoundEnd, isLink: boolean): void {
     const { faults } = this.#reading
     const { node } = target
     if (node?.segment !== undefined) {

@@ -74,7 +74,7 @@ export function appParts(
   const { fleet, labs, organizations } = services
   const admission = new Admission({
     ...{ access, tickets, logins, sessions },
-    count: (key) => rateLimit?.take(key),
+    count: (key) => rateLimit?.consume(key),
     hasOrganization: hasOrganization ?? (organizations && ((id) => organizations.has(id))),
   })
   const clientWords = new Map(Object.entries(options.aliases).map(([theirs, ours]) => [ours, theirs]))

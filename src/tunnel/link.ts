@@ -92,7 +92,7 @@ export abstract class TunnelLink {
     this.#liveness.heard()
     if (typeof data === 'string') return this.#takeText(data)
     try {
-      this.#take(decodeTunnelFrame(data))
+      this.#receive(decodeTunnelFrame(data))
     } catch (error) {
       if (!(error instanceof ProtocolError)) throw error
       this.close(resetCodes.malformed, error.message)
@@ -151,7 +151,7 @@ export abstract class TunnelLink {
     this.#lastStream = 0
   }
 
-  #take(frame: TunnelFrame): void {
+  #receive(frame: TunnelFrame): void {
     const { kind, stream: id, payload } = frame
     const stream = this.#streams.get(id)
     if (stream?.isCovered(frame) !== true) this.uncovered?.()
@@ -164,11 +164,11 @@ export abstract class TunnelLink {
     }
     if (kind === frameKinds.batch) {
       const batched = this.opened === undefined ? frameKinds.answer : frameKinds.open
-      for (const it of decodeBatch(payload, batched)) this.#take(it)
+      for (const it of decodeBatch(payload, batched)) this.#receive(it)
       return
     }
     if (id === 0 || id > this.#lastStream) throw new ProtocolError('a frame is of a stream that was never opened')
-    stream?.take(frame)
+    stream?.receive(frame)
   }
 
   #takeText(text: string): void {

@@ -235,7 +235,7 @@ export class Stream implements OutboxSource {
 
   /** Takes the end that an OPEN or HEAD without a body announced. */
   takeEnd(): void {
-    this.take({ kind: frameKinds.end, flags: 0, stream: this.id, payload: nothing })
+    this.receive({ kind: frameKinds.end, flags: 0, stream: this.id, payload: nothing })
   }
 
   /** Whether credit limits how many such frames can come: data, and a WINDOW that grants again what this end has sent. */
@@ -246,7 +246,7 @@ export class Stream implements OutboxSource {
   }
 
   /** Takes a frame. */
-  take({ kind, flags, payload }: TunnelFrame): void {
+  receive({ kind, flags, payload }: TunnelFrame): void {
     if (this.#failure !== undefined) return
     if (kind === frameKinds.reset) return this.#takeReset(decodeJson(payload, TunnelReset).reason)
     if (kind === frameKinds.window) return this.#takeWindow(decodeWindow(payload))

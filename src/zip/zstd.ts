@@ -19,7 +19,7 @@ export async function* unpackedZstd(packed: AsyncIterable<Uint8Array>): AsyncGen
     const start = await bytes.upTo(4)
     if (start.length === 0) return
     const number = start.length === 4 ? word(start) : 0
-    if ((number & 0xfffffff0) >>> 0 === skippable) await bytes.skip(word(await bytes.take(4)))
+    if ((number & 0xfffffff0) >>> 0 === skippable) await bytes.skip(word(await bytes.read(4)))
     else if (number === magic) yield* frame(start, bytes)
     else throw new Error('not a frame of Zstandard')
   }
@@ -55,23 +55,23 @@ const word = (bytes: Uint8Array): number => new DataView(bytes.buffer, bytes.byt
 async function* frame(start: Uint8Array, bytes: ByteReader): AsyncGenerator<Uint8Array> {
   const made: Uint8Array[] = []
   const decoder = new Decompress((piece) => void (piece.length > 0 && made.push(piece)))
-  const [descriptor = 0] = await bytes.take(1)
+  const [descriptor = 0] = await bytes.read(1)
   const isSingle = (descriptor & 0x20) !== 0
   const dictionaryBytes = [0, 1, 2, 4][descriptor & 3] as number
   const sizeBytes = [isSingle ? 1 : 0, 2, 4, 8][descriptor >> 6] as number
-  const rest = await bytes.take((isSingle ? 0 : 1) + dictionaryBytes + sizeBytes)
+  const rest = await bytes.read((isSingle ? 0 : 1) + dictionaryBytes + sizeBytes)
   if (dictionaryBytes > 0) throw new Error('a dictionary is needed')
   const window = isSingle ? littleEndian(rest) + (sizeBytes === 2 ? 256 : 0) : windowOf(rest[0] ?? 0)
   if (window > maxWindowBytes) throw new Error(`a window of ${window} bytes is needed, more than ${maxWindowBytes}`)
   decoder.push(joined(start, Uint8Array.of(descriptor), rest))
   for (let isLast = false; !isLast; ) {
-    const header = await bytes.take(3)
+    const header = await bytes.read(3)
     const value = littleEndian(header)
     isLast = (value & 1) !== 0
     const size = value >> 3
     if (size > maxBlockBytes) throw new Error('a block is too large')
-    const content = await bytes.take(((value >> 1) & 3) === repeated ? 1 : size)
-    const checksum = isLast && (descriptor & 4) !== 0 ? await bytes.take(4) : new Uint8Array()
+    const content = await bytes.read(((value >> 1) & 3) === repeated ? 1 : size)
+    const checksum = isLast && (descriptor & 4) !== 0 ? await bytes.read(4) : new Uint8Array()
     decoder.push(joined(header, content, checksum), isLast)
     yield* made.splice(0)
   }
@@ -117,7 +117,7 @@ class ByteReader {
     return joined(...found)
   }
 
-  async take(count: number): Promise<Uint8Array> {
+  async read(count: number): Promise<Uint8Array> {
     const bytes = await this.upTo(count)
     if (bytes.length < count) throw new Error('it ends within a frame')
     return bytes

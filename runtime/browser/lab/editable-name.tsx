@@ -43,7 +43,7 @@ export function EditableName({ name, label, isDisabled, isWanted = false, onFocu
       onBlur={() => {
         const wanted = typed.value?.trim() ?? ''
         if (wanted === '' || wanted === name) typed.value = undefined
-        else void typed.take(wanted, () => onRename(wanted))
+        else void typed.submit(wanted, () => onRename(wanted))
       }}
     />
   )

@@ -161,12 +161,12 @@ function KnobView({ knob, value, onChange }: KnobProps) {
   /** What is being typed: the panel is drawn again with each reading of the traffic. */
   const typed = useSignal<string | undefined>(undefined)
   const shown = pulled.value ?? value
-  const take = async (wanted: number) => {
+  const submit = async (wanted: number) => {
     typed.value = undefined
-    await pulled.take(wanted, async () => wanted !== value && onChange(wanted))
+    await pulled.submit(wanted, async () => wanted !== value && onChange(wanted))
   }
   const release = () => {
-    if (pulled.value !== undefined) void take(pulled.value)
+    if (pulled.value !== undefined) void submit(pulled.value)
   }
   const isDisabled = !mayEdit()
   return (
@@ -184,7 +184,7 @@ function KnobView({ knob, value, onChange }: KnobProps) {
         onInput={(event) => {
           pulled.value = valueAt(event.currentTarget.valueAsNumber, knob)
         }}
-        onChange={(event) => void take(valueAt(event.currentTarget.valueAsNumber, knob))}
+        onChange={(event) => void submit(valueAt(event.currentTarget.valueAsNumber, knob))}
         onKeyDown={(event) => {
           const way = ways[event.key]
           if (way === undefined) return
@@ -204,7 +204,7 @@ function KnobView({ knob, value, onChange }: KnobProps) {
         onInput={(event) => {
           typed.value = event.currentTarget.value
         }}
-        onChange={(event) => void take(event.currentTarget.valueAsNumber || 0)}
+        onChange={(event) => void submit(event.currentTarget.valueAsNumber || 0)}
       />
       <span class="unit">{knob.unit}</span>
     </div>

@@ -69,11 +69,11 @@ export function LabsScreen() {
     dialog.value = undefined
   }
   const given = useSignal<readonly File[]>([])
-  const take = (files: readonly File[]) => {
+  const importFiles = (files: readonly File[]) => {
     // While files are imported, a drop is ignored: it would replace them.
     if (given.value.length === 0) given.value = files
   }
-  const { isOver, handlers } = useFileDrop(take)
+  const { isOver, handlers } = useFileDrop(importFiles)
   return (
     <div class="labs">
       <ServiceHeader />
@@ -91,7 +91,7 @@ export function LabsScreen() {
                 hidden
                 multiple
                 onChange={(event) => {
-                  take([...(event.currentTarget.files ?? [])])
+                  importFiles([...(event.currentTarget.files ?? [])])
                   event.currentTarget.value = ''
                 }}
               />

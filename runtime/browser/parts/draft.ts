@@ -18,7 +18,7 @@ export class FieldDraft<T> {
   }
 
   /** Shows a value until `send` is over. What is typed meanwhile stays; a value that is being sent is not sent twice. */
-  async take(wanted: T, send: () => Promise<unknown>): Promise<void> {
+  async submit(wanted: T, send: () => Promise<unknown>): Promise<void> {
     this.#value.value = wanted
     if (this.#sent === wanted) return
     this.#sent = wanted

@@ -95,13 +95,13 @@ function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known:
     uploads.value = [...uploads.value.filter((it) => it !== before), { kind, upload }]
     void run(upload)
   }
-  const take = (files: Iterable<File> | null | undefined) => {
+  const addFiles = (files: Iterable<File> | null | undefined) => {
     const all = [...(files ?? [])]
     const isThere = ({ name }: File) => images.value?.some(({ path }) => path === name) === true
     for (const file of all) if (!isThere(file)) begin(file)
     twice.value = all.filter(isThere)
   }
-  const { isOver, handlers } = useFileDrop(take)
+  const { isOver, handlers } = useFileDrop(addFiles)
   const run = async (upload: ImageUpload) => {
     await upload.run()
     await Promise.all([read(), readUses()])
@@ -144,7 +144,7 @@ function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known:
               type="file"
               multiple
               onChange={(event) => {
-                take(event.currentTarget.files)
+                addFiles(event.currentTarget.files)
                 event.currentTarget.value = ''
               }}
             />

@@ -22,7 +22,7 @@ export function rows(output: RowOutput, { isTerminal, json }: { isTerminal: bool
     get skipped() {
       return skipped
     },
-    async take({ frames }) {
+    async write({ frames }) {
       if (!isTerminal) {
         output.offer(frames.map((frame) => `${line(frame)}\n`).join(''))
         return output.written()

@@ -21,7 +21,7 @@ export interface CapturePiece {
 
 /** Where frames go: to a file, a pipe or a terminal. */
 export interface Sink {
-  take(piece: CapturePiece): Promise<void> | void
+  write(piece: CapturePiece): Promise<void> | void
   /** Frames that were not shown, as the terminal was too slow. */
   readonly skipped: number
   /** Ends with all that was taken. */
@@ -51,7 +51,7 @@ async function file(path: string, bytesOf: BytesOf): Promise<Sink> {
   const handle = await open(path, 'w').catch(refused)
   return {
     skipped: 0,
-    async take(piece) {
+    async write(piece) {
       const bytes = bytesOf(piece)
       if (bytes.length > 0) await handle.writeFile(bytes).catch(refused)
     },
@@ -64,7 +64,7 @@ function pipe(bytesOf: BytesOf): Sink {
   const output = new RowOutput(stdoutFd)
   return {
     skipped: 0,
-    async take(piece) {
+    async write(piece) {
       const bytes = bytesOf(piece)
       if (bytes.length > 0) output.offer(bytes)
       await output.written()

@@ -50,7 +50,7 @@ export async function capture({
       const wanted = matches === undefined ? read : read.filter((it) => matches(it.bytes, 0, it.bytes.length))
       const frames = wanted.slice(0, most - total)
       total += frames.length
-      await sink.take({ bytes: reader.whole, frames, hasLosses: reader.lost > lost })
+      await sink.write({ bytes: reader.whole, frames, hasLosses: reader.lost > lost })
       if (total >= most) break
     }
   } catch (error) {

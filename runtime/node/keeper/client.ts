@@ -71,7 +71,7 @@ export class KeeperClient {
     const lines = new LineReader(64 << 20)
     const read = (bytes: Buffer) => {
       this.#received()
-      for (const line of lines.push(bytes)) this.#take(line)
+      for (const line of lines.push(bytes)) this.#handleLine(line)
     }
     read(rest)
     socket.on('data', read)
@@ -218,7 +218,7 @@ export class KeeperClient {
     this.#pending.clear()
   }
 
-  #take(line: string): void {
+  #handleLine(line: string): void {
     const message = JSON.parse(line) as KeeperReply | KeeperEvent
     if ('event' in message) {
       if (message.event === 'unit.exit') this.onExit(message.with.key, message.with.run, message.with.exit)

@@ -45,7 +45,7 @@ export class HangDetector {
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       const lines = (partial + text).split('\n')
       partial = lines.pop() ?? ''
-      for (const line of lines) this.#take(line)
+      for (const line of lines) this.#readLine(line)
     })
     this.#checks = setInterval(() => this.#check(), checkMs).unref()
     child.once('exit', () => {
@@ -63,7 +63,7 @@ export class HangDetector {
     this.#socket?.destroy()
   }
 
-  #take(line: string): void {
+  #readLine(line: string): void {
     if (!ofInspector.test(line)) process.stderr.write(`${line}\n`)
     const [, port, path = ''] = announcement.exec(line) ?? []
     if (port === undefined) return

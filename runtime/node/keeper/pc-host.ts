@@ -45,7 +45,7 @@ const ourselves = 0
 const say = (type: FrameType, pc: number, payload?: Uint8Array | string) =>
   process.stdout.write(encodeFrame(type, pc, payload))
 
-function take({ type, pc, payload }: PcHostFrame): void {
+function handle({ type, pc, payload }: PcHostFrame): void {
   switch (type) {
     case frameType.start:
       // In a turn: an earlier pc that is being stopped may still have the port.
@@ -100,7 +100,7 @@ async function start(id: number, specText: string): Promise<void> {
   // Without a switch the kernel answers ICMP port unreachable; the frame is then lost, as without a link.
   socket.on('error', () => {})
   const files = filesInTurns(id, directoryFiles(spec.directory))
-  await turns.take(id)
+  await turns.acquire(id)
   const pc = new EmbeddedPc({
     name: spec.name,
     mac: spec.mac,
@@ -113,7 +113,7 @@ async function start(id: number, specText: string): Promise<void> {
     print: (bytes) => show(id, it, bytes),
     files,
     quit: () => end(id, 0),
-    turn: () => turns.take(id),
+    turn: () => turns.acquire(id),
     startTimer(work, ms) {
       const inTime = () => {
         if (!it.isOver) work()
@@ -151,7 +151,7 @@ function filesInTurns(pc: number, files: PcFiles): PcFiles {
     try {
       return await work
     } finally {
-      await turns.take(pc)
+      await turns.acquire(pc)
     }
   }
   return { read: (name) => inTurn(files.read(name)), write: (name, text) => inTurn(files.write(name, text)) }
@@ -242,7 +242,7 @@ function fail(id: number, reason: string, stack: string): void {
 
 process.stdin.on('data', (bytes: Buffer) => {
   watchdog.began(ourselves)
-  for (const frame of reader.push(bytes)) take(frame)
+  for (const frame of reader.push(bytes)) handle(frame)
 })
 process.stdin.on('end', () => process.exit(0))
 process.stdin.on('error', () => process.exit(0))

@@ -118,7 +118,7 @@ export class Attempt {
     socket.removeAllListeners('error')
     // Errors of single datagrams are those of their targets.
     socket.on('error', () => {})
-    socket.on('message', (bytes, from) => this.#take(bytes, from))
+    socket.on('message', (bytes, from) => this.#receive(bytes, from))
     return socket
   }
 
@@ -148,7 +148,7 @@ export class Attempt {
     })
   }
 
-  #take(bytes: Buffer, from: RemoteInfo): void {
+  #receive(bytes: Buffer, from: RemoteInfo): void {
     if (!this.#named.has(from.address)) return
     const packet = decodeCheck(bytes, this.#options.key)
     if (packet === undefined || packet.end === this.#options.end) return

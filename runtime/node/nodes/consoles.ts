@@ -135,7 +135,7 @@ export class Consoles {
       throw conflict('console: stop the node first', { word: 'node-running' })
     const pool = consolePool(record)
     if (isExact && pool !== undefined && wanted !== undefined) {
-      await this.#options.ports.take(pool, node.owner, wanted)
+      await this.#options.ports.reserve(pool, node.owner, wanted)
       record.console = wanted
     } else {
       const message = await this.give(node, wanted)

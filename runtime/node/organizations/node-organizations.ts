@@ -101,7 +101,7 @@ export class NodeOrganizations implements OrganizationStates {
 
   /** Counts a request; 429 above the limit of its organization. The administrator of the deployment gets in whatever others do. */
   count({ key, isOfDeployment, organization = defaultOrganization }: Identity): void {
-    if (key !== '' && isOfDeployment !== true) this.#rates.take(organization)
+    if (key !== '' && isOfDeployment !== true) this.#rates.consume(organization)
   }
 
   /** The answer of the organization that a request belongs to; undefined for one of `default`, or of the deployment. */

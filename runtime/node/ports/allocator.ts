@@ -71,7 +71,7 @@ export class PortAllocator {
   async takeBeside(pool: Pool, owner: string, port: number, beside: readonly number[]): Promise<boolean> {
     for (const distance of beside) {
       const isTaken = this.#owners(pool).get(port + distance) === besideOf(owner)
-      if (isTaken || (await this.#take(pool, besideOf(owner), port + distance))) continue
+      if (isTaken || (await this.#tryReserve(pool, besideOf(owner), port + distance))) continue
       this.releaseBeside(pool, owner, port, beside)
       return false
     }
@@ -83,8 +83,8 @@ export class PortAllocator {
   }
 
   /** Takes a certain port of a pool. 409 with the reason when it is not available. */
-  async take(pool: Pool, owner: string, port: number): Promise<void> {
-    const isTaken = async () => !(await this.#take(pool, owner, port))
+  async reserve(pool: Pool, owner: string, port: number): Promise<void> {
+    const isTaken = async () => !(await this.#tryReserve(pool, owner, port))
     const inUse = `port ${port} is in use by another program`
     const refusal = this.refusal(pool, owner, port) ?? ((await isTaken()) ? inUse : undefined)
     if (refusal !== undefined)
@@ -137,13 +137,13 @@ export class PortAllocator {
   }
 
   async #takeWith(pool: Pool, owner: string, port: number, beside: readonly number[]): Promise<boolean> {
-    if (!(await this.#take(pool, owner, port))) return false
+    if (!(await this.#tryReserve(pool, owner, port))) return false
     if (await this.takeBeside(pool, owner, port, beside)) return true
     this.release(pool, port, owner)
     return false
   }
 
-  async #take(pool: Pool, owner: string, port: number): Promise<boolean> {
+  async #tryReserve(pool: Pool, owner: string, port: number): Promise<boolean> {
     const [first, last] = this.range(pool)
     const owners = this.#owners(pool)
     if (port < first || port > last || owners.has(port)) return false

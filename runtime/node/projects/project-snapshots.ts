@@ -68,11 +68,11 @@ export class ProjectSnapshots implements SnapshotAgent {
     const { table } = this.#options
     const keys = [...project.nodes.keys()]
     return this.#serial.run(projectId, () =>
-      project.write((signal) => table.lockAll(keys, () => this.#take(project, snapshotId, signal))),
+      project.write((signal) => table.lockAll(keys, () => this.#create(project, snapshotId, signal))),
     )
   }
 
-  async #take(project: OpenProject, snapshotId: string, signal: AbortSignal): Promise<ProjectSnapshot> {
+  async #create(project: OpenProject, snapshotId: string, signal: AbortSignal): Promise<ProjectSnapshot> {
     const { path } = project
     const directory = snapshotDirectory(path, snapshotId)
     if ((await this.#read(path, snapshotId)) !== undefined)

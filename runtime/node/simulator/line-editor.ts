@@ -65,7 +65,7 @@ export class LineEditor {
         this.#insert(this.#decoder.decode(bytes.subarray(at, end), { stream: true }))
         at = end
       } else {
-        this.#take(bytes[at] ?? 0)
+        this.#input(bytes[at] ?? 0)
         at += 1
       }
     }
@@ -76,7 +76,7 @@ export class LineEditor {
     this.#options.print(`\r${this.#options.prompt()}${this.#line.join('')}${back(this.#line.slice(this.#cursor))}`)
   }
 
-  #take(byte: number): void {
+  #input(byte: number): void {
     const afterCr = this.#lastWasCr
     this.#lastWasCr = byte === key.cr
     if (afterCr && (byte === key.lf || byte === 0)) return

@@ -64,7 +64,7 @@ export class Prober {
   }
 
   /** Handles a received probe. */
-  take(frame: Uint8Array): void {
+  receive(frame: Uint8Array): void {
     const probe = decodeProbe(frame)
     if (probe === undefined) return
     if (probe.isQuestion) {

@@ -160,7 +160,7 @@ export class Switch {
       const existing = this.#ports.get(key)
       if (existing !== undefined && isSameGuest(existing.at, guest)) return { switch_port: existing.guestEndPort }
       if (existing !== undefined) await this.#close(existing)
-      const row = this.#counters.take()
+      const row = this.#counters.allocate()
       if (row === undefined) throw new KeeperError('bad_request', 'the switch has no room for another port')
       try {
         const { end, port } = await this.#path.open(guestEnd(guest, row))
@@ -494,14 +494,14 @@ export class Switch {
     looped: ({ bridge, ...loop }) => {
       for (const [key, number] of this.#bridges) if (number === bridge) this.#options.looped?.(key, loop)
     },
-    captured: (row, slot, length) => this.#byRow.get(row)?.recorder.take(slot, length),
+    captured: (row, slot, length) => this.#byRow.get(row)?.recorder.record(slot, length),
   }
 
   #heard(end: number, frame: Uint8Array): void {
     const port = this.#ports.get(this.#byEnd.get(end) ?? '')
     const link = port?.link
     if (port === undefined || link?.end !== end) return
-    link.prober?.take(frame)
+    link.prober?.receive(frame)
     // A peer that sends frames no longer refuses.
     link.refusedBefore = this.#counters.get(port.row, at.refused)
   }

@@ -18,7 +18,7 @@ export class LockFile {
   }
 
   /** Undefined when another holder has the lock. Throws the system's error, and `LocksUnsupported`. */
-  static take(libc: Libc, path: string): LockFile | undefined {
+  static acquire(libc: Libc, path: string): LockFile | undefined {
     const { O_RDWR, O_CREAT, O_NOFOLLOW } = constants
     for (;;) {
       const fd = openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600)

@@ -26,7 +26,7 @@ export interface ProcessLock {
  */
 export async function takeLock({ file, socket }: LockName): Promise<ProcessLock | undefined> {
   const libc = libcIfAny()
-  const lock = libc && ifSupported(() => LockFile.take(libc, file) ?? 'held')
+  const lock = libc && ifSupported(() => LockFile.acquire(libc, file) ?? 'held')
   if (lock === 'held') return undefined
   const server = await listenUnlessOurs(socket, libc)
   if (server === 'held') {

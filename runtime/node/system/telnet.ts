@@ -39,11 +39,11 @@ export class TelnetDecoder {
   decode(input: Uint8Array): { data: Uint8Array; reply: Uint8Array } {
     const data: number[] = []
     const reply: number[] = []
-    for (const byte of input) this.#take(byte, data, reply)
+    for (const byte of input) this.#readByte(byte, data, reply)
     return { data: Uint8Array.from(data), reply: Uint8Array.from(reply) }
   }
 
-  #take(byte: number, data: number[], reply: number[]): void {
+  #readByte(byte: number, data: number[], reply: number[]): void {
     const state = this.#state
     if (state === 'sub') {
       if (byte === IAC) this.#state = 'sub-iac'

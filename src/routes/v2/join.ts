@@ -35,7 +35,7 @@ export const joinEndpoint: Endpoint = endpoint({
     const grant = await fleet.joinTokens.check(bearerOf(request) ?? '')
     if (grant === undefined) throw noJoinToken()
     requireUpgrade(request)
-    fleet.joinLimit.take(grant)
+    fleet.joinLimit.consume(grant)
     return upgrade(request, {
       open(socket) {
         const end = fleet.tunnels.accept(

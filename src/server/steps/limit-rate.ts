@@ -6,6 +6,6 @@ import type { RequestStep } from '../request-context.ts'
 export const limitRate: RequestStep = ({ app, identity }, next) => {
   const { rateLimit, organizationLimit } = app.options.admission
   if (identity === undefined) return next()
-  rateLimit?.take(identity.key)
+  rateLimit?.consume(identity.key)
   return thenSync<void, Unfinished>(organizationLimit?.(identity), next)
 }

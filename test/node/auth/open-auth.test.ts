@@ -47,7 +47,7 @@ test('only a gateway limits requests by default', async () => {
   const many =
     ({ rateLimit }: typeof compute, count: number) =>
     () => {
-      for (let it = 0; it < count; it++) rateLimit.take('token:1')
+      for (let it = 0; it < count; it++) rateLimit.consume('token:1')
     }
   expect(many(compute, 10_000)).not.toThrow()
   expect(many(gateway, 300)).not.toThrow()

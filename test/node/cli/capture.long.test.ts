@@ -148,7 +148,7 @@ test('a file has the frames of a stream with records of losses, without these re
   for (const at of [0, 50, 100, 150]) {
     const { lost } = reader
     const read = reader.push(stream.subarray(at, at === 150 ? undefined : at + 50))
-    await sink.take({ bytes: reader.whole, frames: read, hasLosses: reader.lost > lost })
+    await sink.write({ bytes: reader.whole, frames: read, hasLosses: reader.lost > lost })
   }
   await sink.end()
   expect(textsOf(await readWhole(path))).toEqual(['one', 'two', 'three', 'four'])
@@ -199,7 +199,7 @@ test('a slow terminal gets fewer rows, and the number of missing ones', async ()
   const frames = new CaptureReader().push(
     pcapOf(1, new Array(20_000).fill((samples[0] as (typeof samples)[number]).frame)),
   )
-  await sink.take({ bytes: new Uint8Array(0), frames, hasLosses: false })
+  await sink.write({ bytes: new Uint8Array(0), frames, hasLosses: false })
   expect(sink.skipped).toBeGreaterThan(10_000)
   const ended = sink.end()
   let shown = ''

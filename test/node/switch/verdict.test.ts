@@ -146,7 +146,7 @@ describe('the prober', () => {
       prober,
       sent,
       answer: () =>
-        prober.take(encodeProbe({ isQuestion: false, hearsYou: true, sequence: sent.at(-1)?.sequence ?? 0 })),
+        prober.receive(encodeProbe({ isQuestion: false, hearsYou: true, sequence: sent.at(-1)?.sequence ?? 0 })),
     }
   }
 
@@ -156,7 +156,7 @@ describe('the prober', () => {
     vi.advanceTimersByTime(3_600_000)
     expect(sent).toHaveLength(7)
     expect(prober.finding).toBe('unknown')
-    prober.take(encodeProbe({ isQuestion: true, hearsYou: false, sequence: 9 }))
+    prober.receive(encodeProbe({ isQuestion: true, hearsYou: false, sequence: 9 }))
     expect(sent.slice(7)).toMatchObject([{ isQuestion: false, sequence: 9 }, { isQuestion: true }])
   })
 
@@ -184,10 +184,10 @@ describe('the prober', () => {
     prober.start()
     vi.advanceTimersByTime(300)
     expect(sent).toHaveLength(2)
-    prober.take(encodeProbe({ isQuestion: false, hearsYou: true, sequence: 1 }))
+    prober.receive(encodeProbe({ isQuestion: false, hearsYou: true, sequence: 1 }))
     expect(prober.finding).toBe('answers')
-    prober.take(encodeProbe({ isQuestion: false, hearsYou: true, sequence: 1 }))
-    prober.take(encodeProbe({ isQuestion: false, hearsYou: true, sequence: 99 }))
+    prober.receive(encodeProbe({ isQuestion: false, hearsYou: true, sequence: 1 }))
+    prober.receive(encodeProbe({ isQuestion: false, hearsYou: true, sequence: 99 }))
     expect(prober.finding).toBe('answers')
   })
 

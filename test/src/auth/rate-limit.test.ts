@@ -11,7 +11,7 @@ function limited(rate = { perSecond: 2, burst: 3 }) {
   /** Seconds to wait; 0: it was let through. */
   const take = (key: string): number => {
     try {
-      limit.take(key)
+      limit.consume(key)
       return 0
     } catch (error) {
       expect((error as ApiError).status).toBe(429)

@@ -8,7 +8,7 @@ function limited() {
   /** Seconds to wait; 0: it may join. */
   const take = (key: string): number => {
     try {
-      limit.take({ key })
+      limit.consume({ key })
       return 0
     } catch (error) {
       expect((error as ApiError).status).toBe(429)

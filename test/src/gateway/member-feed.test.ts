@@ -39,22 +39,22 @@ const event = (project_id: string, seq: number): FeedItem => ({
 
 test('an event whose project is searched for is overtaken by events of other projects, and not of its own', async () => {
   const { told, found, items } = feed()
-  await items.take(event('new', 1))
-  await items.take(event('p', 2))
-  await items.take(event('new', 3))
+  await items.handle(event('new', 1))
+  await items.handle(event('p', 2))
+  await items.handle(event('new', 3))
   await turn()
   // Until the first was told, what follows it does not count as heard.
   expect(told).toEqual(['p 2'])
   found.get('new')?.(true)
   await turn()
   expect(told).toEqual(['p 2', 'new 1', 'new 3', 'up to 3'])
-  await items.take(event('new', 4))
+  await items.handle(event('new', 4))
   expect(told.slice(4)).toEqual(['new 4', 'up to 4'])
 })
 
 test('events of a project that the search does not find on the compute are not reported', async () => {
   const { told, found, items } = feed()
-  await items.take(event('elsewhere', 1))
+  await items.handle(event('elsewhere', 1))
   await turn()
   found.get('elsewhere')?.(false)
   await turn()
@@ -63,10 +63,10 @@ test('events of a project that the search does not find on the compute are not r
 
 test('waiting events are not reported after a gap, which causes a resync, or after the end', async () => {
   const { told, found, items } = feed()
-  await items.take(event('new', 1))
-  await items.take({ kind: 'resync', seq: 2 })
+  await items.handle(event('new', 1))
+  await items.handle({ kind: 'resync', seq: 2 })
   expect(told).toEqual(['gap', 'up to 2'])
-  await items.take(event('newer', 3))
+  await items.handle(event('newer', 3))
   await turn()
   items.end()
   for (const project of ['new', 'newer']) found.get(project)?.(true)
@@ -76,12 +76,12 @@ test('waiting events are not reported after a gap, which causes a resync, or aft
 
 test('few unknown projects of a compute are searched for at a time, and its feed is not read while too many wait', async () => {
   const { told, found, items } = feed()
-  for (let seq = 1; seq <= 16; seq++) await items.take(event(`new${seq}`, seq))
-  await items.take(event('p', 17))
+  for (let seq = 1; seq <= 16; seq++) await items.handle(event(`new${seq}`, seq))
+  await items.handle(event('p', 17))
   await turn()
   expect([told, [...found.keys()]]).toEqual([['p 17'], ['new1', 'new2', 'new3', 'new4']])
   let isTaken = false
-  const next = items.take(event('new18', 18)).then(() => {
+  const next = items.handle(event('new18', 18)).then(() => {
     isTaken = true
   })
   await turn()
@@ -97,8 +97,8 @@ test('few unknown projects of a compute are searched for at a time, and its feed
 
 test('the end of a feed that is not read because too many events wait is noticed', async () => {
   const { told, items } = feed()
-  for (let seq = 1; seq <= 16; seq++) await items.take(event(`new${seq}`, seq))
-  const next = items.take(event('new17', 17))
+  for (let seq = 1; seq <= 16; seq++) await items.handle(event(`new${seq}`, seq))
+  const next = items.handle(event('new17', 17))
   items.end()
   await next
   expect(told).toEqual([])

@@ -180,13 +180,13 @@ const [staleMs, aheadMs] = [2000, 100]
 
 /** Caches a list of the system. A read returns the cached list at once; an old one is renewed for later reads. */
 class ReadAhead<T> {
-  readonly #take: () => readonly T[]
+  readonly #load: () => readonly T[]
   #list: readonly T[] | undefined
   #takenAt = 0
   #isPending = false
 
-  constructor(take: () => readonly T[]) {
-    this.#take = take
+  constructor(load: () => readonly T[]) {
+    this.#load = load
   }
 
   read(): T[] {
@@ -200,7 +200,7 @@ class ReadAhead<T> {
 
   #refresh(): void {
     this.#isPending = false
-    this.#list = this.#take()
+    this.#list = this.#load()
     this.#takenAt = performance.now()
   }
 }

@@ -66,7 +66,7 @@ export class Measurements {
     const timer = setTimeout(() => late.abort(new ApiError(408, message)), timeouts.measurement)
     const cancelled = AbortSignal.any([late.signal, this.#closing.signal, ...(cancel === undefined ? [] : [cancel])])
     try {
-      const taken = await at.exclusively((node, lifeCycle) => this.#take(node, lifeCycle, cancelled))
+      const taken = await at.exclusively((node, lifeCycle) => this.#borrow(node, lifeCycle, cancelled))
       const { client, process, wasStopped } = taken
       const signal = AbortSignal.any([cancelled, process.ended, process.skipGracePeriod])
       try {
@@ -93,7 +93,7 @@ export class Measurements {
   }
 
   /** Starts the router unless it runs, and borrows it. */
-  async #take(node: DynamipsKindNode, lifeCycle: NodeLifeCycle, cancelled: AbortSignal): Promise<Taken> {
+  async #borrow(node: DynamipsKindNode, lifeCycle: NodeLifeCycle, cancelled: AbortSignal): Promise<Taken> {
     cancelled.throwIfAborted()
     if (node.status === 'suspended') throw conflict('The router is suspended: resume it first')
     if (node.status === 'started') return { ...(await this.#guests.lend(node)), wasStopped: false }

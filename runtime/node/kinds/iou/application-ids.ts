@@ -16,7 +16,7 @@ export class ApplicationIds {
   }
 
   /** The id of the node, else the wanted id if it is free, else the lowest free one. 409 when all are taken. */
-  take(key: string, wanted = 0): number {
+  allocate(key: string, wanted = 0): number {
     const known = this.of(key)
     if (known !== undefined) return known
     // A program may use the wanted id: that of the node itself.

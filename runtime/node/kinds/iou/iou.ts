@@ -111,7 +111,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   }
 
   onNew({ key, record }: IouKindNode): void {
-    record.properties = { ...record.properties, application_id: this.#ids.take(key) }
+    record.properties = { ...record.properties, application_id: this.#ids.allocate(key) }
   }
 
   /** Without an id when all are taken; a start tries again. */
@@ -313,7 +313,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   /** The wanted id, or another one; undefined when all are taken. */
   #idFor(key: string, wanted: number): number | undefined {
     try {
-      return this.#ids.take(key, wanted)
+      return this.#ids.allocate(key, wanted)
     } catch {
       return undefined
     }
@@ -322,7 +322,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   /** The properties, with an id; 409 when all are taken. */
   #withId({ key, record }: IouKindNode): IouProperties {
     if (record.properties.application_id === 0)
-      record.properties = { ...record.properties, application_id: this.#ids.take(key) }
+      record.properties = { ...record.properties, application_id: this.#ids.allocate(key) }
     return record.properties
   }
 

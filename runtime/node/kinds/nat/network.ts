@@ -159,7 +159,7 @@ export class NatNetwork {
         const [offset, length, segment] = [offsets[index] ?? 0, lengths[index] ?? 0, segments[index] ?? 0]
         const step = segment > 0 && segment < length ? segment : length
         for (let at = offset; at < offset + length; at += step) {
-          this.#take(port, at, Math.min(step, offset + length - at))
+          this.#forward(port, at, Math.min(step, offset + length - at))
         }
       }
       this.#coalescer.flush()
@@ -169,7 +169,7 @@ export class NatNetwork {
   }
 
   /** A frame of a guest: to other guests, to the nat, or to both. */
-  #take(port: Port, offset: number, length: number): void {
+  #forward(port: Port, offset: number, length: number): void {
     if (length < ethernetBytes || length > longestFrame) return
     const { bytes, view, address } = this.#receiver
     if (this.#ports.length > 1) {

@@ -184,7 +184,7 @@ async function dhcp(machine: CommandHost, words: readonly string[], signal: Abor
   if (lease === undefined || signal.aborted) {
     return machine.print(signal.aborted ? '\r\n' : "\r\nCan't find dhcp server\r\n")
   }
-  net.lease.take(lease, () => machine.name)
+  net.lease.use(lease, () => machine.name)
   if (lease.dns.length > 0) net.dns = [...lease.dns]
   if (lease.domain !== '') net.domain = lease.domain
   net.ip4.announce()

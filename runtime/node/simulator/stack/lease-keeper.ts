@@ -23,7 +23,7 @@ export class LeaseKeeper {
   }
 
   /** Uses the address of the lease. `name`: the pc's, which servers may put into the DNS. */
-  take(lease: Lease, name: () => string): void {
+  use(lease: Lease, name: () => string): void {
     this.drop()
     const ended = new AbortController()
     this.#ended = ended
@@ -49,7 +49,7 @@ export class LeaseKeeper {
       const answer = await renew(this.#net, lease, name(), isForAll, end - performance.now(), signal)
       if (signal.aborted) return
       if (answer === 'refused') break
-      if (answer !== undefined) return this.take(answer, name)
+      if (answer !== undefined) return this.use(answer, name)
       const remaining = (isForAll ? end : rebinding) - performance.now()
       await this.#until(performance.now() + Math.min(remaining, Math.max(remaining / 2, minWaitMs)), signal)
     }

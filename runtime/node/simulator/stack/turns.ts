@@ -22,7 +22,7 @@ export class TurnScheduler {
   }
 
   /** Resolves in a turn of the owner. */
-  take(owner: number): Promise<void> {
+  acquire(owner: number): Promise<void> {
     return new Promise((resolve) => this.add(owner, resolve))
   }
 

@@ -130,7 +130,7 @@ export class Recorder {
   }
 
   /** Stores a slot of the path. */
-  take(slot: number, length: number): void {
+  record(slot: number, length: number): void {
     if (this.#slots === null) return
     this.#taken.push({ slot, length })
     this.#takenCount += 1

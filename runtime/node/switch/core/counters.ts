@@ -65,7 +65,7 @@ export class Counters {
   }
 
   /** Allocates and clears a row; undefined when all are in use. */
-  take(): number | undefined {
+  allocate(): number | undefined {
     const row = this.#free.pop() ?? (this.#next < rows ? this.#next++ : undefined)
     if (row !== undefined) this.table.fill(0, row * width, (row + 1) * width)
     return row

@@ -80,17 +80,17 @@ export class DelayQueue {
    */
   takeDue(
     now: number,
-    take: (end: number, row: number, block: Block, start: number, length: number) => void,
+    deliver: (end: number, row: number, block: Block, start: number, length: number) => void,
     release: () => void,
   ): void {
     const last = Math.floor(now / tickMs)
     // Tick by tick even after more than one turn, so that frames of an earlier turn leave first.
     for (let tick = this.#tick + 1; tick <= last && this.#size > 0; tick++) {
-      if (this.#heads[tick & mask] !== none) this.#takeBucket(tick & mask, tick * tickMs, take, release)
+      if (this.#heads[tick & mask] !== none) this.#takeBucket(tick & mask, tick * tickMs, deliver, release)
     }
     this.#tick = Math.max(this.#tick, last)
     const current = (last + 1) & mask
-    if (this.#heads[current] !== none) this.#takeBucket(current, now, take, release)
+    if (this.#heads[current] !== none) this.#takeBucket(current, now, deliver, release)
   }
 
   /** Time of the next due frame, ms; Infinity when the queue is empty. */
@@ -112,7 +112,7 @@ export class DelayQueue {
   #takeBucket(
     bucket: number,
     time: number,
-    take: (end: number, row: number, block: Block, start: number, length: number) => void,
+    deliver: (end: number, row: number, block: Block, start: number, length: number) => void,
     release: () => void,
   ): void {
     let slot = this.#heads[bucket] as number
@@ -127,7 +127,7 @@ export class DelayQueue {
         const large = this.#large.get(slot)
         const block = large ?? (this.#blocks[slot >> 9] as Block)
         const start = large === undefined ? offsetOf(slot) : 0
-        take(this.#ends[slot] as number, this.#rows[slot] as number, block, start, this.#lengths[slot] as number)
+        deliver(this.#ends[slot] as number, this.#rows[slot] as number, block, start, this.#lengths[slot] as number)
         this.#next[slot] = taken
         taken = slot
         this.#size -= 1

@@ -83,7 +83,7 @@ export interface BridgingOptions {
   readonly counters: Counters
   readonly transmitter: Transmitter
   /** Passes a frame through a lane with stages. */
-  readonly take: (lane: Lane<FastPathEnd>, source: FrameSource, offset: number, length: number, now: number) => void
+  readonly forward: (lane: Lane<FastPathEnd>, source: FrameSource, offset: number, length: number, now: number) => void
   readonly looped: (loop: BridgeLoop) => void
 }
 
@@ -318,7 +318,7 @@ export class Bridging {
       const step = segment === 0 ? length : segment
       this.#depth = depth
       for (let at = 0; at < length; at += step)
-        this.#options.take(lane, source, offset + at, Math.min(step, length - at), now)
+        this.#options.forward(lane, source, offset + at, Math.min(step, length - at), now)
       this.#depth = -1
       return
     }

@@ -63,7 +63,7 @@ export class NetioSocket {
     claimDirectory(directory)
     const path = `${directory}/${ids.own}`
     const taken = () => new KeeperError('port_taken', `another program has the IOU application id ${ids.own} (${path})`)
-    const lock = LockFile.take(libc, `${path}.lck`)
+    const lock = LockFile.acquire(libc, `${path}.lck`)
     if (lock === undefined) throw taken()
     const memory = new Memory(libc, scratchAt + netioNameBytes)
     const name = memory.address + scratchAt
@@ -144,7 +144,7 @@ export function removeLeftover(libc: Libc, directory: string, id: number): void 
   const hadLock = isThere(`${path}.lck`)
   if (!hadLock && !isThere(path)) return
   claimDirectory(directory)
-  const lock = LockFile.take(libc, `${path}.lck`)
+  const lock = LockFile.acquire(libc, `${path}.lck`)
   if (lock === undefined) return
   const memory = new Memory(libc, netioNameBytes)
   writeName(memory, 0, path)

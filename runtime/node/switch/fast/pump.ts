@@ -66,10 +66,10 @@ export class Pump {
     this.rows = new Rows(counters, listener.captured)
     this.bridging = new Bridging({
       ...{ libc, counters, transmitter: this.#transmitter },
-      take: (lane, source, offset, length, now) => {
+      forward: (lane, source, offset, length, now) => {
         // The lane to the bridge may have had no use for the time.
         this.#clock.set(now)
-        this.#take(lane, source, offset, length, now)
+        this.#forwardFrame(lane, source, offset, length, now)
         this.rows.passed(now)
       },
       looped: (loop) => listener.looped(loop),
@@ -327,7 +327,7 @@ export class Pump {
           frames += 1
           total += size
         } else if (lane === null) frames += 1
-        else this.#take(lane, this.#receiver, at, size, now)
+        else this.#forwardFrame(lane, this.#receiver, at, size, now)
       }
     }
     // Counted before the send, so that a receiver sees its frame counted.
@@ -339,7 +339,7 @@ export class Pump {
   }
 
   /** Handles one frame of a lane with stages or a capture. */
-  #take(lane: Lane<FastPathEnd>, source: FrameSource, offset: number, length: number, now: number): void {
+  #forwardFrame(lane: Lane<FastPathEnd>, source: FrameSource, offset: number, length: number, now: number): void {
     const { hops, output } = lane
     const { bytes } = source
     const due = passHops(hops, bytes, offset, length, now, this.#clock)

@@ -13,36 +13,36 @@ const fastPath = requireFastPath()
 
 test('the lowest free id is assigned, kept, and free again after the release', () => {
   const ids = new ApplicationIds(() => false)
-  expect([ids.take('a'), ids.take('b'), ids.take('c')]).toEqual([1, 2, 3])
-  expect(ids.take('b')).toBe(2)
-  expect(ids.take('b', 9)).toBe(2)
+  expect([ids.allocate('a'), ids.allocate('b'), ids.allocate('c')]).toEqual([1, 2, 3])
+  expect(ids.allocate('b')).toBe(2)
+  expect(ids.allocate('b', 9)).toBe(2)
   ids.release('b')
   expect(ids.of('b')).toBe(undefined)
-  expect([ids.take('d'), ids.take('b')]).toEqual([2, 4])
+  expect([ids.allocate('d'), ids.allocate('b')]).toEqual([2, 4])
 })
 
 test('a reopened node has its former id, unless another node has it', () => {
   const ids = new ApplicationIds((id) => id === 7)
   // Its own program may run and have it.
-  expect([ids.take('a', 7), ids.take('b', 7), ids.take('c', 7)]).toEqual([7, 1, 2])
+  expect([ids.allocate('a', 7), ids.allocate('b', 7), ids.allocate('c', 7)]).toEqual([7, 1, 2])
 })
 
 test('ids that are in use on the host are skipped, and a node gets another id when its own is in use', () => {
   const inUse = new Set([1, 3])
   const ids = new ApplicationIds((id) => inUse.has(id))
-  expect([ids.take('a'), ids.take('b')]).toEqual([2, 4])
+  expect([ids.allocate('a'), ids.allocate('b')]).toEqual([2, 4])
   inUse.add(2)
   expect(ids.change('a')).toBe(5)
-  expect([ids.of('a'), ids.take('a')]).toEqual([5, 5])
+  expect([ids.of('a'), ids.allocate('a')]).toEqual([5, 5])
   inUse.delete(2)
-  expect(ids.take('c')).toBe(2)
+  expect(ids.allocate('c')).toBe(2)
 })
 
 test('without a free id there is a conflict', () => {
   const ids = new ApplicationIds((id) => id < 511)
-  expect(ids.take('a')).toBe(511)
+  expect(ids.allocate('a')).toBe(511)
   const conflict = expect.objectContaining({ status: 409, message: expect.stringContaining('All 511 application ids') })
-  expect(() => ids.take('b')).toThrow(conflict)
+  expect(() => ids.allocate('b')).toThrow(conflict)
   expect(() => ids.change('a')).toThrow(conflict)
   expect(ids.of('a')).toBe(511)
 })
