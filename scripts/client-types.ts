@@ -134,7 +134,6 @@ const operations = Object.entries(paths)
     Object.entries(item).map(([method, it]) => [`${method.toUpperCase()} ${path}`, it] as const),
   )
 const calls = operations.map(([name, it]) => callOf(it).replace('PATH', name))
-const lists = operations.filter(([, it]) => replyOf(it.responses).endsWith('[]')).map(([name]) => name)
 const text = `// Made by scripts/client-types.ts from the endpoints: do not edit.
 
 /** The body of an upload. */
@@ -144,9 +143,6 @@ export type Bytes = ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | Blob 
 export interface Calls {
 ${calls.join('\n')}
 }
-
-/** The calls whose answer is a list. */
-export const listCalls: ReadonlySet<string> = new Set<keyof Calls>(${JSON.stringify(lists)})
 
 ${[...named.values()].join('\n')}`
 const target = process.argv[2] ?? join(import.meta.dirname, '../src/client/calls.ts')

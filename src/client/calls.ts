@@ -850,41 +850,6 @@ export interface Calls {
   }
 }
 
-/** The calls whose answer is a list. */
-export const listCalls: ReadonlySet<string> = new Set<keyof Calls>([
-  'GET /v2/compute/network/interfaces',
-  'GET /v2/compute/metrics',
-  'GET /v2/projects',
-  'GET /v2/projects/{project_id}/nodes',
-  'GET /v2/projects/{project_id}/nodes/{node_id}/links',
-  'GET /v2/jobs',
-  'POST /v2/projects/{project_id}/presence',
-  'GET /v2/statistics',
-  'GET /v2/projects/{project_id}/links',
-  'GET /v2/projects/{project_id}/links/{link_id}/available_filters',
-  'GET /v2/projects/{project_id}/nodes/{node_id}/files',
-  'GET /v2/kinds',
-  'GET /v2/templates',
-  'GET /v2/symbols',
-  'GET /v2/projects/{project_id}/drawings',
-  'GET /v2/projects/{project_id}/snapshots',
-  'GET /v2/compute/hypervisor/vms',
-  'GET /v2/compute/machine-emulator/binaries',
-  'GET /v2/compute/iou/images',
-  'GET /v2/compute/iou/image_uses',
-  'GET /v2/compute/machine-emulator/images',
-  'GET /v2/compute/machine-emulator/image_uses',
-  'GET /v2/compute/machine-emulator/img-binaries',
-  'GET /v2/compute/dynamips/images',
-  'GET /v2/compute/dynamips/image_uses',
-  'GET /v2/computes',
-  'GET /v2/computes/{compute_id}/{emulator}/images',
-  'GET /v2/appliancevm/engines',
-  'GET /v2/appliancevm/engines/{engine}/vms',
-  'GET /v2/tokens',
-  'GET /v2/organizations',
-])
-
 /** Version of the service */
 export type Version = {
   version: string
