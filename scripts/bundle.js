@@ -8,6 +8,8 @@ import { bundleBrowser } from './bundle-browser.js'
 const root = join(import.meta.dirname, '..')
 const docsScript = join(root, 'runtime/vendor/rapidoc-min.js')
 const weekMs = 7 * 86_400_000
+/** Types alone, made for the compiler: no part of any program, and not there before the first run of the compiler. */
+const clientTypes = join(root, 'src/client/calls.ts')
 const programs = {
   patchbay: 'runtime/node/main.ts',
   keeper: 'runtime/node/keeper/main.ts',
@@ -222,7 +224,8 @@ async function digestOfSources() {
 async function sourcesIn(directory) {
   const entries = await readdir(join(root, directory), { withFileTypes: true, recursive: true })
   const files = entries.filter((it) => it.isFile() && it.name.endsWith('.ts'))
-  return files.map((it) => relative(root, join(it.parentPath ?? it.path, it.name)))
+  const paths = files.map((it) => join(it.parentPath ?? it.path, it.name)).filter((path) => path !== clientTypes)
+  return paths.map((path) => relative(root, path))
 }
 
 /**
@@ -272,7 +275,7 @@ export async function isFresh(outdir) {
 
 /** When a file, or anything in a directory, was changed last, ms; 0 when it is not there. */
 async function lastChange(path) {
-  const stats = await stat(path).catch(() => undefined)
+  const stats = path === clientTypes ? undefined : await stat(path).catch(() => undefined)
   if (stats === undefined) return 0
   if (!stats.isDirectory()) return stats.mtimeMs
   const inner = await Promise.all((await readdir(path)).map((name) => lastChange(join(path, name))))

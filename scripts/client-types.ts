@@ -1,10 +1,21 @@
-import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { openapi } from '../src/openapi.ts'
 import { endpoints } from '../src/routes.ts'
 
-// Writes src/client/calls.ts: the types of every call of API version 2, from the endpoints. `patchbay/client` has them.
+/** Types of every call of API version 2, printed from the endpoints: the text of `src/client/calls.ts`. */
+export function clientTypes(): string {
+  const calls = operations.map(([name, it]) => callOf(it).replace('PATH', name))
+  return `// Made by scripts/make-client-types.ts from the endpoints: do not edit.
+
+/** The body of an upload. */
+export type Bytes = ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | Blob | string
+
+/** Every call, by its method and path. */
+export interface Calls {
+${calls.join('\n')}
+}
+
+${[...named.values()].join('\n')}`
+}
 
 interface Schema {
   readonly $ref?: string
@@ -133,20 +144,3 @@ const operations = Object.entries(paths)
   .flatMap(([path, item]) =>
     Object.entries(item).map(([method, it]) => [`${method.toUpperCase()} ${path}`, it] as const),
   )
-const calls = operations.map(([name, it]) => callOf(it).replace('PATH', name))
-const text = `// Made by scripts/client-types.ts from the endpoints: do not edit.
-
-/** The body of an upload. */
-export type Bytes = ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | Blob | string
-
-/** Every call, by its method and path. */
-export interface Calls {
-${calls.join('\n')}
-}
-
-${[...named.values()].join('\n')}`
-const target = process.argv[2] ?? join(import.meta.dirname, '../src/client/calls.ts')
-writeFileSync(target, text)
-execFileSync(join(import.meta.dirname, '../node_modules/.bin/biome'), ['format', '--write', target], {
-  stdio: ['ignore', 'ignore', 'inherit'],
-})

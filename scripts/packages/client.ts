@@ -19,6 +19,7 @@ export async function bundleClient(outfile: string): Promise<void> {
 /** Writes the client for programs into a directory, and its types, which need no other package. */
 export async function writeClient(directory: string): Promise<void> {
   await bundleClient(join(directory, clientExport.default))
+  await run(process.execPath, [join(root, 'scripts/make-client-types.ts')])
   await inDirectory(async (made) => {
     const config = {
       extends: join(root, 'src/tsconfig.json'),
