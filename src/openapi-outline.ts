@@ -19,15 +19,15 @@ telnet 127.0.0.1 {console}
 
 A link is two NIOs whose ports mirror each other: \`POST .../adapters/0/ports/0/nio\` at both ends, or \`POST /v2/links\` for both at once.
 
-**Credentials.** On the machine itself none are needed, unless some are configured. Then send \`Authorization: Bearer TOKEN\`, or user and password by HTTP Basic; pages
+**Credentials.** On the machine itself you need none, unless some are configured. Then send \`Authorization: Bearer TOKEN\`, or user and password with HTTP Basic; pages
 log in once with \`POST /v2/session\`. Every operation names the role that it needs: \`read\`, \`operate\` or \`admin\`.
 
-**Errors** are \`{"message", "status"}\`: what was wrong and what would be right. The header \`X-Patchbay-Error\` has a word for programs, such as \`no-such-project\`; every error response lists them. Nothing was changed by a request that was refused. Ids are UUIDs, compared without regard to case; what an update does not name, or names with null, stays as it is.
+**Errors** are \`{"message", "status"}\`: what is wrong, and what is expected. The header \`X-Patchbay-Error\` has a code for programs, such as \`no-such-project\`; every error response lists them. A refused request changes nothing. Ids are UUIDs (case-insensitive); members that are absent or null in an update stay unchanged.
 
-**Events.** \`GET /v2/compute/notifications\` and the feed of a project are JSON lines, server-sent events (\`Accept: text/event-stream\`) or websockets, and go on after a broken
+**Events.** \`GET /v2/compute/notifications\` and the feed of a project are JSON lines, server-sent events (\`Accept: text/event-stream\`) or websockets, and resume after a broken
 connection with \`Last-Event-ID\`.
 
-This page is made from the declarations that validate the requests. \`/openapi.json\` is the same for programs.
+This page is generated from the declarations that validate the requests. \`/openapi.json\` is the same for programs.
 `
 
 /** Groups that have operations of both API versions, or of none. */
@@ -47,7 +47,7 @@ export function tagOf({ tag, path }: Pick<Endpoint, 'tag' | 'path'>): string {
 }
 
 const descriptions: Readonly<Record<string, string>> = {
-  service: 'What is about the service itself, in no version of the interface: metrics, this reference.',
+  service: 'The service itself, in no version of the interface: metrics, this reference.',
 }
 
 /** The groups in the order of the reference: v2, then those without an API version, then v1. Those of v1 are folded. */

@@ -30,7 +30,9 @@ export const portRefOf = (params: { adapter_number: string; port_number: string 
 export const faultReply = (description: string): ReplyShape => ({ description, schema: Fault })
 export const sinceQuery = Type.Object({
   since: Type.Optional(
-    Type.String({ description: 'seq of the last event that was seen; so is the header Last-Event-ID' }),
+    Type.String({
+      description: 'seq of the last event that the client received; the header Last-Event-ID has the same meaning',
+    }),
   ),
   ticket: Type.Optional(Type.String({ description: 'Single-use ticket, for websockets of browsers' })),
 })

@@ -59,7 +59,7 @@ export const cloud = kind({
   consoles: [],
   canBeSuspended: false,
   conflicts: {
-    create: 'The cloud cannot be created now',
+    create: 'or the cloud cannot be created now',
     update: 'A device or a UDP port is in use, or a privilege is missing',
     start: 'The cloud cannot run now; the message says why',
   },

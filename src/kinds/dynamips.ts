@@ -116,7 +116,7 @@ const IdlePcQuestion = closedSchema('IdlePcQuestion', 'The image of a search for
 /** The errors of a measurement. */
 const measurementErrors = {
   408: 'It took longer than four minutes',
-  409: 'No value helps, another measurement runs, or the router cannot run or was stopped; the message says which',
+  409: 'No value helps, another measurement is running, or the router cannot run or was stopped; the message says which',
 }
 const measurement = {
   method: 'GET',
@@ -178,7 +178,7 @@ export const dynamips = kind({
   conflicts: {
     create: 'no port is left, or the image is missing (its name is then in `image`) or is not an IOS image',
     update:
-      'The router runs and its cards would change, or is being measured, or the image is missing (its name is then in `image`) or is not an IOS image',
+      'The router is running and its cards would change, or is being measured, or the image is missing (its name is then in `image`) or is not an IOS image',
     start: 'The router cannot run now, and the message says why; or its image is missing (its name is then in `image`)',
   },
   image: { field: 'image' },
@@ -201,7 +201,7 @@ export const dynamips = kind({
     autoIdlePc: action({
       ...measurement,
       path: 'auto_idlepc',
-      summary: 'The first of the proposals that brings the load of the host down',
+      summary: 'Find the first of the proposals that lowers the load of the host',
       output: IdlePc,
       answer: { description: 'The value' },
     }),

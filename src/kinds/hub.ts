@@ -14,7 +14,7 @@ const { input: portsInput, shown: portsShown } = mappedPorts(HubPort)
 
 /** An Ethernet hub. */
 export type HubNode = Static<typeof HubNode>
-export const HubNode = objectSchema('HubNode', 'An Ethernet hub: what comes in at a port leaves at all others', {
+export const HubNode = objectSchema('HubNode', 'An Ethernet hub: frames that enter one port leave through all others', {
   ...nodeFields,
   ...{ console_type: noConsole, ports_mapping: portsShown },
 })
@@ -43,7 +43,7 @@ export const hub = kind({
   consoles: [],
   canBeSuspended: false,
   conflicts: {
-    create: 'The hub cannot be created now',
+    create: 'or the hub cannot be created now',
     update: 'The change is not possible in the current state',
     start: 'The hub cannot run now; the message says why',
   },

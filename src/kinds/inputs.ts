@@ -34,14 +34,18 @@ export function inputsOf<
   const { console_type } = node.properties
   const both = { ...maybes({ console: consolePort, console_type }), ...maybes(optional) }
   return {
-    create: closedSchema(`${node.$id}Create`, `The input that creates a ${noun}; absent and null mean "the default"`, {
-      name: Name,
-      node_id: newNodeId,
-      ...required,
-      ...maybes(atCreation),
-      ...both,
-    }),
-    update: closedSchema(`${node.$id}Update`, `Changes of a ${noun}; absent and null mean "leave as it is"${note}`, {
+    create: closedSchema(
+      `${node.$id}Create`,
+      `The input that creates a ${noun}; absent or null members get their defaults`,
+      {
+        name: Name,
+        node_id: newNodeId,
+        ...required,
+        ...maybes(atCreation),
+        ...both,
+      },
+    ),
+    update: closedSchema(`${node.$id}Update`, `Changes to a ${noun}; absent or null members stay unchanged${note}`, {
       ...maybes({ name: Name, ...required }),
       ...both,
     }),

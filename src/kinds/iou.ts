@@ -193,7 +193,7 @@ export const iou = kind({
       path: 'configs/save',
       summary: 'Copy the configurations in the NVRAM into the configuration files',
       answer: { description: 'Done' },
-      errors: { 409: 'The router is writing its NVRAM just now, or the NVRAM is damaged' },
+      errors: { 409: 'The router is writing its NVRAM, or the NVRAM is damaged' },
     }),
   },
 })

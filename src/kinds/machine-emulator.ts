@@ -270,7 +270,7 @@ export const machineEmulator = kind({
       input: ResizeDisk,
       answer: { status: 201, description: 'Enlarged' },
       errors: {
-        409: 'The machine runs or has no such disk, the tool refused, or the image is missing (its name is then in `image`)',
+        409: 'The machine is running or has no such disk, the tool failed, or the image is missing (its name is then in `image`)',
         507: 'The disk is nearly full',
       },
     }),

@@ -18,7 +18,7 @@ export function mappedPorts<P extends TProperties & typeof portIdentity>(port: T
   const { port_number, ...others } = port.properties
   const optional = Object.fromEntries(Object.entries(others).map(([name, schema]) => [name, Type.Optional(schema)]))
   const given = closedSchema(`${port.$id}Input`, `${port.description}`, { port_number, ...optional })
-  const description = 'All its ports; they replace the present ones'
+  const description = 'All its ports; they replace the current ones'
   return {
     shown: Type.Array(port, { maxItems: maxPorts, description: 'Its ports' }),
     input: Type.Unsafe<(Partial<Static<TObject<P>>> & { port_number: number })[]>(

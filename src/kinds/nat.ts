@@ -90,8 +90,8 @@ export const nat = kind({
   consoles: [],
   canBeSuspended: false,
   conflicts: {
-    create: 'a host port is forwarded by another nat',
-    update: 'The nat runs, or a host port is forwarded by another nat',
+    create: 'or a host port is forwarded by another nat',
+    update: 'The nat is running, or a host port is forwarded by another nat',
     start: 'The nat cannot run now: libslirp is not installed, or a host port is in use; the message says which',
   },
 })

@@ -98,7 +98,7 @@ export const pc = kind({
   canBeReset: false,
   hostAccess: pcHostAccess,
   conflicts: {
-    create: 'no port or pc id is left',
+    create: 'or no port or pc id is left',
     update: 'The change is not possible in the current state',
     start: 'The pc cannot run now; the message says why',
   },

@@ -81,7 +81,7 @@ export const ethernetSwitch = kind({
   consoles: [],
   canBeSuspended: false,
   conflicts: {
-    create: 'The switch cannot be created now',
+    create: 'or the switch cannot be created now',
     update: 'The change is not possible in the current state',
     start: 'The switch cannot run now; the message says why',
   },

@@ -54,12 +54,16 @@ export function v1Of(
       ...without(members, hidden),
       ...more.instance,
     } as TProperties),
-    create: closedSchema(`${$id}Create`, `The input that creates a ${noun} in v1; absent and null mean "the default"`, {
-      ...inputs,
-      vm_id: newId,
-      ...more.create,
-    } as TProperties),
-    update: closedSchema(`${$id}Update`, `Changes of a ${noun}; absent and null mean "leave as it is"`, {
+    create: closedSchema(
+      `${$id}Create`,
+      `The input that creates a ${noun} in v1; absent or null members get their defaults`,
+      {
+        ...inputs,
+        vm_id: newId,
+        ...more.create,
+      } as TProperties,
+    ),
+    update: closedSchema(`${$id}Update`, `Changes to a ${noun}; absent or null members stay unchanged`, {
       ...without(update.properties, lacks),
       ...more.update,
     } as TProperties),

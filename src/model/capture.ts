@@ -49,7 +49,7 @@ export const CaptureStream = closedSchema('CaptureStream', 'A capture without a 
     Type.Boolean({
       default: false,
       description:
-        'Tell frames that the client lost, as it was too slow: by records without bytes, whose original length is the number of ' +
+        'Mark frames that the client lost because it was too slow: with empty records, whose original length is the number of ' +
         'frames lost there. pcapng always has them in interface statistics (isb_ifdrop)',
     }),
   ),

@@ -35,7 +35,7 @@ export const ConsoleMatch = objectSchema('ConsoleMatch', 'Output that was waited
 
 /** When a node is ready, as a request asks for it. */
 export type NodeReady = Static<typeof NodeReady>
-export const NodeReady = closedSchema('NodeReady', 'What to wait for; all that is named must be so', {
+export const NodeReady = closedSchema('NodeReady', 'What to wait for; all given conditions must hold', {
   console: Type.Optional(Pattern),
   tcp: Type.Optional(Type.Integer({ ...PortNumber, description: 'TCP port of the host that must accept connections' })),
   seconds: Type.Optional(Type.Number({ minimum: 0, maximum: longestWaitS, description: 'Time from now' })),

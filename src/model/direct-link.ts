@@ -27,7 +27,7 @@ const settings = maybes({
 /** What a link does to frames; a member that is absent or null means none, in a change "leave". */
 export type LinkSettings = Static<typeof LinkSettings>
 const LinkSettings = Type.Object(settings)
-export const DirectLinkPut = closedSchema('DirectLinkPut', 'A link as it is to be; without `nodes` changes of it', {
+export const DirectLinkPut = closedSchema('DirectLinkPut', 'A link as it should be; without `nodes`, changes to it', {
   nodes: Type.Optional(nodes),
   ...settings,
 })
@@ -35,7 +35,7 @@ export const DirectLinkPut = closedSchema('DirectLinkPut', 'A link as it is to b
 /** A link of a bulk. */
 export type DirectLinkJoin = Static<typeof DirectLinkJoin>
 export const DirectLinkJoin = closedSchema('DirectLinkJoin', 'A link of several', { link_id: Uuid, nodes, ...settings })
-export const DirectLinksJoin = closedSchema('DirectLinksJoin', 'Links that are to be there', {
+export const DirectLinksJoin = closedSchema('DirectLinksJoin', 'Links that should exist', {
   links: Type.Array(DirectLinkJoin, { maxItems: 10_000, description: 'Each one is joined or refused on its own' }),
 })
 
@@ -74,7 +74,7 @@ export type DirectLinkVerdict = LinkVerdict | 'stopped' | 'detached'
 const verdicts = [...LinkVerdict.anyOf.map((it) => it.const), 'stopped', 'detached'] as const
 export const DirectLinkVerdict = Type.Unsafe<DirectLinkVerdict>(
   oneOf(verdicts, {
-    description: `${LinkVerdict.description}; stopped: a node at an end does not run; detached: a port was taken over, or is gone`,
+    description: `${LinkVerdict.description}; stopped: a node at one end is not running; detached: a port was taken over, or no longer exists`,
   }),
 )
 

@@ -16,9 +16,9 @@ export const OrganizationId = Type.String({
 const limit = (description: string) =>
   Type.Integer({ minimum: 0, maximum: 1_000_000, description: `${description}; 0: no limit of its own` })
 const limits = {
-  max_projects: limit('Most projects, labs among them'),
-  max_computes: limit(`Most computes, at most ${maxComputes}`),
-  requests_per_s: limit('Most requests per second of all its credentials together, on a Worker in each isolate'),
+  max_projects: limit('Limit of projects, including labs'),
+  max_computes: limit(`Limit of computes, at most ${maxComputes}`),
+  requests_per_s: limit('Limit of requests per second for all its credentials together; in a Worker, for each isolate'),
 }
 
 export type Organization = Static<typeof Organization>

@@ -8,7 +8,7 @@ export const ProjectSnapshot = objectSchema('ProjectSnapshot', 'The nodes and fi
   created_at: Type.Integer({ description: 'Milliseconds since 1970' }),
   size: Type.Integer({ description: 'Bytes' }),
   ran: Type.Optional(
-    Type.Record(Type.String(), oneOf(['started', 'suspended']), { description: 'Nodes that ran, by their ids' }),
+    Type.Record(Type.String(), oneOf(['started', 'suspended']), { description: 'Nodes that were not stopped, by id' }),
   ),
 })
 

@@ -54,7 +54,7 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
     {
       path: `${node}/console/ws`,
       summary:
-        'The console as a websocket: the scroll-back, then new output; it sends binary frames, and takes text or binary ones',
+        'The console as a websocket: the scroll-back, then new output; it sends binary frames, and accepts text or binary ones',
     },
     'The node is not running, or its console has no text',
     {

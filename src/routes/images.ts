@@ -84,7 +84,7 @@ function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoin
     summary: 'Delete an image; at a gateway, on every compute',
     replies: { 204: { description: 'Deleted' } },
     errors: {
-      403: 'The name leaves the images, the image is in an additional directory, or is a program and the caller no administrator',
+      403: 'The name leaves the images, the image is in an additional directory, or is a program and the caller is not an administrator',
       404: 'There is no such image',
       409: 'A node of an open project, or another image, needs it: the message names them',
     },
@@ -100,7 +100,7 @@ function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoin
     body: ImageRename,
     replies: { 204: { description: 'Renamed' } },
     errors: {
-      403: 'The name leaves the images, the image is in an additional directory, or is a program and the caller no administrator',
+      403: 'The name leaves the images, the image is in an additional directory, or is a program and the caller is not an administrator',
       404: 'There is no such image',
       409: 'A node of an open project, or another image, needs it: the message names them. Or the new name is taken, or an upload by it has begun',
       501: 'A compute of an earlier version has the image, and cannot rename it',
@@ -115,7 +115,8 @@ function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoin
       path: list,
       scope: 'shared',
       summary: `List the images of ${kind} nodes`,
-      description: 'The checksums of new images are computed first, which takes long for large images. They are kept.',
+      description:
+        'The checksums of new images are computed first, which takes long for large images, and then stored.',
       replies: { 200: { description: 'The images', schema: Type.Array(Image) } },
       handle: async (_, { agent }) => ok(await agent.images.list(kind)),
     }),
@@ -132,7 +133,7 @@ function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoin
         'sha-512, md5), `?md5sum=` or, for a whole image, `Content-MD5` is checked before the image is stored.',
       query: md5sum,
       bodyKind: 'raw',
-      replies: { 204: { description: 'Stored' }, 308: { description: 'The part is kept; more is wanted' } },
+      replies: { 204: { description: 'Stored' }, 308: { description: 'The part is stored; send the next part' } },
       errors: {
         400: 'The request is not valid, or the image does not have the given digest; nothing was stored',
         403: 'The name leaves the images',

@@ -35,9 +35,9 @@ function textsOf({
     ],
     reload: canBeReset
       ? isStrict
-        ? [`Reset a ${noun}, as by its button`, `The ${noun} is stopped, or does not react`]
-        : [`Reset a ${noun}, as by its button; a stopped one stays as it is`, noReaction]
-      : [`Stop a ${noun} and start it`, conflicts.start],
+        ? [`Reset a ${noun}, like its reset button`, `The ${noun} is stopped, or does not react`]
+        : [`Reset a ${noun}, like its reset button; a stopped one stays as it is`, noReaction]
+      : [`Stop and start a ${noun}`, conflicts.start],
   }
 }
 

@@ -28,7 +28,7 @@ const creation = Type.Object({
     oneOf(['update', 'refuse'], {
       default: 'update',
       description:
-        'When a node of this project has the id already: update changes that node; refuse answers 409, as in v1',
+        'If a node of this project already has the id: update changes that node; refuse returns 409, as in v1',
     }),
   ),
   addresses: Type.Optional(
@@ -43,7 +43,8 @@ const removal = Type.Object({
   files: Type.Optional(
     oneOf(['now', 'later'], {
       default: 'now',
-      description: 'When its directory goes; later: when the project is closed, unless a node of its id is there again',
+      description:
+        'When its directory is deleted; later: when the project is closed, unless a node with its id exists again',
     }),
   ),
 })
@@ -83,7 +84,7 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
       body: schemas.create,
       shownAs: schemas.node,
       replies: {
-        ...(!isV1 && { 200: node('With view=full: it existed, and was changed') }),
+        ...(!isV1 && { 200: node('With view=full: the node existed, and was changed') }),
         201: node('Created, stopped'),
       },
       errors: {
@@ -132,7 +133,7 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
       ...one,
       method: 'DELETE',
       summary: isV1
-        ? `Delete a ${noun}; its files go when the project is committed or closed`
+        ? `Delete a ${noun}; its files are deleted when the project is committed or closed`
         : 'Stop and delete a node with its directory',
       query: isV1 ? Type.Object({}) : removal,
       replies: { 204: { description: 'Deleted' } },

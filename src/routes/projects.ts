@@ -109,10 +109,10 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
       body: schemas.create,
       shownAs: schemas.project,
       replies: {
-        ...(!isV1 && { 200: { description: 'With view=full: it was open already', schema: schemas.project } }),
+        ...(!isV1 && { 200: { description: 'With view=full: the project was already open', schema: schemas.project } }),
         201: { description: isV1 ? 'Created' : 'Open', schema: schemas.project },
       },
-      errors: { 403: 'The path is not allowed', 409: isV1 ? 'The project is open already' : isClosing, ...noSpace },
+      errors: { 403: 'The path is not allowed', 409: isV1 ? 'The project is already open' : isClosing, ...noSpace },
       async handle({ body, query }, { agent, projects }) {
         const {
           name = null,
@@ -156,7 +156,7 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
       errors: {
         403: 'The property may not be changed',
         404: noSuchProject,
-        409: isV1 ? 'Nodes run in the old directory' : `${isClosing}, or nodes run in the old directory`,
+        409: isV1 ? 'Nodes are running in the old directory' : `${isClosing}, or nodes run in the old directory`,
         ...noSpace,
       },
       async handle({ params, query, body }, { agent }) {

@@ -38,7 +38,7 @@ export const ProjectV1Create = closedSchema(
 export const ProjectV1Update = Type.Omit(ProjectUpdate, ['variables'], {
   $id: 'ProjectUpdate',
   additionalProperties: false,
-  description: 'Changes of a project; absent and null mean "leave as it is"',
+  description: 'Changes to a project; absent or null members stay unchanged',
 })
 
 /** A node of any kind as v1 shows it. */

@@ -31,7 +31,7 @@ FormatRegistry.Set('uuid', (value) => uuid.test(value))
 /** Whether a text has the form of an id. Ids are compared lower-cased. */
 export const isUuid = (text: string): boolean => uuid.test(text)
 
-export const Uuid = Type.String({ format: 'uuid', description: 'UUID, compared without regard to case' })
+export const Uuid = Type.String({ format: 'uuid', description: 'UUID (case-insensitive)' })
 /** One line of text: names are inserted into scripts (`%h`), where a line end would begin another command. */
 export const Name = Type.String({
   minLength: 1,

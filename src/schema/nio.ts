@@ -32,7 +32,7 @@ const genericEthernet = {
 const ethernet = { ...genericEthernet, type: Type.Literal('nio_ethernet') }
 const tap = {
   type: Type.Literal('nio_tap'),
-  tap_device: deviceName('TAP device of the host; a missing device is made, and removed with the NIO'),
+  tap_device: deviceName('TAP device of the host; a missing device is created, and removed with the NIO'),
   ...onEvery,
 }
 
@@ -102,7 +102,7 @@ const counters = {
       no_guest: count('The node did not run'),
       send_failed: count('The operating system refused them'),
       filtered: Type.Optional(
-        count('A switch did not forward them: of another VLAN, to where they came from, or in a circle'),
+        count('A switch did not forward them: another VLAN, back to where they came from, or a loop'),
       ),
     },
     { description: 'Frames that were dropped, by reason' },

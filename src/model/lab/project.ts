@@ -127,7 +127,7 @@ export const LabProject = Type.Object(
 )
 
 /** The answer to an import of an archive. */
-export const LabImported = objectSchema('LabImported', 'A project that was made of an archive', {
+export const LabImported = objectSchema('LabImported', 'A project created from an archive', {
   ...LabProject.properties,
   left_out: Type.Array(Type.String(), { description: 'Settings of the archive that were left out' }),
 })

@@ -46,7 +46,7 @@ export type LabJobStep = Static<typeof LabJobStep>
 
 /** A step that is not taken. */
 export type LabWithheldStep = Static<typeof LabWithheldStep>
-export const LabWithheldStep = objectSchema('LabWithheldStep', 'A step that is taken only with an option', {
+export const LabWithheldStep = objectSchema('LabWithheldStep', 'A step that is run only with an option', {
   ...step,
   flag: oneOf(['restart', 'recreate', 'delete_extra', 'config_from_file'], { description: 'The option' }),
 })
@@ -82,9 +82,9 @@ const flag = (description: string) => Type.Optional(Type.Boolean({ default: fals
 export const applyOptions = {
   restart: flag('Restart running nodes for changes that need it'),
   recreate: flag('Recreate nodes for changes that need it; their disks are lost'),
-  delete_extra: flag('Delete nodes that have left the file, and links of others at ports of links of the file'),
-  config_from_file: flag('Where a configuration was changed in the file and on the node, that of the file wins'),
-  take_over: flag('Use a project that another user or another way has made'),
+  delete_extra: flag('Delete nodes that were removed from the file, and other links at ports that the file links'),
+  config_from_file: flag('If a configuration was changed both in the file and on the node, the one in the file wins'),
+  take_over: flag('Use a project that another user created, or that was not created from a lab file'),
   trust: flag(
     'Trust the file: let it run programs and open files of the host; only for local clients and administrators',
   ),

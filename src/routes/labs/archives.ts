@@ -9,7 +9,7 @@ import { base, labsOf, notTrusted, projectParam, trustQuery } from './lab-reques
 
 const tag = 'v2 projects'
 const owner = 'self'
-const noArchives = { 501: 'This service makes and reads no archives' }
+const noArchives = { 501: 'This service does not support archives' }
 const media = 'application/gns3project'
 
 export const labArchiveEndpoints: readonly Endpoint[] = [
@@ -18,8 +18,8 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
     summary: 'Export a project as an archive: a zip file of GNS3 2.2 (.gns3project); its nodes must be stopped',
     query: Type.Object({
       include_images: yesOrNo('Whether the archive has the images, and not only their digests'),
-      include_snapshots: yesOrNo('Whether the archive has the snapshots, without the memory of machines that ran'),
-      reset_mac_addresses: yesOrNo('Whether MAC addresses are left out, so that an import makes new ones'),
+      include_snapshots: yesOrNo('Whether the archive has the snapshots, without the memory of running machines'),
+      reset_mac_addresses: yesOrNo('Whether MAC addresses are left out, so that an import generates new ones'),
       compression: Type.Optional(
         oneOf(['none', 'zip'], { default: 'zip', description: 'Whether files are compressed' }),
       ),

@@ -44,7 +44,7 @@ export const labConfigEndpoints: readonly Endpoint[] = [
     errors: {
       404: noSuchConfig,
       409: 'The change is not possible in the current state',
-      412: 'The configuration was changed meanwhile',
+      412: 'The configuration has changed in the meantime',
       413: 'The configuration is larger than 1 MiB',
       507: 'The disk is nearly full',
     },

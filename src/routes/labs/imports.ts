@@ -4,7 +4,7 @@ import { LabImport, LabImportInput } from '../../model/lab/import.ts'
 export const labImportEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'POST', path: '/v2/imports', owner: 'self', tag: 'v2 projects', role: 'read', scope: 'shared' },
-    summary: 'Make a lab file from a lab of containerlab, GNS3 or CML; no project is created',
+    summary: 'Create a lab file from a lab of containerlab, GNS3 or CML; no project is created',
     description: 'The parts of the lab that the lab file lacks are listed, with line and column.',
     body: LabImportInput,
     replies: { 200: { description: 'The lab file', schema: LabImport } },

@@ -46,7 +46,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     ...{ method: 'POST', path: `${base}/load`, owner, tag, leavesName: true },
     summary: 'Open a GNS3 project that is on the host of the service',
     description:
-      'Its nodes, links, drawings, snapshots and files are imported under its id, unless the service has the project already; ' +
+      'Its nodes, links, drawings, snapshots and files are imported under its id, unless the service already has the project; ' +
       'its own directory stays unchanged. Outside local mode it must be inside the projects directory.',
     query: Type.Object(trustQuery),
     body: LabProjectLoad,
@@ -57,7 +57,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
       404: 'There is no such file',
       409: 'The project is of another version, or exists only on a compute',
       413: 'The project has too many files',
-      501: 'This service loads no projects from a disk',
+      501: 'This service cannot load projects from a disk',
       507: 'The disk is nearly full',
     },
     async handle({ query, body }, context) {

@@ -47,7 +47,7 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
   ...(['undo', 'redo'] as const).map((way) =>
     endpoint({
       ...{ method: 'POST', path: `${base}/{project_id}/${way}`, owner, tag: 'v2 projects', params: inProject },
-      summary: way === 'undo' ? 'Revert the last edit of an open project' : 'Repeat the edit that was reverted last',
+      summary: way === 'undo' ? 'Revert the last edit of an open project' : 'Redo the edit that was reverted last',
       description: 'The last 100 edits are stored while the project is open. A deleted node gets its files back.',
       bodyKind: 'ignored',
       replies: { 200: { description: 'The project', schema: LabProject } },

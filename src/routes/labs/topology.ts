@@ -44,7 +44,7 @@ const flags = Object.fromEntries(
   Object.entries(applyOptions).map(([name, schema]) => [name, flag(String(schema.description))]),
 ) as Record<keyof typeof applyOptions, ReturnType<typeof flag>>
 const query = Type.Object({
-  dry_run: flag('Answer with the plan, and change nothing'),
+  dry_run: flag('Return the plan, and change nothing'),
   name: Type.Optional(
     Type.String({ minLength: 1, maxLength: 63, description: 'Name of the lab, if the path has an id' }),
   ),
@@ -139,7 +139,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       400: wrongFile,
       403: notTrusted,
       409: 'The project was not created from a lab file, or another project has the name',
-      412: 'The project was changed meanwhile',
+      412: 'The project has changed in the meantime',
       413: 'The body is larger than 16 MiB',
       429: 'Too many jobs are running',
       507: 'The disk is nearly full',

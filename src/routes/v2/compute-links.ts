@@ -48,12 +48,12 @@ export const computeLinkEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path,
     tag,
-    summary: 'Join many pairs of ports at once; a link that exists is changed',
+    summary: 'Join many pairs of ports at once; existing links are changed',
     params: projectParams,
     body: DirectLinksJoin,
     replies: {
       201: {
-        description: 'The result of each link, in the order of the request',
+        description: 'The result for each link, in the order of the request',
         schema: Type.Array(DirectLinkJoined),
       },
     },
@@ -83,7 +83,7 @@ export const computeLinkEndpoints: readonly Endpoint[] = [
     summary: 'Join two ports directly, or change the link; without `nodes` it is changed in place',
     description:
       'The ports show the link as a read-only NIO of the type nio_link. What was attached to them is replaced. A NIO that is ' +
-      'attached to one of them takes the port over: the link is then detached.',
+      'attached to one of them takes over the port: the link is then detached.',
     params,
     body: DirectLinkPut,
     shownAs: DirectLink,

@@ -224,7 +224,7 @@ function handOnEndpoint(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: s
     ...self,
     summary: `${method} /v2/compute/${rest} of a compute`,
     description:
-      'The service forwards the query and streams both bodies. Status and body of the answer come from the compute, ' +
+      'The service forwards the query and streams both bodies. Status and body of the response come from the compute, ' +
       'which has further errors. Websockets work with computes that have joined. At a gateway ' +
       '`local` is the gateway itself: the scheduler places new projects, and lists cover all computes.',
     params,
