@@ -34,7 +34,14 @@ export function nodeFormOf(version: ApiVersion, kind: NodeKindName): NodeForm {
   const { noun, v1, v2 } = descriptor
   if (version === 'v1') {
     return {
-      ...{ version, kind, descriptor, noun, nouns: `${noun}s`, tag: `v1 ${kind} instances` },
+      ...{
+        version,
+        kind,
+        descriptor,
+        noun,
+        nouns: `${noun}${noun.endsWith('ch') ? 'es' : 's'}`,
+        tag: `v1 ${kind} instances`,
+      },
       ...pathsOf(kind, `/v1/projects/{project_id}/${kind}/vms`, 'vm_id'),
       schemas: { node: v1.instance, create: v1.create, update: v1.update },
       shown: instanceV1,
