@@ -1,7 +1,7 @@
 import { callerThroughTunnel, requestIdOf } from './auth/caller.ts'
 import type { Identity } from './auth/identity.ts'
 import { tooManyLogins } from './auth/login-limit.ts'
-import { errorHeader, wordOfStatus } from './errors/words.ts'
+import { codeOfStatus, errorHeader } from './errors/words.ts'
 import type { RequestNotes } from './gateway/asker.ts'
 import { insidePeer, type Peer } from './http/access/peer.ts'
 import { jsonHeaders } from './http/json-headers.ts'
@@ -135,7 +135,7 @@ export function createApp(options: AppOptions): App {
         headers: {
           ...{ Server: server, 'X-Request-Id': nextId(), ...jsonHeaders },
           'Retry-After': String(seconds),
-          [errorHeader]: wordOfStatus(429),
+          [errorHeader]: codeOfStatus(429),
         },
         body: `${JSON.stringify({ message: tooManyLogins(peer, seconds), status: 429 })}\n`,
       }

@@ -1,5 +1,5 @@
 import { Kind, type TObject, type TSchema } from '@sinclair/typebox'
-import { errorHeader, errorWords } from './errors/words.ts'
+import { errorCodes, errorHeader } from './errors/words.ts'
 import { type Endpoint, type ReplyShape, roleOf } from './http/endpoint.ts'
 import { faultReply } from './http/params.ts'
 import { withReadOnly } from './http/read-only-members.ts'
@@ -161,11 +161,11 @@ const faults = (errors: Readonly<Record<number, string>>): Record<number, ReplyS
   Object.fromEntries(Object.entries(errors).map(([status, description]) => [status, faultReply(description)]))
 
 const errorWord: Json = {
-  description: Object.entries(errorWords)
+  description: Object.entries(errorCodes)
     .map(([word, [statuses, meaning]]) => `\`${word}\` (${statuses.join(', ')}): ${meaning}.`)
     .join(' '),
   // A newer version has more of them.
-  schema: { type: 'string', examples: Object.keys(errorWords) },
+  schema: { type: 'string', examples: Object.keys(errorCodes) },
 }
 
 /** A choice of words is shorter, and easier to read, as one list. */

@@ -1,7 +1,7 @@
 import type { ComputeAnswer, Outgoing, SocketTransport, Transport } from '../../src/client/transport.ts'
 import { ConnectionLost } from '../../src/client/transport.ts'
 import { ApiError } from '../../src/errors/api-error.ts'
-import type { ErrorWord } from '../../src/errors/words.ts'
+import type { ErrorCode } from '../../src/errors/words.ts'
 import { notJoined, type TunnelHolder } from '../../src/fleet/tunnels.ts'
 import type { Env } from './env.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
@@ -37,7 +37,7 @@ export type TunnelFault =
       readonly kind: 'refused'
       readonly message: string
       readonly status: number
-      readonly word: ErrorWord
+      readonly word: ErrorCode
       readonly headers: Readonly<Record<string, string>>
     }
 
@@ -138,7 +138,7 @@ export class ComputeAsking implements TunnelHolder {
     const fault: TunnelFault = await answer.json()
     if (fault.kind === 'refused') {
       const { status, message, word, headers } = fault
-      throw new ApiError(status, message, { word, headers })
+      throw new ApiError(status, message, { code: word, headers })
     }
     if (fault.kind === 'lost') throw new ConnectionLost(fault.message)
     throw fault.message === notJoined ? new NotJoined(notJoined) : new Error(fault.message)

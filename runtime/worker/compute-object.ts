@@ -314,7 +314,7 @@ export class ComputeObject extends DurableObject<Env> {
       return isJoint || given.has(packedHeader) ? jointAnswerOf(answer) : answerOf(answer)
     } catch (error) {
       if (error instanceof ApiError) {
-        const { status, message, word } = error
+        const { status, message, code: word } = error
         return faultOf({ kind: 'refused', message, status, word, headers: { ...error.headers } })
       }
       return faultOf({ kind: error instanceof ConnectionLost ? 'lost' : 'absent', message: (error as Error).message })

@@ -12,7 +12,7 @@ import { Sessions } from '../../src/auth/sessions.ts'
 import type { SignedTokens } from '../../src/auth/token-text.ts'
 import { isKeyOfToken } from '../../src/auth/tokens.ts'
 import { ApiError, badRequest, notFound } from '../../src/errors/api-error.ts'
-import { type ErrorWord, errorHeader } from '../../src/errors/words.ts'
+import { type ErrorCode, errorHeader } from '../../src/errors/words.ts'
 import type { FeedSource } from '../../src/events/fleet-feed.ts'
 import { isReserved } from '../../src/fleet/computes.ts'
 import { JoinLimit } from '../../src/fleet/join-limit.ts'
@@ -278,7 +278,7 @@ export class EdgeRouter {
   async #labOf(word: string, isMade: boolean): Promise<string> {
     const known = isUuid(word) ? word.toLowerCase() : await this.#objects.directory().labNamed(word)
     const id = known ?? (isMade ? projectIdOf(word.toLowerCase()) : undefined)
-    if (id === undefined) throw notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })
+    if (id === undefined) throw notFound(`project_id: there is no project ${word}`, { code: 'no-such-project' })
     return id
   }
 
@@ -434,10 +434,10 @@ function flowing(response: Response): Response {
 function unsearched(error: unknown, headers: Headers): Response {
   const known = error instanceof ApiError ? error : faultOfObject(error)
   if (known === undefined) reportDefect(error, 'the directory could not search for a project')
-  const { status, message, word, headers: more } = known ?? new ApiError(500, 'Internal error', { cause: error })
+  const { status, message, code, headers: more } = known ?? new ApiError(500, 'Internal error', { cause: error })
   const all = new Headers(headers)
   all.delete('content-length')
-  for (const [name, value] of Object.entries({ ...more, [errorHeader]: word })) all.set(name, value)
+  for (const [name, value] of Object.entries({ ...more, [errorHeader]: code })) all.set(name, value)
   return new Response(`${JSON.stringify({ message, status })}\n`, { status, headers: all })
 }
 
@@ -473,6 +473,6 @@ const hints: ReadonlyMap<string, DurableObjectLocationHint> = new Map([
   ['SA', 'sam'],
 ])
 
-const isNoSuchProject = (word: string | null | undefined): boolean => word === ('no-such-project' satisfies ErrorWord)
+const isNoSuchProject = (word: string | null | undefined): boolean => word === ('no-such-project' satisfies ErrorCode)
 
 const isRead = ({ method }: { method: string }): boolean => method === 'GET' || method === 'HEAD'

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { sha256, toHex } from '../../src/auth/secret.ts'
-import type { ErrorWord } from '../../src/errors/words.ts'
+import type { ErrorCode } from '../../src/errors/words.ts'
 import type { FleetItem } from '../../src/events/fleet-feed.ts'
 import type { FeedItem } from '../../src/model/event.ts'
 import type { Load } from '../../src/model/host.ts'
@@ -11,7 +11,7 @@ export interface FeedRefusal {
   readonly kind: 'refused'
   readonly status: number
   readonly message: string
-  readonly word: ErrorWord
+  readonly word: ErrorCode
   readonly headers: Readonly<Record<string, string>>
 }
 

@@ -120,7 +120,7 @@ export class FeedSockets {
     let items: ReadableStream<FeedItem>
     try {
       if (projectId !== undefined && !this.#sees(feed, projectId))
-        throw notFound(`project_id: there is no project ${projectId}`, { word: 'no-such-project' })
+        throw notFound(`project_id: there is no project ${projectId}`, { code: 'no-such-project' })
       items = await this.#options.events.open({
         ...(projectId !== undefined && { projectId }),
         ...(since !== undefined && { since }),
@@ -131,7 +131,7 @@ export class FeedSockets {
       if (!(await this.#options.isGood(feed.wanted.key))) throw unauthorized()
     } catch (error) {
       if (!(error instanceof ApiError)) return this.#close(feed, 1011, 'The feed could not be opened')
-      const { status, message, word, headers } = error
+      const { status, message, code: word, headers } = error
       this.#tell(feed, { kind: 'refused', status, message, word, headers })
       // After hibernation a 404 means that the project was closed meanwhile.
       return this.#close(feed, status === 404 ? 1000 : 1001, 'The feed was refused')

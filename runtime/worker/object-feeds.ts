@@ -73,4 +73,4 @@ export function objectFeeds(object: () => Pick<DurableObjectStub, 'fetch'>, env:
 const broken = (): ApiError => retryLater(503, 'The feed could not be opened; try again', 1)
 
 const refusal = ({ status, message, word, headers }: FeedRefusal): ApiError =>
-  new ApiError(status, message, { word, headers })
+  new ApiError(status, message, { code: word, headers })

@@ -1,10 +1,10 @@
 import { ApiError } from '../../src/errors/api-error.ts'
-import type { ErrorWord } from '../../src/errors/words.ts'
+import type { ErrorCode } from '../../src/errors/words.ts'
 
 interface Fault {
   readonly status: number
   readonly message: string
-  readonly word: ErrorWord
+  readonly word: ErrorCode
   readonly headers: Record<string, string>
 }
 
@@ -16,7 +16,7 @@ export async function replyOf(work: () => Promise<unknown>): Promise<ObjectReply
     return { value: JSON.stringify(await work()) }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    const { status, message, word, headers } = error
+    const { status, message, code: word, headers } = error
     return { fault: { status, message, word, headers: { ...headers } } }
   }
 }
@@ -25,8 +25,8 @@ export async function replyOf(work: () => Promise<unknown>): Promise<ObjectReply
 export async function resultOf<T>(reply: Promise<ObjectReply>): Promise<T> {
   const answer = await reply
   if ('fault' in answer) {
-    const { status, message, ...rest } = answer.fault
-    throw new ApiError(status, message, rest)
+    const { status, message, word: code, headers } = answer.fault
+    throw new ApiError(status, message, { code, headers })
   }
   return (answer.value === undefined ? undefined : JSON.parse(answer.value)) as T
 }

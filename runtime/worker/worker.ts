@@ -1,4 +1,4 @@
-import { errorHeader, wordOfStatus } from '../../src/errors/words.ts'
+import { codeOfStatus, errorHeader } from '../../src/errors/words.ts'
 import { EdgeRouters } from './edge-routers.ts'
 import { type Env, missingSetting } from './env.ts'
 import { trackBody } from './fixed-length-bodies.ts'
@@ -29,7 +29,7 @@ export default {
 } satisfies ExportedHandler<Env>
 
 const refusal = (message: string, status: number): Response =>
-  json(`${JSON.stringify({ message, status })}\n`, status, { [errorHeader]: wordOfStatus(status) })
+  json(`${JSON.stringify({ message, status })}\n`, status, { [errorHeader]: codeOfStatus(status) })
 
 /**
  * Whether the length of the body is said in two ways. Of these Transfer-Encoding counts (RFC 9112, 6.3), and workerd goes by it; what is behind

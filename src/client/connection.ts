@@ -2,7 +2,7 @@ import type { Static, TSchema } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { ignore } from '../async/ignore.ts'
 import { ApiError } from '../errors/api-error.ts'
-import type { ErrorWord } from '../errors/words.ts'
+import type { ErrorCode } from '../errors/words.ts'
 import type { Method } from '../http/method.ts'
 import { formatIssue } from '../http/validate.ts'
 import { causeOf, quoteText, readText } from './answer.ts'
@@ -202,8 +202,8 @@ export class Connection {
     }
   }
 
-  #error(status: number, words: string, cause?: unknown, word?: ErrorWord): ApiError {
-    return new ApiError(status, `The compute ${this.#name} ${words}`, { cause, ...(word !== undefined && { word }) })
+  #error(status: number, words: string, cause?: unknown, code?: ErrorCode): ApiError {
+    return new ApiError(status, `The compute ${this.#name} ${words}`, { cause, ...(code !== undefined && { code }) })
   }
 }
 

@@ -1,6 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
 import { ApiError } from '../errors/api-error.ts'
-import { type ErrorWord, errorHeader } from '../errors/words.ts'
+import { type ErrorCode, errorHeader } from '../errors/words.ts'
 import { Fault } from '../schema/fields.ts'
 import { jsonIn } from './answer.ts'
 import { requireAboutRequest } from './greeting.ts'
@@ -10,7 +10,7 @@ import type { ComputeAnswer } from './transport.ts'
 /** Headers of an error that the client gets. */
 const telling = ['content-range', 'range', 'retry-after']
 const longestMessage = 4096
-const longestWord = 100
+const longestCode = 100
 const longestHeader = 100
 
 /** The error answer of a compute as an error for the client. */
@@ -34,9 +34,9 @@ export function faultOf(response: ComputeAnswer, text: string, name: string): Ap
     const value = response.headers.get(name)
     return value === null || value.length > longestHeader ? [] : [[name, value] as const]
   })
-  const word = response.headers.get(errorHeader)?.slice(0, longestWord) as ErrorWord | undefined
+  const code = response.headers.get(errorHeader)?.slice(0, longestCode) as ErrorCode | undefined
   return new ApiError(status, message, {
-    ...(word !== undefined && { word }),
+    ...(code !== undefined && { code }),
     headers: Object.fromEntries(headers),
     ...(fault.image !== undefined && { image: fault.image.slice(0, longestMessage) }),
   })

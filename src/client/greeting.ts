@@ -63,7 +63,7 @@ export function requireAboutRequest(response: ComputeAnswer, name: string): void
   if (status >= 200 && status < 300) return
   const refuse = (reason: string): never => {
     response.body?.cancel().catch(ignore('the rest of the answer is not needed'))
-    throw conflict(`The compute ${name} ${reason}`, { word: 'compute-refuses' })
+    throw conflict(`The compute ${name} ${reason}`, { code: 'compute-refuses' })
   }
   if (status === 401) refuse('refuses the user and password of its record: change them with a PUT of the compute')
   if (status === 407) refuse('can only be reached through a proxy that requires credentials')

@@ -173,7 +173,7 @@ export function requireStopped(lab: Lab, what: string): void {
   for (const record of lab.document.nodes.values())
     if (lab.nodeView(record).status !== 'stopped' && !isStateless(record.node_type))
       throw conflict(`${record.name} is running: the project can be ${what} after its nodes are stopped`, {
-        word: 'node-running',
+        code: 'node-running',
       })
 }
 

@@ -134,7 +134,7 @@ async function typeUntil(
       await client.expect(nodePathOf(lab, record), input, signal)
       return
     } catch (error) {
-      if (!(error instanceof ApiError) || error.word !== 'not-in-time') throw error
+      if (!(error instanceof ApiError) || error.code !== 'not-in-time') throw error
       // The first line of the message is about the expression of the wait, the others are the output.
       output = error.message.split('\n').slice(1).join('\n').slice(-maxOutput)
     }

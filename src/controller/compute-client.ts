@@ -98,7 +98,7 @@ export class ComputeClient {
   async removeProject(id: string): Promise<void> {
     const remove = () => this.done({ method: 'DELETE', path: path`/v2/compute/projects/${id}` })
     await remove().catch(async (error: unknown) => {
-      if (!(error instanceof ApiError) || error.word !== 'project-closed') throw error
+      if (!(error instanceof ApiError) || error.code !== 'project-closed') throw error
       // The name is for a new project only: this one keeps its own.
       await this.openProject({ project_id: id, name: id })
       await remove()
@@ -310,7 +310,7 @@ export class ComputeClient {
       try {
         return await operation()
       } catch (error) {
-        const image = error instanceof ApiError && error.word === 'image-missing' ? error.extra.image : undefined
+        const image = error instanceof ApiError && error.code === 'image-missing' ? error.extra.image : undefined
         if (image === undefined || brought.has(image) || brought.size === maxImages) throw error
         brought.add(image)
         const outcome = await this.#replicateImage?.(image).catch(

@@ -93,7 +93,7 @@ async function computeNamed(fleet: Fleet, word: string, computes: readonly Place
 const ambiguous = (name: string, named: readonly Placeable[]): ApiError =>
   conflict(
     `compute_id: ${named.length} computes have the name ${name}; give an id: ${named.map(({ id }) => id).join(', ')}`,
-    { word: 'ambiguous-compute' },
+    { code: 'ambiguous-compute' },
   )
 
 type Placeable = Pick<Member, 'id' | 'name' | 'labels' | 'load' | 'isConnected' | 'acceptsProjects' | 'weight'>

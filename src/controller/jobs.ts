@@ -387,9 +387,9 @@ class Skipped extends Error {}
 /** The error for a request that waits for the job. */
 function failureOf(error: unknown, jobId: string): unknown {
   if (!(error instanceof ApiError)) return error
-  const { status, message, word, headers, extra } = error
+  const { status, message, code, headers, extra } = error
   const image = extra.image === undefined ? {} : { image: extra.image }
-  return new ApiError(status, message, { word, cause: error, headers: { ...headers, [jobHeader]: jobId }, ...image })
+  return new ApiError(status, message, { code, cause: error, headers: { ...headers, [jobHeader]: jobId }, ...image })
 }
 
 /** The header with the id of the job that a request has started. */

@@ -124,7 +124,7 @@ async function isThere(compute: ComputeClient, kind: ImageKindName, name: string
     await content.cancel()
     return true
   } catch (error) {
-    return error instanceof ApiError && error.word === 'image-missing' ? false : undefined
+    return error instanceof ApiError && error.code === 'image-missing' ? false : undefined
   }
 }
 

@@ -36,7 +36,7 @@ export const mebibyte = 2 ** 20
 
 /** 413: a sum of what clients have stored would exceed its limit. `limit`: the name of the setting, if there is one. */
 export const limitReached = (message: string, limit?: keyof LabLimits): ApiError =>
-  new ApiError(413, limit === undefined ? message : `${message} (limits.${limit})`, { word: 'limit-reached' })
+  new ApiError(413, limit === undefined ? message : `${message} (limits.${limit})`, { code: 'limit-reached' })
 
 /** A size for messages. */
 export const inMebibytes = (bytes: number): string => `${(Math.ceil((bytes * 10) / mebibyte) / 10).toFixed(1)} MiB`

@@ -181,7 +181,7 @@ export class Lab {
 
   #closedError(): ApiError {
     return notFound(`project_id: the project ${this.document.project.name} was closed or deleted meanwhile`, {
-      word: 'project-closed',
+      code: 'project-closed',
     })
   }
 
@@ -292,13 +292,13 @@ export class Lab {
       ? nodes.get(word.toLowerCase())
       : [...nodes.values()].find(({ name }) => nameKey(name) === key)
     if (found !== undefined) return found
-    throw notFound(`node_id: the project ${this.document.project.name} has no node ${word}`, { word: 'no-such-node' })
+    throw notFound(`node_id: the project ${this.document.project.name} has no node ${word}`, { code: 'no-such-node' })
   }
 
   link(id: string): LinkRecord {
     const found = this.document.links.get(id.toLowerCase())
     if (found !== undefined) return found
-    throw notFound(`link_id: the project ${this.document.project.name} has no link ${id}`, { word: 'no-such-link' })
+    throw notFound(`link_id: the project ${this.document.project.name} has no link ${id}`, { code: 'no-such-link' })
   }
 
   drawing(id: string): DrawingRecord {

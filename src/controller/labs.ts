@@ -394,7 +394,7 @@ export class Labs {
       await this.#openNow(id, id, ownAsk(this.computes), !is_open).catch((error: Error) => {
         // An unreadable document is reported already. A lab that does not fit shows why until it is opened.
         if (error instanceof UnreadableLab) return
-        if (error instanceof ApiError && error.word === 'limit-reached')
+        if (error instanceof ApiError && error.code === 'limit-reached')
           this.#staysClosed(this.#unopened, id, error.message)
         else this.#warn(`The project ${id} could not be opened: ${error.message}`)
       })
@@ -493,7 +493,7 @@ export class Labs {
   async lab(word: string): Promise<Lab> {
     const lab = await this.find(word)
     if (lab.isOpen) return lab
-    throw notFound(`project_id: the project ${word} is closed; open it first`, { word: 'project-closed' })
+    throw notFound(`project_id: the project ${word} is closed; open it first`, { code: 'project-closed' })
   }
 
   /** Finds an open or closed lab, for reading. Waits while the start of the service opens it. 404. */
@@ -661,7 +661,7 @@ export class Labs {
       const projects = await clientFor(computeId)
         .projects()
         .catch((error: unknown) => {
-          if (error instanceof ApiError && error.word === 'no-such-compute') return []
+          if (error instanceof ApiError && error.code === 'no-such-compute') return []
           const message = `Could not check whether compute ${computeId} has a project ${id}; try again`
           throw retryLater(503, message, 5, error)
         })
@@ -1626,7 +1626,7 @@ export class Labs {
       503,
       `Compute ${absent.name} has files of the project ${lab.document.project.name} but is not connected: ${what} the project when ` +
         `it is connected again, or remove it first with DELETE /v2/computes/${absent.compute_id}`,
-      { word: 'compute-unreachable', headers: retryAfter },
+      { code: 'compute-unreachable', headers: retryAfter },
     )
   }
 
@@ -1702,7 +1702,7 @@ export class Labs {
     for (const [other, taken] of names) {
       if (other !== id && nameKey(taken) === key)
         throw conflict(`name: a project ${taken} (${other}) already exists; choose another name`, {
-          word: 'name-taken',
+          code: 'name-taken',
         })
     }
   }
@@ -1759,7 +1759,7 @@ function ignoreUnreachable(error: unknown): void {
 /** Whether a compute answered with something else than it should: it is not away, and the lab must not be shown as open there. */
 const isMalformed = (error: unknown): boolean => error instanceof ApiError && error.status === 502
 
-const isAway = (error: unknown): boolean => error instanceof ApiError && error.word === 'compute-unreachable'
+const isAway = (error: unknown): boolean => error instanceof ApiError && error.code === 'compute-unreachable'
 
 /** 503 for a lab that has an archive and whose compute is gone. Opened without the compute, the lab would differ from its archive. */
 function computeLost({ document }: Lab, reason: string | undefined): ApiError {
@@ -1767,7 +1767,7 @@ function computeLost({ document }: Lab, reason: string | undefined): ApiError {
   return new ApiError(
     503,
     `${reason}. To restore the project from its archive on another compute, use POST /v2/computes/${compute}/drain`,
-    { word: 'compute-unreachable', headers: retryAfter },
+    { code: 'compute-unreachable', headers: retryAfter },
   )
 }
 
@@ -1786,7 +1786,7 @@ function requireName(name: string): void {
 }
 
 const projectExists = (id: string): ApiError =>
-  conflict(`project_id: a project ${id} already exists; open it, or choose another id`, { word: 'project-exists' })
+  conflict(`project_id: a project ${id} already exists; open it, or choose another id`, { code: 'project-exists' })
 
 /** The record of one more attempt to keep an archive. After the last one the next close tries again. */
 function archiveTry(before: number): NonNullable<ProjectRecord['archiving']> {
@@ -1795,7 +1795,7 @@ function archiveTry(before: number): NonNullable<ProjectRecord['archiving']> {
 }
 
 const noSuchProject = (word: string): ApiError =>
-  notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })
+  notFound(`project_id: there is no project ${word}`, { code: 'no-such-project' })
 
 /** A lab that is not open in this process, from its head. */
 function shownHead(

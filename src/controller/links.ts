@@ -347,10 +347,10 @@ function noSuchPort(node: NodeRecord, word: string): ApiError {
   const ports = portsOf(node).map(({ name }) => name)
   const has =
     ports.length === 0 ? 'it has none' : `it has ${ports.slice(0, 8).join(', ')}${ports.length > 8 ? ' …' : ''}`
-  return notFound(`nodes: the node ${node.name} has no port ${word}; ${has}`, { word: 'no-such-port' })
+  return notFound(`nodes: the node ${node.name} has no port ${word}; ${has}`, { code: 'no-such-port' })
 }
 
-const unfit = { word: 'ports-do-not-fit' } as const
+const unfit = { code: 'ports-do-not-fit' } as const
 
 function requireFitting([a, b]: Ends): void {
   if (keyOf(a.end) === keyOf(b.end)) throw badRequest('nodes: a port cannot be linked to itself', unfit)
@@ -384,7 +384,7 @@ function requireFreeName(lab: Lab, name: string, self?: string): void {
     (link) => link.link_id !== self && link.name != null && nameKey(link.name) === key,
   )
   if (isTaken || lab.claimed.has(`link/${key}`))
-    throw conflict(`name: the project already has a link ${name}; choose another name`, { word: 'name-taken' })
+    throw conflict(`name: the project already has a link ${name}; choose another name`, { code: 'name-taken' })
 }
 
 /** 409 when links cannot be in the document, as others are at their ports or have their names. `besides`: links that go away. */
@@ -400,13 +400,13 @@ export function requireUnlinked(
     if (!lab.document.linksOf(node_id).some((it) => isOther(it) && sameEnd(it.nodes, end) !== undefined)) continue
     const name = lab.document.nodes.get(node_id)?.name ?? node_id
     throw conflict(`nodes: port ${adapter_number}/${port_number} of ${name} was linked by another request meanwhile`, {
-      word: 'port-taken',
+      code: 'port-taken',
     })
   }
   const names = new Set(records.flatMap(({ name }) => (name == null ? [] : [nameKey(name)])))
   for (const it of names.size === 0 ? [] : lab.document.links.values())
     if (it.name != null && isOther(it) && names.has(nameKey(it.name)))
-      throw conflict(`name: the project already has a link ${it.name}; choose another name`, { word: 'name-taken' })
+      throw conflict(`name: the project already has a link ${it.name}; choose another name`, { code: 'name-taken' })
 }
 
 /**
@@ -444,7 +444,7 @@ function claim(
   for (const { end, node, port } of ends) {
     const isLinked = lab.document.linksOf(node.node_id).some(({ nodes }) => sameEnd(nodes, end) !== undefined)
     if (!isLinked && !lab.claimed.has(keyOf(end))) continue
-    throw conflict(`nodes: ${node.name} ${port.name} is already linked; delete that link first`, { word: 'port-taken' })
+    throw conflict(`nodes: ${node.name} ${port.name} is already linked; delete that link first`, { code: 'port-taken' })
   }
   for (const key of keys) lab.claimed.add(key)
   return () => {

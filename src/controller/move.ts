@@ -169,7 +169,7 @@ async function onNewCompute<T>(
   await forgetOn(labs, lab, to, clientFor)
   const isNew = !lab.document.project.computes.includes(to)
   if (isNew && (await clientFor(to).projects()).some(({ project_id }) => project_id === lab.id))
-    throw conflict(`The compute ${to} already has a project with this id`, { word: 'project-exists' })
+    throw conflict(`The compute ${to} already has a project with this id`, { code: 'project-exists' })
   await setProject(labs, lab, (project) => ({ ...project, moving: { from, to } }))
   try {
     const { path } = await clientFor(to).openProject({ project_id: lab.id, name: lab.document.project.name })

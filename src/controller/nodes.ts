@@ -1,5 +1,5 @@
 import { ApiError, badRequest, conflict, ignoreNotFound } from '../errors/api-error.ts'
-import type { ErrorWord } from '../errors/words.ts'
+import type { ErrorCode } from '../errors/words.ts'
 import { noCompute } from '../gateway/fan-out.ts'
 import { oursFor } from '../http/foreign-words.ts'
 import { nearest } from '../http/nearest-word.ts'
@@ -290,7 +290,7 @@ const refusedOf =
     if (!(error instanceof ApiError) || error.status !== 400) throw error
     const [, field = ''] = /^(\w+)[^\w ]/.exec(error.message) ?? []
     if (!Object.hasOwn(properties, field)) throw error
-    throw badRequest(`properties.${error.message}`, { cause: error, word: error.word })
+    throw badRequest(`properties.${error.message}`, { cause: error, code: error.code })
   }
 
 /** The settings of single adapters; only for kinds whose nodes have them on computes, too. */
@@ -473,7 +473,7 @@ async function onFirstWithRoom<T>(
     try {
       return await make(computeId)
     } catch (error) {
-      if (!(error instanceof ApiError) || !noRoom.has(error.word)) throw error
+      if (!(error instanceof ApiError) || !noRoom.has(error.code)) throw error
       failure ??= error
     }
   }
@@ -483,7 +483,7 @@ async function onFirstWithRoom<T>(
 /** Computes to try for one node. */
 const maxTried = 3
 /** Errors after which the next compute is tried: this one made nothing. */
-const noRoom: ReadonlySet<ErrorWord> = new Set(['compute-unreachable', 'no-port-left', 'disk-full'])
+const noRoom: ReadonlySet<ErrorCode> = new Set(['compute-unreachable', 'no-port-left', 'disk-full'])
 
 /** 409 when a snapshot that was restored meanwhile has brought back a node of this name. `self`: the node that gets it. */
 function requireStillFree({ document }: Lab, name: string, self: string): void {
@@ -492,10 +492,10 @@ function requireStillFree({ document }: Lab, name: string, self: string): void {
   if (taken !== undefined) throw nameTaken(taken.name)
 }
 
-const nodeExists = (id: string): ApiError => conflict(`node_id: a node ${id} already exists`, { word: 'node-exists' })
+const nodeExists = (id: string): ApiError => conflict(`node_id: a node ${id} already exists`, { code: 'node-exists' })
 
 const nameTaken = (name: string): ApiError =>
-  conflict(`name: the project already has a node ${name}; choose another name`, { word: 'name-taken' })
+  conflict(`name: the project already has a node ${name}; choose another name`, { code: 'name-taken' })
 
 const nameClaim = (name: string): string => `name/${nameKey(name)}`
 

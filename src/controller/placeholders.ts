@@ -134,7 +134,7 @@ export async function requireMade(
   if (!isKnownKind(record.node_type)) throw conflict(`node_type: ${placeholderReason(record)}`)
   if (record.creationError === undefined) return
   const refused = (error: unknown) => (isRefusal(error) ? conflict(`${record.name}: ${error.message}`) : error)
-  const lacksImage = (error: unknown) => error instanceof ApiError && error.word === 'image-missing'
+  const lacksImage = (error: unknown) => error instanceof ApiError && error.code === 'image-missing'
   const make = () =>
     lab.change(async () => {
       // 404 when it was deleted meanwhile. Another request may have made it.

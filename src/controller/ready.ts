@@ -25,9 +25,9 @@ export async function untilReady(
       try {
         return await client.ready(node, { ...condition, within_s: Math.min(pieceS, left) }, signal)
       } catch (error) {
-        if (!(error instanceof ApiError) || error.word !== 'not-in-time') throw error
+        if (!(error instanceof ApiError) || error.code !== 'not-in-time') throw error
         if (left <= pieceS)
-          throw conflict(`The node was not ready within ${within_s} s: ${error.message}`, { word: 'not-in-time' })
+          throw conflict(`The node was not ready within ${within_s} s: ${error.message}`, { code: 'not-in-time' })
       }
     }
   }

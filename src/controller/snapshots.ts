@@ -56,7 +56,7 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: C
       throw conflict(`The project has reached the limit of ${maxSnapshots} snapshots: delete one first`)
     const taken = [...snapshots.values()].find((it) => nameKey(it.name) === nameKey(name))
     if (taken !== undefined)
-      throw conflict(`name: a snapshot ${taken.name} already exists; choose another name`, { word: 'name-taken' })
+      throw conflict(`name: a snapshot ${taken.name} already exists; choose another name`, { code: 'name-taken' })
     const snapshot_id = crypto.randomUUID()
     try {
       const takeAll = async () => {
@@ -245,7 +245,7 @@ export async function recoverSnapshots(labs: Labs, lab: Lab, clientFor: ComputeC
       if (record === undefined) throw conflict('The snapshot was deleted')
       await exchange(labs, lab, record, clientFor)
     } catch (error) {
-      if (error instanceof ApiError && error.word === 'compute-unreachable') throw error
+      if (error instanceof ApiError && error.code === 'compute-unreachable') throw error
       await turnBack(lab)
     }
   }

@@ -86,7 +86,7 @@ export class Templates {
       builtIn().find(({ template_id }) => template_id === key) ??
       this.list().find(({ name }) => nameKey(name) === key)
     if (found !== undefined) return found
-    throw notFound(`template_id: there is no template ${word}`, { word: 'no-such-template' })
+    throw notFound(`template_id: there is no template ${word}`, { code: 'no-such-template' })
   }
 
   async create(input: LabTemplateCreate): Promise<LabTemplate> {

@@ -86,7 +86,7 @@ export function requireOwn(lab: Lab, by: string, { take_over }: Pick<PlanOptions
     file === undefined ? 'was not made from a lab file' : `was made from a lab file by ${JSON.stringify(file.by)}`
   throw conflict(
     `A project ${name} already exists and ${why}: give the lab another name, or take over the project (take_over)`,
-    { word: 'made-otherwise' },
+    { code: 'made-otherwise' },
   )
 }
 
@@ -158,8 +158,8 @@ async function computesOf(
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       const hint = 'expected an id or a name from GET /v2/computes'
-      if (error.word === 'no-such-compute') faults.add(keys.compute ?? at, `there is no compute ${quoted(word)}`, hint)
-      else if (error.word === 'ambiguous-compute')
+      if (error.code === 'no-such-compute') faults.add(keys.compute ?? at, `there is no compute ${quoted(word)}`, hint)
+      else if (error.code === 'ambiguous-compute')
         faults.add(keys.compute ?? at, error.message.replace(/^compute_id: /, ''))
       else throw error
     }
@@ -635,7 +635,7 @@ class Run {
 
   /** Removes a node that an earlier apply made but did not record, as the service was killed in between. Resolves to whether there was one. */
   async #removeOrphan(error: unknown, { kind }: DesiredNode, node_id: string | undefined): Promise<boolean> {
-    if (!(error instanceof ApiError) || error.word !== 'node-exists' || node_id === undefined) return false
+    if (!(error instanceof ApiError) || error.code !== 'node-exists' || node_id === undefined) return false
     const { document, id } = this.#lab
     if (document.nodes.has(node_id)) return false
     const node = { project_id: id, node_type: kind, node_id }

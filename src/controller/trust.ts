@@ -60,7 +60,7 @@ function notTrusted(found: readonly Untrusted[], hint: string): Error {
   const more = found.length === 1 ? '' : ` and ${counted(found.length - 1, 'other setting')}`
   const what = first === undefined ? '' : `${first.name}: ${first.setting} ${first.value.slice(0, 200)}${more}`
   return forbidden(`The file would run programs or open files on this host (${what}). ${hint}`, {
-    word: 'not-trusted',
+    code: 'not-trusted',
     untrusted: found.slice(0, maxShown).map(({ name, setting, value }) => ({ name, setting, value })),
   })
 }

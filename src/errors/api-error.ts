@@ -1,8 +1,8 @@
-import { type ErrorWord, wordOfStatus } from './words.ts'
+import { codeOfStatus, type ErrorCode } from './words.ts'
 
 export interface ApiErrorOptions extends ErrorOptions {
-  /** Default: the first word of the status in `errorWords`. */
-  readonly word?: ErrorWord
+  /** Default: the first code of the status in `errorCodes`. */
+  readonly code?: ErrorCode
   readonly image?: string
   /** All that is wrong with a lab file. */
   readonly errors?: readonly object[]
@@ -17,8 +17,8 @@ export interface ApiErrorOptions extends ErrorOptions {
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
-  /** The error word, for programs. An error of a newer compute may have a word that is unknown here. */
-  readonly word: ErrorWord
+  /** For programs. An error of a newer compute may have a code that is unknown here. */
+  readonly code: ErrorCode
   /** Members of the error body besides `message` and `status`: of a missing image, and of a wrong lab file. */
   readonly extra: {
     readonly image?: string
@@ -33,7 +33,7 @@ export class ApiError extends Error {
   constructor(status: number, message: string, options: ApiErrorOptions = {}) {
     super(message, options)
     this.status = status
-    this.word = options.word ?? wordOfStatus(status)
+    this.code = options.code ?? codeOfStatus(status)
     this.extra = {
       ...(options.image !== undefined && { image: options.image, exception: 'ImageMissingError' }),
       ...(options.errors !== undefined && { errors: options.errors }),
@@ -53,7 +53,7 @@ export const notFound = (message: string, options?: ApiErrorOptions) => new ApiE
 export const conflict = (message: string, options?: ApiErrorOptions) => new ApiError(409, message, options)
 /** `image` is its name: a client uploads the image and retries. */
 export const missingImage = (message: string, image: string) =>
-  new ApiError(409, message, { word: 'image-missing', image })
+  new ApiError(409, message, { code: 'image-missing', image })
 export const tooLarge = (message: string) => new ApiError(413, message)
 export const tooMany = (message: string) => new ApiError(429, message)
 /** An error that a later retry may cure; `seconds` goes into the header Retry-After. */

@@ -4,4 +4,4 @@ import { type ApiError, notFound } from './api-error.ts'
 export const quotedImage = (name: string): string => JSON.stringify(name.slice(0, 200))
 
 export const noSuchImage = (name: string): ApiError =>
-  notFound(`image: there is no ${quotedImage(name)}; GET .../images lists the images`, { word: 'no-such-image' })
+  notFound(`image: there is no ${quotedImage(name)}; GET .../images lists the images`, { code: 'no-such-image' })

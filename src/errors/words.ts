@@ -1,8 +1,8 @@
-/** The header with the word of an error, for programs. The text of the body is for people, and may change. */
+/** The header with the code of an error, for programs. The text of the body is for people, and may change. */
 export const errorHeader = 'X-Patchbay-Error'
 
-/** Every word of the header, with its statuses. The first word of a status is the default. */
-export const errorWords = {
+/** Every code of the header, with its statuses. The first code of a status is the default. */
+export const errorCodes = {
   'invalid-request': [[400], 'The path, the query or the body is not valid'],
   'is-lab-file': [[400], 'The text to import is already a lab file; send it with PUT to the topology of a project'],
   'is-appliance': [[400], 'The text to import is an appliance; POST it to /v2/templates/import'],
@@ -65,13 +65,13 @@ export const errorWords = {
   'disk-full': [[507], 'The disk is nearly full'],
 } as const satisfies Readonly<Record<string, readonly [statuses: readonly number[], meaning: string]>>
 
-export type ErrorWord = keyof typeof errorWords
+export type ErrorCode = keyof typeof errorCodes
 
-const ofStatus = new Map<number, ErrorWord>()
-for (const [word, [[status]]] of Object.entries(errorWords)) {
-  if (!ofStatus.has(status)) ofStatus.set(status, word as ErrorWord)
+const ofStatus = new Map<number, ErrorCode>()
+for (const [code, [[status]]] of Object.entries(errorCodes)) {
+  if (!ofStatus.has(status)) ofStatus.set(status, code as ErrorCode)
 }
 
-/** The default word of a status. */
-export const wordOfStatus = (status: number): ErrorWord =>
+/** The default code of a status. */
+export const codeOfStatus = (status: number): ErrorCode =>
   ofStatus.get(status) ?? (status < 500 ? 'invalid-request' : 'internal-error')

@@ -176,7 +176,7 @@ export class EventLog {
   open({ projectId, since, pings = true, signal }: FeedRequest): ReadableStream<FeedItem> {
     const channel = projectId === undefined ? this.#all : this.#projects.get(projectId)
     if (channel === undefined)
-      throw notFound(`project_id: there is no open project ${projectId}`, { word: 'no-such-project' })
+      throw notFound(`project_id: there is no open project ${projectId}`, { code: 'no-such-project' })
     const most = this.#limits.feeds()
     if (channel.subscribers.size >= most) throw tooMany(`The limit of ${most} open feeds is reached; close one first`)
     const ping = (seq = this.#last): FeedItem => ({ kind: 'ping', load: this.#load(), seq })

@@ -33,9 +33,9 @@ export class Computes {
     const found = computeKey(id) === localId ? this.local : this.get(id)
     if (found !== undefined) return found
     if (computeKey(id) === applianceId)
-      throw notFound('compute_id: the appliance VM is not running', { word: 'no-such-compute' })
+      throw notFound('compute_id: the appliance VM is not running', { code: 'no-such-compute' })
     throw notFound(`compute_id: there is no compute ${id}; GET /v2/computes lists the computes`, {
-      word: 'no-such-compute',
+      code: 'no-such-compute',
     })
   }
 
@@ -70,7 +70,7 @@ export class Computes {
     const { size } = this.#remote
     if (size >= max)
       throw conflict(`This organization is limited to ${counted(max, 'compute')} and has ${size}: delete one first`, {
-        word: 'limit-reached',
+        code: 'limit-reached',
       })
     if (name !== null && this.isTaken(name)) {
       throw conflict(`name: a compute ${JSON.stringify(name)} already exists`)

@@ -144,7 +144,7 @@ export class Fleet {
       await compute.connect().catch((error: Error) => {
         if (error instanceof ComputeRefused)
           throw conflict(`The compute ${compute.name} was not registered: ${error.message}`, {
-            word: 'compute-refuses',
+            code: 'compute-refuses',
           })
       })
       return await this.#writing.run(() => this.#add(compute))

@@ -4,7 +4,7 @@ import { readJson } from '../client/answer.ts'
 import { messageOf, requireAboutRequest } from '../client/greeting.ts'
 import { bodiless, type ComputeAnswer, jsonBody, maxHeaderBytes, type Outgoing } from '../client/transport.ts'
 import { ApiError, badRequest } from '../errors/api-error.ts'
-import { errorHeader, wordOfStatus } from '../errors/words.ts'
+import { codeOfStatus, errorHeader } from '../errors/words.ts'
 import { isPlainTarget } from '../http/plain-target.ts'
 import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import { isUpgrade, type Upgrade } from '../http/socket.ts'
@@ -175,7 +175,7 @@ async function failed(answer: ComputeAnswer, name: string): Promise<RelayedAnswe
       : { ...(said as object), status }
   const headers = answerHeaders(answer, toClientOfErrors, name)
   // A compute of an earlier version sends no error code.
-  headers[errorHeader] ??= 'image' in body ? 'image-missing' : wordOfStatus(status)
+  headers[errorHeader] ??= 'image' in body ? 'image-missing' : codeOfStatus(status)
   const content = new TextEncoder().encode(`${JSON.stringify(body)}\n`)
   headers['Content-Type'] = 'application/json'
   headers['Content-Length'] = String(content.byteLength)

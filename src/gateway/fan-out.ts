@@ -162,12 +162,12 @@ export const retryAfter = { 'Retry-After': '5' }
 
 export const noCompute = (): ApiError =>
   new ApiError(503, 'No compute is connected: register one, or see the last_error of the registered ones', {
-    word: 'compute-unreachable',
+    code: 'compute-unreachable',
     headers: retryAfter,
   })
 
 export const unreachable = ({ name }: Member): ApiError =>
-  new ApiError(503, `The compute ${name} is not connected`, { word: 'compute-unreachable', headers: retryAfter })
+  new ApiError(503, `The compute ${name} is not connected`, { code: 'compute-unreachable', headers: retryAfter })
 
 /** The compute was lost before its answer. */
 const isUnreachable = (error: ApiError): boolean =>
@@ -179,7 +179,7 @@ export function withComputeContext(error: unknown, { name }: Pick<Member, 'name'
   const [, reason = error.message] =
     /^The compute .+? (?:is not connected|cannot be (?:used|reached)): (.+)$/s.exec(error.message) ?? []
   return new ApiError(503, `The compute ${name} is not connected: ${reason}`, {
-    word: 'compute-unreachable',
+    code: 'compute-unreachable',
     cause: error,
     headers: { ...retryAfter, ...error.headers },
   })
@@ -197,7 +197,7 @@ async function within<T>(ask: () => Promise<T>, { name }: Member, left: number):
 export function atCompute(error: unknown, member: Member): unknown {
   if (!(error instanceof ApiError) || error instanceof Unreachable) return withComputeContext(error, member)
   return new ApiError(error.status, `Compute ${member.name}: ${error.message}`, {
-    word: error.word,
+    code: error.code,
     cause: error,
     headers: error.headers,
     ...(error.extra.image !== undefined && { image: error.extra.image }),

@@ -1,7 +1,7 @@
 import type { KeyedMutex } from '../async/keyed-mutex.ts'
 import { messageOf } from '../client/greeting.ts'
 import { ApiError, missingImage } from '../errors/api-error.ts'
-import { type ErrorWord, errorHeader } from '../errors/words.ts'
+import { type ErrorCode, errorHeader } from '../errors/words.ts'
 import type { Forwarded } from '../fleet/forward.ts'
 import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { RequestingCaller } from './asker.ts'
@@ -45,7 +45,7 @@ export function forwardRequest(
     const answer = await forwardRepeatedly(request, options, caller)
     if (answer.status < 300) await endElsewhere(request, options, caller)
     // A closed project keeps its placement: it is opened again where its files are. The placement of a lost project is removed.
-    const hasEnded = answer.status < 300 || wordOf(answer) === 'no-such-project'
+    const hasEnded = answer.status < 300 || codeOf(answer) === 'no-such-project'
     if (hasEnded && !(await options.locator.exists(projectId))) await options.locator.forget(projectId)
     return answer
   })
@@ -89,14 +89,14 @@ async function forwardRepeatedly(
     if (status < 400) return answer
     // A defect of a compute is not a defect of the gateway.
     if (status === 500) throw new ApiError(502, `The compute ${member.name} failed: ${messageOf(errorIn(answer))}`)
-    if (wordOf(answer) === 'no-such-project' && !isMoved) {
+    if (codeOf(answer) === 'no-such-project' && !isMoved) {
       const other = await locator.relocate(projectId, member)
       if (other === undefined || !isRepeatable(request)) return answer
       member = other
       isMoved = true
       continue
     }
-    if (part !== undefined && (wordOf(answer) === 'no-such-node' || wordOf(answer) === 'no-such-link')) {
+    if (part !== undefined && (codeOf(answer) === 'no-such-node' || codeOf(answer) === 'no-such-link')) {
       // A client of the compute interface may have made the node or link on another compute of the lab.
       others ??= await locator.others(projectId, member)
       const next = others.shift()
@@ -119,12 +119,12 @@ async function forwardRepeatedly(
 const isRepeatable = ({ request: { method }, body }: ProjectRequest): boolean =>
   method === 'GET' || method === 'HEAD' || body !== undefined
 
-const wordOf = (answer: Response | RelayedAnswer): ErrorWord | undefined =>
-  'content' in answer ? (answer.headers[errorHeader] as ErrorWord | undefined) : undefined
+const codeOf = (answer: Response | RelayedAnswer): ErrorCode | undefined =>
+  'content' in answer ? (answer.headers[errorHeader] as ErrorCode | undefined) : undefined
 
 /** The image that the compute says it lacks. */
 function imageMissingIn(answer: Response | RelayedAnswer): string | undefined {
-  const { image } = wordOf(answer) === 'image-missing' ? errorIn(answer) : {}
+  const { image } = codeOf(answer) === 'image-missing' ? errorIn(answer) : {}
   return typeof image === 'string' ? image : undefined
 }
 

@@ -123,7 +123,7 @@ export function gatewayImages(fanOut: FanOut, { uploads, byAdmin, isKept }: Gate
           throw conflict(
             `path: the gateway already has an image ${quotedImage(to)}; delete it first, or choose another name`,
             {
-              word: 'name-taken',
+              code: 'name-taken',
             },
           )
         const missing = await renameOnComputes(fanOut, { kind, name, to })
@@ -195,8 +195,8 @@ async function requireUnused(fanOut: FanOut, kind: ImageKindName, name: string):
 /** An error with more at the end of its message. */
 function withMore(error: unknown, more: string): unknown {
   if (!(error instanceof ApiError)) return error
-  const { status, message, word, headers } = error
-  return new ApiError(status, `${message}; ${more}`, { word, headers, cause: error })
+  const { status, message, code, headers } = error
+  return new ApiError(status, `${message}; ${more}`, { code, headers, cause: error })
 }
 
 interface Renaming {
@@ -214,7 +214,7 @@ async function renameOnComputes(fanOut: FanOut, { kind, name, to }: Renaming): P
     await fanOut.order(async (agent) => {
       if (await hasImage(agent, kind, to))
         throw conflict(`path: an image ${quotedImage(to)} already exists; choose another name`, {
-          word: 'name-taken',
+          code: 'name-taken',
         })
     }, members)
   const renamed: Member[] = []

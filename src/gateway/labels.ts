@@ -46,13 +46,13 @@ export function withoutLabels(wanted: readonly string[], computes: readonly Labe
   const words = wanted.join(' and ')
   if (away.length > 0)
     return new ApiError(503, `placement.labels: the computes with ${words} are not connected: ${namesOf(away)}`, {
-      word: 'compute-unreachable',
+      code: 'compute-unreachable',
       headers: retryAfter,
     })
   if (fitting.length > 0)
     return conflict(`placement.labels: the computes with ${words} accept no new projects: ${namesOf(fitting)}`)
   return conflict(`placement.labels: no compute has ${words}; ${shownLabels(wanted, computes)}`, {
-    word: 'label-missing',
+    code: 'label-missing',
   })
 }
 

@@ -23,7 +23,7 @@ export const peersOfNodes =
     const find = async ({ project_id, node_id, udp_port }: ReservedNodePort): Promise<ReservedPort> => {
       const member = await locator.find(project_id, node_id)
       if (member !== undefined) return { compute_id: member.id, project_id, udp_port }
-      throw notFound('nodes: one of the projects is not on any compute', { word: 'no-such-project' })
+      throw notFound('nodes: one of the projects is not on any compute', { code: 'no-such-project' })
     }
     return peerAddresses(
       fleet,

@@ -337,17 +337,17 @@ async function has({ agent }: Member, projectId: string): Promise<'open' | 'clos
   }
 }
 
-const isNoSuchProject = (error: unknown): boolean => error instanceof ApiError && error.word === 'no-such-project'
+const isNoSuchProject = (error: unknown): boolean => error instanceof ApiError && error.code === 'no-such-project'
 
 /** The error names the computes that could not be asked: one of them may have the project. */
 function noSuchProject(projectId: string, members: readonly Member[]): ApiError {
   const away = members.flatMap(({ name, isConnected }) => (isConnected ? [] : [name]))
   const more = away.length > maxNamed ? ` and ${away.length - maxNamed} more` : ''
   const unasked = away.length > 0 ? `; not connected: ${away.slice(0, maxNamed).join(', ')}${more}` : ''
-  return notFound(`project_id: no compute has an open project ${projectId}${unasked}`, { word: 'no-such-project' })
+  return notFound(`project_id: no compute has an open project ${projectId}${unasked}`, { code: 'no-such-project' })
 }
 
 export const onOtherCompute = (projectId: string, { name }: Member): ApiError =>
   conflict(`compute_id: the project ${projectId} is on the compute ${name}; omit compute_id, or use that one`, {
-    word: 'project-exists',
+    code: 'project-exists',
   })

@@ -131,7 +131,7 @@ export class Routes {
       this.#routes.map(({ template }) => template),
     )
     return notFound(`No such endpoint: ${path.slice(0, 200)}${hint}`, {
-      word: 'no-such-path',
+      code: 'no-such-path',
     })
   }
 }

@@ -1,4 +1,4 @@
-import type { ErrorWord } from '../errors/words.ts'
+import type { ErrorCode } from '../errors/words.ts'
 import { Diagnostics } from '../labfile/diagnostics.ts'
 import type { Position } from '../labfile/position.ts'
 import { LabFileError } from '../labfile/read.ts'
@@ -168,8 +168,8 @@ export class Part {
   }
 
   /** The error of this part: 400 with line, column and path. */
-  fault(message: string, word?: ErrorWord): LabFileError {
-    return new LabFileError([{ ...this.#at, message }], word)
+  fault(message: string, code?: ErrorCode): LabFileError {
+    return new LabFileError([{ ...this.#at, message }], code)
   }
 
   leaveOut(message: string | (() => string)): void {

@@ -1,6 +1,6 @@
 import { ApiError } from '../errors/api-error.ts'
 import { quotedPath } from '../errors/shown.ts'
-import type { ErrorWord } from '../errors/words.ts'
+import type { ErrorCode } from '../errors/words.ts'
 import { isUuid } from '../schema/fields.ts'
 import { readCheck } from './checks.ts'
 import type { Desired, DesiredCheck, DesiredNode, DesiredStarting } from './desired.ts'
@@ -38,12 +38,12 @@ export class LabFileError extends ApiError {
   /** Faults that it does not have. */
   readonly more: number
 
-  constructor(all: readonly LabFileFault[], word?: ErrorWord) {
+  constructor(all: readonly LabFileFault[], code?: ErrorCode) {
     const faults = all.slice(0, maxFaults)
     const more = all.length - faults.length
     const lines = [...faults.map((fault) => faultLine(fault)), ...(more > 0 ? [moreFaults(more)] : [])]
     const cut = more > 0 ? { more_errors: more } : {}
-    super(400, lines.join('\n'), { errors: faults, ...cut, ...(word !== undefined && { word }) })
+    super(400, lines.join('\n'), { errors: faults, ...cut, ...(code !== undefined && { code }) })
     this.faults = faults
     this.more = more
   }

@@ -87,7 +87,7 @@ export class Organizations {
       if (await this.has(id)) throw conflict(`organization_id: an organization ${id} already exists`)
       if ((await this.#made()).length >= max)
         throw conflict(`The limit of ${max} organizations is reached: delete some first`, {
-          word: 'limit-reached',
+          code: 'limit-reached',
         })
       const organization: Organization = {
         ...{ organization_id: id, name: name ?? id },
@@ -141,7 +141,7 @@ export class Organizations {
 }
 
 export const noSuchOrganization = (id: string) =>
-  notFound(`No such organization: ${id}`, { word: 'no-such-organization' })
+  notFound(`No such organization: ${id}`, { code: 'no-such-organization' })
 
 /** 400 for more computes than a gateway takes for an organization. */
 function requirePossible(max: number | null | undefined): void {

@@ -41,7 +41,7 @@ export class ProjectQuota {
     const count = new Set([...known, ...this.#coming.keys()]).size
     if (count >= max)
       throw conflict(`This organization is limited to ${counted(max, 'project')} and has ${count}: delete one first`, {
-        word: 'limit-reached',
+        code: 'limit-reached',
       })
   }
 }

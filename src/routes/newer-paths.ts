@@ -19,7 +19,7 @@ export const newerPaths: readonly Endpoint[] = ['/v1/projects', '/v2/compute/pro
       bodyKind: 'raw',
       replies: {},
       handle({ path }) {
-        throw notFound(`No such endpoint: ${path.slice(0, 200)}`, { word: 'no-such-path' })
+        throw notFound(`No such endpoint: ${path.slice(0, 200)}`, { code: 'no-such-path' })
       },
     }),
   ),

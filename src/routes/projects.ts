@@ -129,7 +129,7 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
           ...{ project_id: project_id?.toLowerCase() ?? null, temporary: temporary ?? false },
         })
         if (isV1 && !isNew) {
-          throw conflict(`project_id: project ${project.project_id} is open already`, { word: 'project-exists' })
+          throw conflict(`project_id: project ${project.project_id} is open already`, { code: 'project-exists' })
         }
         return (query.view === 'full' && !isNew ? ok : created)(shown(project, query.view))
       },

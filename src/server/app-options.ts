@@ -100,7 +100,7 @@ export interface Trace {
   /** Template of the endpoint; empty when there is none. */
   readonly route: string
   readonly status: number
-  /** See `errorWords`; absent where there was no error. */
+  /** See `errorCodes`; absent where there was no error. */
   readonly error?: string
   readonly ms: number
   /**

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
-import { errorWords } from '../../src/errors/words.ts'
+import { errorCodes } from '../../src/errors/words.ts'
 import { json, StandIn } from '../support/fleet.ts'
 import { startGateway } from '../support/gateway.ts'
 import { portRanges } from '../support/ports.ts'
@@ -113,7 +113,7 @@ const standIn = async (answer: StandIn['answer'] = () => {}): Promise<StandIn> =
 const duplicateInto = (node: string) => ({ destination_node_id: node.split('/').at(-1) })
 
 /** A request for every word. */
-const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>>> = {
+const requests: Readonly<Record<keyof typeof errorCodes, () => Promise<Response>>> = {
   'invalid-request': () => lab.ask('GET', `${projects}/none`),
   'is-lab-file': () => lab.ask('POST', '/v2/imports', { text: 'lab: two\nnodes: {}\n' }),
   'is-appliance': () => lab.ask('POST', '/v2/imports', { text: '{"appliance_id": "1", "name": "Firewall"}' }),
@@ -277,16 +277,16 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
 test.for(Object.entries(requests))('a request causes an error with the word %s', async ([word, ask]) => {
   const answer = await ask()
   expect(answer.headers.get('x-patchbay-error')).toBe(word)
-  const [statuses] = errorWords[word as keyof typeof errorWords]
+  const [statuses] = errorCodes[word as keyof typeof errorCodes]
   expect(statuses).toContain(answer.status)
 })
 
 test('the words are in the OpenAPI document and in the table of the documents', async () => {
   const document = await lab.service.call<Document>('GET', '/openapi.json')
   const header = document.components.headers['X-Patchbay-Error']
-  expect(header?.schema.examples).toEqual(Object.keys(errorWords))
+  expect(header?.schema.examples).toEqual(Object.keys(errorCodes))
   const table = await readFile('docs/errors.md', 'utf8')
-  for (const [word, [statuses, meaning]] of Object.entries(errorWords)) {
+  for (const [word, [statuses, meaning]] of Object.entries(errorCodes)) {
     expect(table).toContain(`| \`${word}\` | ${statuses.join(', ')} | ${meaning} |`)
   }
 })

@@ -10,5 +10,5 @@ export const clientOf = (body: unknown): ComputeClient =>
 /** The answer was refused with such a message. */
 export const isBadGateway = async (asked: Promise<unknown>, message: RegExp): Promise<void> =>
   expect(await refusal(asked)).toMatchObject({
-    ...{ status: 502, word: 'compute-failed', message: expect.stringMatching(message) },
+    ...{ status: 502, code: 'compute-failed', message: expect.stringMatching(message) },
   })

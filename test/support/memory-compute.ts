@@ -126,13 +126,13 @@ export class MemoryCompute {
 
   #project(id: string): { name: string; isOpen: boolean } {
     const project = this.projects.get(id)
-    if (project === undefined) throw notFound('There is no such project', { word: 'no-such-project' })
+    if (project === undefined) throw notFound('There is no such project', { code: 'no-such-project' })
     return project
   }
 
   #node({ node_id }: NodeIds): ComputeNode {
     const node = this.nodes.get(node_id)
-    if (node === undefined) throw notFound('There is no such node', { word: 'no-such-node' })
+    if (node === undefined) throw notFound('There is no such node', { code: 'no-such-node' })
     return node
   }
 
@@ -140,7 +140,7 @@ export class MemoryCompute {
     const { create } = kindOf(kind)
     const unknown = Object.keys(input).find((key) => !(key in create.properties))
     if (unknown !== undefined) throw conflict(`${unknown}: unknown`)
-    if (this.nodes.has(String(input.node_id))) throw conflict('There is such a node', { word: 'node-exists' })
+    if (this.nodes.has(String(input.node_id))) throw conflict('There is such a node', { code: 'node-exists' })
     const node = {
       ...shownDefaults(kind),
       ...(kind === 'pc' && { startup_script: null, mac_address: '00:50:79:66:68:00' }),
@@ -188,7 +188,7 @@ export class MemoryCompute {
               JSON.stringify([end.node_id, end.adapter_number, end.port_number]),
           )
         )
-          throw conflict('Something is attached there', { word: 'port-taken' })
+          throw conflict('Something is attached there', { code: 'port-taken' })
     }
     this.links.set(link_id, link)
     return { ...link, link_id, verdict: 'ok', reason: null, ab: noTraffic, ba: noTraffic }
@@ -202,7 +202,7 @@ const noTraffic: LinkTraffic = { frames: 0, bytes: 0, dropped: 0, frames_per_s: 
 
 function removed(id: string): ComputeClient {
   const refuse = async () => {
-    throw notFound(`compute_id: there is no compute ${id}`, { word: 'no-such-compute' })
+    throw notFound(`compute_id: there is no compute ${id}`, { code: 'no-such-compute' })
   }
   return new Proxy({} as ComputeClient, { get: () => refuse })
 }

@@ -15,7 +15,7 @@ import type { Duplex } from 'node:stream'
 import { FastResponse, NodeRequest, sendNodeResponse } from 'srvx/node'
 import type { App, Early } from '../../../src/app.ts'
 import { ignore } from '../../../src/async/ignore.ts'
-import { errorHeader, wordOfStatus } from '../../../src/errors/words.ts'
+import { codeOfStatus, errorHeader } from '../../../src/errors/words.ts'
 import type { Peer } from '../../../src/http/access/peer.ts'
 import type { Json } from '../../../src/http/endpoint.ts'
 import { jsonHeaders } from '../../../src/http/json-headers.ts'
@@ -226,7 +226,7 @@ function refuse(res: ServerResponse, [status, message]: Fault): void {
   res.writeHead(status, {
     ...jsonHeaders,
     'Content-Length': Buffer.byteLength(body),
-    [errorHeader]: wordOfStatus(status),
+    [errorHeader]: codeOfStatus(status),
     Connection: 'close',
   })
   res.end(body)
@@ -288,7 +288,7 @@ function refuseSocket(socket: Duplex, [status, message]: Fault): void {
   if (!socket.writable) return void socket.destroy()
   const body = JSON.stringify({ message, status })
   socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${errorHeader}: ${wordOfStatus(status)}\r\nConnection: close\r\n\r\n${body}`,
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${errorHeader}: ${codeOfStatus(status)}\r\nConnection: close\r\n\r\n${body}`,
     () => socket.destroy(),
   )
 }

@@ -8,7 +8,7 @@ import { NodeRequest } from 'srvx/node'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { ignore } from '../../../src/async/ignore.ts'
 import { badRequest } from '../../../src/errors/api-error.ts'
-import { errorHeader, wordOfStatus } from '../../../src/errors/words.ts'
+import { codeOfStatus, errorHeader } from '../../../src/errors/words.ts'
 import { type Socket, subprotocolOf, type Upgrade, upgradeToken } from '../../../src/http/socket.ts'
 
 const largestMessage = 1 << 20
@@ -39,7 +39,7 @@ export class WebSockets {
         connection,
         new Response(JSON.stringify(answer), {
           status: 400,
-          headers: { 'Content-Type': 'application/json', [errorHeader]: wordOfStatus(400) },
+          headers: { 'Content-Type': 'application/json', [errorHeader]: codeOfStatus(400) },
         }),
       )
     })

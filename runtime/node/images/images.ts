@@ -214,7 +214,7 @@ export class Images implements ImageAgent {
       await moveToFree(file, target).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'EEXIST') throw error
         throw conflict(`path: a file or directory ${quotedImage(to)} already exists; choose another name`, {
-          word: 'name-taken',
+          code: 'name-taken',
         })
       })
       await syncDirectory(dirname(file))
@@ -339,7 +339,7 @@ const elsewhere = (name: string, verb: 'deleted' | 'renamed'): ApiError =>
 function taken(name: string, other: string): ApiError {
   const where = other === name ? '' : `, ${quotedImage(other)}`
   return conflict(`path: an image ${quotedImage(name)} already exists${where}; choose another name`, {
-    word: 'name-taken',
+    code: 'name-taken',
   })
 }
 

@@ -1,11 +1,11 @@
-import type { ErrorCode } from './protocol.ts'
+import type { KeeperErrorCode } from './protocol.ts'
 
 /** An error that the keeper answers with. The code goes over the wire. */
 export class KeeperError extends Error {
   override readonly name = 'KeeperError'
-  readonly code: ErrorCode
+  readonly code: KeeperErrorCode
 
-  constructor(code: ErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: KeeperErrorCode, message: string, options?: ErrorOptions) {
     super(message, options)
     this.code = code
   }

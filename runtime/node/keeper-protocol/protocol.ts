@@ -490,7 +490,7 @@ export interface KeeperEvents {
   'capture.failed': { key: string; file: string; message: string }
 }
 
-export type ErrorCode =
+export type KeeperErrorCode =
   | 'protocol'
   | 'bad_request'
   | 'exists'

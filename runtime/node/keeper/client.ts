@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import {
-  type ErrorCode,
   type Exit,
   hasOperation,
   helloProtocols,
   isFullProtocol,
+  type KeeperErrorCode,
   type KeeperEvents,
   type Operations,
   type PacketPathName,
@@ -243,7 +243,7 @@ type KeeperEvent = {
 interface KeeperReply {
   readonly id: number
   readonly result?: unknown
-  readonly error?: { readonly code: ErrorCode; readonly message: string }
+  readonly error?: { readonly code: KeeperErrorCode; readonly message: string }
 }
 
 /** What `connect` answers for a socket without a keeper (unix(7)). */

@@ -16,7 +16,7 @@ async function answerTo(name: ReaderName, input: unknown): Promise<ReadAnswer> {
   } catch (error) {
     if (!(error instanceof ApiError))
       return { defect: error instanceof Error ? (error.stack ?? error.message) : String(error) }
-    const { status, message, word, extra, headers } = error
-    return { refusal: { status, message, options: { ...extra, word, headers } } }
+    const { status, message, code, extra, headers } = error
+    return { refusal: { status, message, options: { ...extra, code, headers } } }
   }
 }

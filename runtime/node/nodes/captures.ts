@@ -98,7 +98,7 @@ function refused(error: unknown): never {
     case 'disk_full':
       throw outOfSpace('capture_file_name: the disk is full; free some space first', { cause })
     case 'not_linked':
-      throw conflict('Nothing is attached to the port: attach a NIO first', { word: 'nothing-attached', cause })
+      throw conflict('Nothing is attached to the port: attach a NIO first', { code: 'nothing-attached', cause })
     case undefined:
       throw error
     default:

@@ -132,7 +132,7 @@ export class Consoles {
     const isKept = before !== null && (wanted === undefined || wanted === before)
     if (isSameType && (isKept || record.console_type === 'none')) return undefined
     if (record.console_type !== 'telnet' && node.status !== 'stopped')
-      throw conflict('console: stop the node first', { word: 'node-running' })
+      throw conflict('console: stop the node first', { code: 'node-running' })
     const pool = consolePool(record)
     if (isExact && pool !== undefined && wanted !== undefined) {
       await this.#options.ports.reserve(pool, node.owner, wanted)
@@ -172,4 +172,4 @@ function streams(socket: Socket, signal: AbortSignal): ConsoleStream {
 }
 
 const stopped = (cause?: unknown) =>
-  conflict('The node is not running: start it first', { word: 'node-stopped', cause })
+  conflict('The node is not running: start it first', { code: 'node-stopped', cause })

@@ -296,7 +296,7 @@ export class DirectLinks implements LinkAgent {
     if (!isLinkable(node_type)) throw badRequest(`node_type: nodes of the kind ${node_type} cannot be linked`)
     const node = project.nodes.get(unitOf(port))
     if (node === undefined || this.#options.table.get(node.key) !== node)
-      throw notFound(`nodes: the project has no ${node_type} node ${node_id}`, { word: 'no-such-node' })
+      throw notFound(`nodes: the project has no ${node_type} node ${node_id}`, { code: 'no-such-node' })
     if (node.unknownReason !== undefined) throw unknownState(new Error(node.unknownReason))
     node.requireUnsealed()
     const at = { adapter: port.adapter_number, port: port.port_number }

@@ -11,10 +11,10 @@ import { hasKeeper, keeperDirectory, otherKeeperDirectories } from '../keeper/ge
 import { ensureKeeper, openKeeper } from '../keeper/launch.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import {
-  type ErrorCode,
   type Exit,
   hasOperation,
   type Inventory,
+  type KeeperErrorCode,
   type KeeperEvents,
   type Operations,
   type PacketPathName,
@@ -494,6 +494,6 @@ export const keeperErrorCode = (error: unknown): string | undefined =>
   error instanceof KeeperError ? error.code : undefined
 
 /** For `catch`: rethrows all errors but KeeperErrors with the code. */
-export const ignoreCode = (code: ErrorCode) => (error: unknown) => {
+export const ignoreCode = (code: KeeperErrorCode) => (error: unknown) => {
   if (keeperErrorCode(error) !== code) throw error
 }

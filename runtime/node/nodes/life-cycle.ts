@@ -171,7 +171,7 @@ export class LifeCycle {
   }
 
   async resume(node: EngineNode): Promise<void> {
-    if (node.status === 'stopped') throw conflict('The node is stopped: start it instead', { word: 'node-stopped' })
+    if (node.status === 'stopped') throw conflict('The node is stopped: start it instead', { code: 'node-stopped' })
     const { control } = node.kind
     if (node.status === 'started' && control?.isOutsideKeeper !== true) return
     if (control !== undefined) await control.resume(node)
@@ -196,7 +196,7 @@ export class LifeCycle {
     if (control !== undefined) {
       if (node.status === 'stopped') {
         if (control.isOutsideKeeper === true)
-          throw conflict('The node is stopped: start it instead', { word: 'node-stopped' })
+          throw conflict('The node is stopped: start it instead', { code: 'node-stopped' })
         return
       }
       await control.reset(node)

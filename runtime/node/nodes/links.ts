@@ -115,7 +115,7 @@ export class Links {
     const reason = this.#ports.refusal('udp', '', lport)
     if (reason === undefined || (this.#interfaces().isLocal && (await isUdpFree(lport)))) return
     const more = this.#interfaces().isLocal ? ', and another program uses it' : ''
-    throw conflict(`lport: ${reason}${more}; POST .../ports/udp reserves a free one`, { word: 'port-taken' })
+    throw conflict(`lport: ${reason}${more}; POST .../ports/udp reserves a free one`, { code: 'port-taken' })
   }
 
   /** Throws 400 for filters that a NIO of the port cannot have, 404 for a missing port. */
@@ -170,7 +170,7 @@ export class Links {
   async requireLinked(node: EngineNode, port: PortRef): Promise<string> {
     const name = requirePort(node, port)
     const nio = node.record.ports[name]?.nio
-    if (nio == null) throw conflict('Nothing is attached to the port: attach a NIO first', { word: 'nothing-attached' })
+    if (nio == null) throw conflict('Nothing is attached to the port: attach a NIO first', { code: 'nothing-attached' })
     await this.#attached(node, name, nio, false)
     return name
   }
@@ -382,7 +382,7 @@ export class Links {
         return notFound(`${message}; the host has ${names.join(', ')}`, { cause })
       }
       case 'port_taken':
-        return conflict(message, { word: 'port-taken', cause })
+        return conflict(message, { code: 'port-taken', cause })
       case 'no_privilege':
       case 'unsupported':
         return conflict(message, { cause })

@@ -98,10 +98,10 @@ export class Nodes implements NodeAgent {
         return { node: viewOf<K>(node), created: true }
       }
       if (known.project !== project)
-        throw conflict(`node_id: ${nodeId} belongs to another project`, { word: 'node-exists' })
+        throw conflict(`node_id: ${nodeId} belongs to another project`, { code: 'node-exists' })
       const created = known.isUnclaimed
       if (!created && existing === 'refuse')
-        throw conflict(`The node ${nodeId} already exists`, { word: 'node-exists' })
+        throw conflict(`The node ${nodeId} already exists`, { code: 'node-exists' })
       requireKnown(known.unknownReason)
       known.requireUnsealed()
       // Both belong to the same kind.
@@ -164,7 +164,7 @@ export class Nodes implements NodeAgent {
       if (!(error instanceof ApiError) || error.status !== 404) throw error
       throw notFound(
         `destination_node_id: the project has no ${ref.kind} node ${destinationId}; create it first, then copy into it`,
-        { word: 'no-such-node', cause: error },
+        { code: 'no-such-node', cause: error },
       )
     })
     return this.#table.lockAll([source.key, destination.key], async () => {
@@ -176,7 +176,7 @@ export class Nodes implements NodeAgent {
       }
       const restarts = to.status !== 'stopped' && this.#options.lifeCycle.isAlwaysOn(to)
       if (restarts) await this.#options.lifeCycle.stop(to)
-      if (to.status !== 'stopped') throw conflict('The destination is running: stop it first', { word: 'node-running' })
+      if (to.status !== 'stopped') throw conflict('The destination is running: stop it first', { code: 'node-running' })
       try {
         await this.#copy(from, to)
       } finally {
@@ -330,7 +330,7 @@ export class Nodes implements NodeAgent {
     const { console: port, console_type: type, properties } = record
     const before = { name: record.name, console: port, console_type: type, properties }
     if (console_type != null && console_type !== record.console_type && node.status !== 'stopped')
-      throw conflict('console_type: stop the node first', { word: 'node-running' })
+      throw conflict('console_type: stop the node first', { code: 'node-running' })
     requireNodeRoom(node.project, changes, this.#options.limits(), node)
     await requireSpace(node.project.path, this.#options.minFreeMb())
     let released: number | undefined
@@ -429,7 +429,7 @@ export class Nodes implements NodeAgent {
       const instead = other
         ? `the id belongs to a node of kind ${other.record.kind}`
         : `GET .../${kind}/nodes lists its nodes`
-      throw notFound(`node_id: the project has no ${kind} node ${node_id}; ${instead}`, { word: 'no-such-node' })
+      throw notFound(`node_id: the project has no ${kind} node ${node_id}; ${instead}`, { code: 'no-such-node' })
     }
     return node
   }

@@ -33,11 +33,11 @@ export function requirePort(node: EngineNode, wanted: PortRef): string {
     const numbers = ports.filter(({ adapter }) => adapter === wanted.adapter).map(({ port }) => port)
     const range = `its ports are numbered from ${Math.min(...numbers)} to ${Math.max(...numbers)}`
     throw notFound(`port_number: adapter ${wanted.adapter} has no port ${wanted.port}, ${range}`, {
-      word: 'no-such-port',
+      code: 'no-such-port',
     })
   }
   const there = adapters.size === 0 ? 'it has none' : `its adapters are numbered from 0 to ${Math.max(...adapters)}`
-  throw notFound(`adapter_number: the node has no adapter ${wanted.adapter}, ${there}`, { word: 'no-such-port' })
+  throw notFound(`adapter_number: the node has no adapter ${wanted.adapter}, ${there}`, { code: 'no-such-port' })
 }
 
 /** The NIO of a port; 404 without one. */
@@ -45,7 +45,7 @@ export function requireNio(node: EngineNode, name: string): NioView {
   const nio = node.record.ports[name]?.nio
   if (nio == null)
     throw notFound(`Nothing is attached to adapter ${name.replace('/', ', port ')}; attach a NIO with POST`, {
-      word: 'nothing-attached',
+      code: 'nothing-attached',
     })
   return nio
 }

@@ -107,8 +107,8 @@ export class NodeWaits {
   }
 }
 
-const stopped = { word: 'node-stopped' } as const
-const late = (message: string) => conflict(message, { word: 'not-in-time' })
+const stopped = { code: 'node-stopped' } as const
+const late = (message: string) => conflict(message, { code: 'not-in-time' })
 
 function requireRunning(node: EngineNode): void {
   if (node.status === 'stopped') throw conflict('The node is not running: start it first', stopped)

@@ -63,7 +63,7 @@ export class PortAllocator {
     }
     throw conflict(
       `No ${pool} port from ${first} to ${last} is free; delete nodes or links, or widen ${pool}_port_range`,
-      { word: 'no-port-left' },
+      { code: 'no-port-left' },
     )
   }
 
@@ -88,7 +88,7 @@ export class PortAllocator {
     const inUse = `port ${port} is in use by another program`
     const refusal = this.refusal(pool, owner, port) ?? ((await isTaken()) ? inUse : undefined)
     if (refusal !== undefined)
-      throw conflict(`${pool === 'udp' ? 'udp_port' : 'console'}: ${refusal}`, { word: 'port-taken' })
+      throw conflict(`${pool === 'udp' ? 'udp_port' : 'console'}: ${refusal}`, { code: 'port-taken' })
   }
 
   /** Why a port of a pool cannot be allocated; does not test whether another program has it. */
@@ -106,7 +106,7 @@ export class PortAllocator {
     const holder = this.#udp.get(port)
     const isOurReservation = holder !== undefined && owner.startsWith(`${holder}/`)
     const inUse = `lport: UDP port ${port} is in use by another link or node; POST .../ports/udp reserves a free one`
-    if (holder !== undefined && holder !== owner && !isOurReservation) throw conflict(inUse, { word: 'port-taken' })
+    if (holder !== undefined && holder !== owner && !isOurReservation) throw conflict(inUse, { code: 'port-taken' })
     this.#udp.set(port, owner)
   }
 

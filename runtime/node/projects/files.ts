@@ -61,7 +61,7 @@ export class ProjectFiles implements FileAgent {
     const file = await withDiskErrors('path', () => resolveInProject(root, path))
     const shown = quotedPath(path)
     const missing = `path: there is no file ${shown}; GET .../files lists the files of the project`
-    const handle = await openRegular(file, () => notFound(missing, { word: 'no-such-file' }))
+    const handle = await openRegular(file, () => notFound(missing, { code: 'no-such-file' }))
     const { size, mtimeMs } = await handle.stat()
     return { content: contentOf(handle, size), size, modified: mtimeMs }
   }

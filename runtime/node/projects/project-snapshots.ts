@@ -275,7 +275,7 @@ async function requireKeepable(running: readonly EngineNode[]): Promise<void> {
   const named = refusals.flat()
   if (named.length === 0) return
   throw conflict(`A snapshot cannot save these nodes while they are running; stop them first: ${named.join(', ')}`, {
-    word: 'node-running',
+    code: 'node-running',
   })
 }
 

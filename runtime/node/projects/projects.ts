@@ -113,7 +113,7 @@ export class Projects implements ProjectAgent {
     if (closed === undefined)
       throw notFound(`project_id: there is no open project ${projectId}; ${listed}`, noSuchProject)
     const hint = 'open it first with POST /v2/compute/projects and its project_id and name'
-    throw notFound(`project_id: project ${projectId} is closed; ${hint}`, { word: 'project-closed' })
+    throw notFound(`project_id: project ${projectId} is closed; ${hint}`, { code: 'project-closed' })
   }
 
   async create(input: ProjectCreate): Promise<{ project: Project; created: boolean }> {
@@ -351,7 +351,7 @@ export class Projects implements ProjectAgent {
     const running = [...project.nodes.values()].find(({ status }) => status !== 'stopped')
     if (running !== undefined)
       throw conflict(`path: ${running.record.name} is running in the old directory; stop it first`, {
-        word: 'node-running',
+        code: 'node-running',
       })
     requireUnsealed(project)
     const found = await readProject(path)
@@ -498,7 +498,7 @@ async function isVacant(path: string): Promise<boolean> {
 }
 
 const listed = 'GET /v2/compute/projects lists the open projects'
-const noSuchProject = { word: 'no-such-project' } as const
+const noSuchProject = { code: 'no-such-project' } as const
 
 async function moveDirectory(from: string, to: string): Promise<void> {
   await mkdir(dirname(to), { recursive: true, mode: 0o700 })

@@ -109,4 +109,4 @@ export class ProjectAccess {
   }
 }
 
-const noSuchProject = (word: string) => notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })
+const noSuchProject = (word: string) => notFound(`project_id: there is no project ${word}`, { code: 'no-such-project' })

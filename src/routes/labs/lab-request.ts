@@ -24,7 +24,7 @@ export const noSuchProject = 'There is no such project, or it is closed'
 
 /** The labs of a service, and the clients of computes on behalf of the caller. 404 where the service has no labs. */
 export function labsOf({ labs, caller, answered }: Context): { labs: Labs; clientFor: ComputeClients } {
-  if (labs === undefined) throw notFound('This service has no labs', { word: 'not-supported' })
+  if (labs === undefined) throw notFound('This service has no labs', { code: 'not-supported' })
   return {
     labs,
     clientFor(computeId) {

@@ -82,7 +82,7 @@ async function labNamed(word: string, context: Context, mayBeClosed: boolean) {
     await labs.open(lab.id, clientFor)
     return await labs.lab(lab.id)
   } catch (error) {
-    if (error instanceof ApiError && error.word === 'no-such-project') return undefined
+    if (error instanceof ApiError && error.code === 'no-such-project') return undefined
     throw error
   }
 }
@@ -253,7 +253,7 @@ async function newLab(project_id: string, { lab: name, nodes }: Desired, context
   const isNew = await created.then(
     () => true,
     (error: unknown) => {
-      if (error instanceof ApiError && error.word === 'project-exists') return false
+      if (error instanceof ApiError && error.code === 'project-exists') return false
       throw error
     },
   )

@@ -18,8 +18,8 @@ function errorAnswer({ app, id, path, request, headers }: RequestContext, error:
   const { faultOf, report } = app.options.runtime
   const known = error instanceof ApiError ? error : faultOf?.(error)
   if (known === undefined && !request.signal.aborted) report(error, id)
-  const { status, word, extra, message, headers: more } = known ?? unexpected(request.signal.aborted)
-  Object.assign(headers, more, { [errorHeader]: word })
+  const { status, code, extra, message, headers: more } = known ?? unexpected(request.signal.aborted)
+  Object.assign(headers, more, { [errorHeader]: code })
   return { status, body: { message: inVersionOf(path, message), status, ...extra } }
 }
 

@@ -13,7 +13,7 @@ function compute(more: Partial<HostAgent['projects']> = {}): { agent: HostAgent;
   const has = new Map<string, Project>()
   const get = async (id: string): Promise<Project> => {
     const found = has.get(id)
-    if (found === undefined) throw notFound('none', { word: 'no-such-project' })
+    if (found === undefined) throw notFound('none', { code: 'no-such-project' })
     return found
   }
   const own = {
@@ -76,7 +76,7 @@ test('computes are asked whether they have a project only when the client gives 
   const asked: string[] = []
   const get = async (id: string): Promise<Project> => {
     asked.push(id)
-    throw notFound('none', { word: 'no-such-project' })
+    throw notFound('none', { code: 'no-such-project' })
   }
   const gateway = startGateway([compute({ get }).agent, compute({ get }).agent])
   await gateway.call('POST', projects, { name: 'lab' })

@@ -46,7 +46,7 @@ test('of several renamings to one name one is done, and no image is lost', async
   const results = await Promise.allSettled(names.map((name) => images.rename(kind, name, 'one.img')))
   expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
   for (const result of results)
-    if (result.status === 'rejected') expect(result.reason).toMatchObject({ status: 409, word: 'name-taken' })
+    if (result.status === 'rejected') expect(result.reason).toMatchObject({ status: 409, code: 'name-taken' })
   expect(await images.list(kind)).toHaveLength(names.length)
 })
 

@@ -31,10 +31,10 @@ test('a thread reads files and refuses them as they are read without it', async 
   expect(await read('labFile', small)).toEqual(await readHere('labFile', small))
   const wrong = { document: 'lab: x\nnodes:\n  A: { kind: pc, imgae: x }\n' }
   const [there, here] = [await refusalOf(read('labFile', wrong)), await refusalOf(readHere('labFile', wrong))]
-  const { message, status, word, extra, headers } = here
-  expect(there).toMatchObject({ message, status, word, extra, headers })
+  const { message, status, code, extra, headers } = here
+  expect(there).toMatchObject({ message, status, code, extra, headers })
   const already = await refusalOf(read('labImport', { text: 'lab: x\nnodes: {}\n' }))
-  expect(already).toMatchObject({ status: 400, word: 'is-lab-file' })
+  expect(already).toMatchObject({ status: 400, code: 'is-lab-file' })
 })
 
 test('reading the largest lab takes hardly any time of the thread that answers requests, and others are read meanwhile', async () => {

@@ -12,7 +12,7 @@ test('the records of all nodes of a project have a limit together, and one that 
   const nodes = new Map(Array.from({ length: 16 }, (_, index) => [String(index), node]))
   const project = { nodes } as unknown as OpenProject
   requireNodeRoom(project, usage(60), limits)
-  const refused = { status: 413, word: 'limit-reached', message: expect.stringContaining('limits.lab_mb') }
+  const refused = { status: 413, code: 'limit-reached', message: expect.stringContaining('limits.lab_mb') }
   expect(() => requireNodeRoom(project, usage(70), limits)).toThrow(expect.objectContaining(refused))
   const small = { ...limits, lab_mb: 0.5 }
   requireNodeRoom(project, usage(50), small, node)

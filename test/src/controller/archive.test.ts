@@ -18,7 +18,7 @@ test('an export of which a compute is not connected fails before its first byte'
   const { client } = labs.computes
   const { project_id } = await labs.create({ name: 'away', compute_id: 'local' }, client)
   const lab = await labs.lab(project_id)
-  const away = new ApiError(503, 'The compute is not connected', { word: 'compute-unreachable' })
+  const away = new ApiError(503, 'The compute is not connected', { code: 'compute-unreachable' })
   const files = async () => {
     throw away
   }

@@ -11,7 +11,7 @@ const template = (name: string, kib: number) => ({ name, template_type: 'pc', us
 
 /** What a client sees of a refusal. */
 const refused = (limit: string) => ({
-  ...{ status: 413, word: 'limit-reached' },
+  ...{ status: 413, code: 'limit-reached' },
   message: expect.stringContaining(`limits.${limit}`),
 })
 

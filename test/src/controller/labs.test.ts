@@ -305,7 +305,7 @@ test('a new node does not get the name of one that a snapshot has brought back w
   await begun
   await restoreSnapshot(labs, lab, snapshot_id, clientFor)
   end()
-  await expect(creating).rejects.toMatchObject({ status: 409, word: 'name-taken' })
+  await expect(creating).rejects.toMatchObject({ status: 409, code: 'name-taken' })
   expect([inLab(), onCompute()]).toEqual([
     ['PC1', 'PC2'],
     ['PC1', 'PC2'],
@@ -323,7 +323,7 @@ test('a deletion of a project waits for a new node, and nothing remains of eithe
   await removing
   expect(await store.load(lab.id)).toBeUndefined()
   // Each would write the project again.
-  const gone = { status: 404, word: 'project-closed' }
+  const gone = { status: 404, code: 'project-closed' }
   await expect(createDrawing(lab, { svg: '<svg/>' })).rejects.toMatchObject(gone)
   await expect(createNode(labs, lab, pc3, { clientFor })).rejects.toMatchObject(gone)
   await expect(lab.saveLastRunning()).rejects.toMatchObject(gone)
@@ -367,8 +367,8 @@ test('a project that only a compute has is read as it is listed, and is opened b
   expect(await labs.update(project_id, { zoom: 50 }, clientFor)).toMatchObject({ name: 'Theirs', zoom: 50 })
   const gone = () => Object.assign(compute.client(), { projects: async () => [] })
   const other = '99999999-2222-4333-8444-555555555555'
-  await expect(labs.read(other, gone)).rejects.toMatchObject({ status: 404, word: 'no-such-project' })
-  await expect(labs.update(other, {}, gone)).rejects.toMatchObject({ status: 404, word: 'no-such-project' })
+  await expect(labs.read(other, gone)).rejects.toMatchObject({ status: 404, code: 'no-such-project' })
+  await expect(labs.update(other, {}, gone)).rejects.toMatchObject({ status: 404, code: 'no-such-project' })
 })
 
 test('a compute that answers the opening of a lab with something else fails the opening, and the lab stays closed', async () => {

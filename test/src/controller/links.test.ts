@@ -94,7 +94,7 @@ test('a link that is changed while it is deleted is not made anew on its compute
     })
   }
   await removeLink(labs, lab, link_id, removing)
-  expect(await changing).toMatchObject({ status: 404, word: 'no-such-link' })
+  expect(await changing).toMatchObject({ status: 404, code: 'no-such-link' })
   expect(isFree()).toBeTruthy()
 })
 
@@ -198,7 +198,7 @@ test('a link that is changed while an undo removes it is not made anew on its co
     })
   }
   await undoEdit(labs, lab, undo, removing)
-  expect(await changing).toMatchObject({ status: 404, word: 'no-such-link' })
+  expect(await changing).toMatchObject({ status: 404, code: 'no-such-link' })
   expect(isFree()).toBeTruthy()
 })
 
@@ -210,7 +210,7 @@ test('a node that an undo makes again and a new one at the same time have differ
   await begun
   expect(await createNode(labs, lab, pc, { clientFor: client })).toMatchObject({ name: 'PC2' })
   const renaming = updateNode(lab, 'SW', { name: 'pc1' }, client)
-  await expect(renaming).rejects.toMatchObject({ status: 409, word: 'name-taken' })
+  await expect(renaming).rejects.toMatchObject({ status: 409, code: 'name-taken' })
   end()
   await undoing
   expect([...lab.document.nodes.values()].map(({ name }) => name).sort()).toEqual(['PC1', 'PC2', 'SW'])
@@ -238,7 +238,7 @@ test('a link is refused at a port that a link of an undo gets, and the other way
   await removeLink(first.labs, first.lab, link_id, first.client)
   const undoing = undoEdit(first.labs, first.lab, undo, first.clientFor)
   await first.begun
-  await expect(first.link()).rejects.toMatchObject({ status: 409, word: 'port-taken' })
+  await expect(first.link()).rejects.toMatchObject({ status: 409, code: 'port-taken' })
   first.end()
   await undoing
   expect([...first.lab.document.links.keys()]).toEqual([link_id])

@@ -115,7 +115,7 @@ test('a lab that was made elsewhere can be deleted without its former compute, b
       .map((compute_id) => ({ compute_id, name: compute_id, since: '2026-01-01T00:00:00Z' }))
   Object.assign(labs.computes, { absent })
   const away = async () => {
-    throw new ApiError(503, 'It is not connected', { word: 'compute-unreachable' })
+    throw new ApiError(503, 'It is not connected', { code: 'compute-unreachable' })
   }
   const clientFor = (id: string) => (dead.has(id) ? Object.assign(real('local'), { removeProject: away }) : real(id))
   await labs.moved(await labs.lab(project_id), (project) =>

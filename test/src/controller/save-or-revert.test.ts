@@ -223,7 +223,7 @@ test('an opening that cannot be saved leaves the project closed, also on its com
   await labs.close(lab.id, clientFor)
   store.isFull = true
   await expect(labs.open(lab.id, clientFor)).rejects.toMatchObject({ status: 507 })
-  await expect(labs.lab(lab.id)).rejects.toMatchObject({ word: 'project-closed' })
+  await expect(labs.lab(lab.id)).rejects.toMatchObject({ code: 'project-closed' })
   expect(compute.projects.get(lab.id)?.isOpen).toBe(false)
   store.isFull = false
   expect((await labs.open(lab.id, clientFor)).status).toBe('opened')

@@ -162,7 +162,7 @@ test.for([200, 409])('an answer %d with longer headers than clients take is a ba
   const all = status === 200 ? headers : { Allow: 'x'.repeat(8192) }
   compute.answer = (_, res) => void res.writeHead(status, all).end('{"message":"no"}')
   expect(await faultOf(send('x/y'))).toMatchObject({
-    ...{ status: 502, word: 'compute-failed', message: expect.stringContaining('more than 8192 bytes of headers') },
+    ...{ status: 502, code: 'compute-failed', message: expect.stringContaining('more than 8192 bytes of headers') },
   })
 })
 

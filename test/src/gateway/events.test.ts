@@ -157,7 +157,7 @@ test('a compute that names projects which there are not does not keep all comput
     projects: {
       async get() {
         searches += 1
-        throw notFound('There is no such project', { word: 'no-such-project' })
+        throw notFound('There is no such project', { code: 'no-such-project' })
       },
     },
   } as unknown as HostAgent

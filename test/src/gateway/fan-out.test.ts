@@ -10,7 +10,7 @@ test.for([
 ])('a client reads once that a compute is not connected, and why: %s', ([message]) => {
   expect(withComputeContext(new Unreachable(409, message as string), { name: 'c2' })).toMatchObject({
     status: 503,
-    word: 'compute-unreachable',
+    code: 'compute-unreachable',
     message: 'The compute c2 is not connected: connect ECONNREFUSED 127.0.0.1:3193',
   })
 })

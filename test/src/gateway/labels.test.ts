@@ -29,8 +29,8 @@ test('the error says which labels there are, or which computes with them are awa
   const one = { name: 'one', labels: ['kvm', 'site=berlin', 'kind=pc'], isConnected: true }
   const two = { name: 'two', labels: ['site=berlin', 'kind=pc'], isConnected: false }
   const said = (...wanted: string[]) => {
-    const { status, message, word } = withoutLabels(wanted, [one, two])
-    return [status, message, word]
+    const { status, message, code } = withoutLabels(wanted, [one, two])
+    return [status, message, code]
   }
   expect(withoutLabels(['gpu'], [])).toBeInstanceOf(ApiError)
   expect(said('kvm', 'site=paris')).toEqual([

@@ -110,9 +110,9 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
     if (changes.idlepc != null) this.control.requireUnmeasured(node)
     const next = await this.#changed(node, changes)
     if (!isStopped && !isDeepStrictEqual(hardwareOf(node), hardwareOf({ record: { ...record, properties: next } })))
-      throw conflict('The cards of a running router cannot be changed: stop it first', { word: 'node-running' })
+      throw conflict('The cards of a running router cannot be changed: stop it first', { code: 'node-running' })
     if (!isStopped && record.console_type !== 'none' && properties.console_port === 0)
-      throw conflict('console_type: the router was started without a console: stop it first', { word: 'node-running' })
+      throw conflict('console_type: the router was started without a console: stop it first', { code: 'node-running' })
     const { startup_config_content: startup, private_config_content: secret } = changes
     const configs = await stageConfigs(
       directory,

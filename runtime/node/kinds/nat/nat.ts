@@ -162,7 +162,7 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
         throw conflict(
           `${where}/host_port: ${forward.protocol} port ${forward.host_port} is forwarded by ${clash.of}`,
           {
-            word: 'port-taken',
+            code: 'port-taken',
           },
         )
       }
@@ -209,7 +209,7 @@ async function requireFree({ protocol, host_port: port, host_address: host = loo
     }
   } catch (cause) {
     throw conflict(`${protocol} port ${port} of ${host} cannot be forwarded: ${reasonOf(cause)}`, {
-      word: 'port-taken',
+      code: 'port-taken',
       cause: cause as Error,
     })
   }

@@ -74,6 +74,6 @@ export class SwitchKind
 
 /** The key of a running switch; 409 for a stopped one. */
 function running({ key, status }: SwitchKindNode): string {
-  if (status === 'stopped') throw conflict('The switch is not running: start it first', { word: 'node-stopped' })
+  if (status === 'stopped') throw conflict('The switch is not running: start it first', { code: 'node-stopped' })
   return key
 }

@@ -1,4 +1,4 @@
-import type { BridgeSpec, ErrorCode, MacEntry } from '../../keeper-protocol/protocol.ts'
+import type { BridgeSpec, KeeperErrorCode, MacEntry } from '../../keeper-protocol/protocol.ts'
 import type { BridgeLoop, EndSpec, LaneSpec, OpenedEnd, PortImpairment } from '../core/path.ts'
 
 /** Start parameters of the fast path's thread. */
@@ -32,7 +32,7 @@ export type Report =
   | { readonly type: 'ready'; readonly wakeDescriptor: number }
   | { readonly type: 'failed'; readonly message: string }
   | { readonly type: 'answer'; readonly id: number; readonly result: unknown }
-  | { readonly type: 'refusal'; readonly id: number; readonly code: ErrorCode; readonly message: string }
+  | { readonly type: 'refusal'; readonly id: number; readonly code: KeeperErrorCode; readonly message: string }
   | { readonly type: 'probe'; readonly end: number; readonly frame: Uint8Array }
   | { readonly type: 'captured'; readonly row: number; readonly slot: number; readonly length: number }
   | { readonly type: 'looped'; readonly loop: BridgeLoop }

@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net'
 import { KeeperError } from '../../keeper-protocol/error.ts'
-import type { ErrorCode } from '../../keeper-protocol/protocol.ts'
+import type { KeeperErrorCode } from '../../keeper-protocol/protocol.ts'
 import { type Libc, linux } from '../../system/libc.ts'
 import type { DeviceEnd, SocketAddress, UdpEnd } from '../core/path.ts'
 import { Memory } from './memory.ts'
@@ -229,7 +229,7 @@ export class Sockets {
     return this.#error('bad_request', `${device} cannot be used`)
   }
 
-  #error(code: ErrorCode, message: string): KeeperError {
+  #error(code: KeeperErrorCode, message: string): KeeperError {
     const errno = this.#libc.errno()
     return new KeeperError(code, `${message}: ${reasons[errno] ?? `errno ${errno}`}`)
   }

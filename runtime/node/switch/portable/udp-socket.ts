@@ -1,7 +1,7 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { isIPv6 } from 'node:net'
 import { KeeperError } from '../../keeper-protocol/error.ts'
-import type { ErrorCode } from '../../keeper-protocol/protocol.ts'
+import type { KeeperErrorCode } from '../../keeper-protocol/protocol.ts'
 
 /** Size of socket buffers for bursts while the event loop is busy, bytes; the kernel limits it to net.core.rmem_max. */
 const bufferBytes = 1 << 20
@@ -29,7 +29,7 @@ export class UdpSocket {
     refused: () => void,
   ): Promise<UdpSocket> {
     const socket = createSocket({ type: isIPv6(local.address) ? 'udp6' : 'udp4' })
-    const settle = async (code: ErrorCode, what: string, run: (resolve: () => void) => void) => {
+    const settle = async (code: KeeperErrorCode, what: string, run: (resolve: () => void) => void) => {
       const done = new Promise<void>((resolve, reject) => {
         socket.once('error', reject)
         run(resolve)

@@ -32,7 +32,7 @@ async function managed(clone: (wanted: CloneRequest, vms: Map<string, Vm>) => Pr
     holds: async () => false,
     clone: (wanted: CloneRequest) => clone(wanted, vms),
     removeClone: async (uuid: string) => void vms.delete(uuid),
-    mayHaveSucceeded: (error: unknown) => error instanceof LibvirtError && error.code === 'timeout',
+    mayHaveSucceeded: (error: unknown) => error instanceof LibvirtError && error.reason === 'timeout',
   } as unknown as HypervisorDriver
   const drivers = { libvirt: driver, virtualbox: driver }
   const leftoversFile = join(root, 'hypervisor-leftovers.json')

@@ -50,7 +50,7 @@ test('a refusal is reported with the words of libvirt and its number', async () 
   const connection = await connect(await refusing("Domain not found: no domain with matching name 'x'\n"))
   await expect(connection.call(domainLookupByName, new XdrWriter().string('x'), 5000)).rejects.toMatchObject({
     status: 409,
-    code: 'refused',
+    reason: 'refused',
     number: 42,
     message: "libvirt: Domain not found: no domain with matching name 'x'",
   })
@@ -67,7 +67,7 @@ test('keepalives of the daemon are answered', async () => {
 test('a silent daemon is reported after the timeout, and its late answer belongs to no other call', async () => {
   const libvirt = await FakeLibvirt.start()
   const connection = await connect(libvirt)
-  await expect(connection.call(domainGetState, undefined, 50)).rejects.toMatchObject({ code: 'timeout', status: 409 })
+  await expect(connection.call(domainGetState, undefined, 50)).rejects.toMatchObject({ reason: 'timeout', status: 409 })
   const late = libvirt.calls.at(-1)
   const next = connection.call(domainLookupByName, undefined, 5000)
   await expect.poll(() => libvirt.calls.at(-1)?.procedure).toBe(domainLookupByName)
@@ -91,9 +91,9 @@ test('the end of a connection rejects pending calls', async () => {
   const call = connection.call(domainGetState, undefined, 5000)
   await expect.poll(() => libvirt.calls.length).toBe(4)
   libvirt.drop()
-  await expect(call).rejects.toMatchObject({ code: 'closed', status: 409 })
+  await expect(call).rejects.toMatchObject({ reason: 'closed', status: 409 })
   await connection.closed
-  await expect(connection.call(domainGetState, undefined, 5000)).rejects.toMatchObject({ code: 'closed' })
+  await expect(connection.call(domainGetState, undefined, 5000)).rejects.toMatchObject({ reason: 'closed' })
 })
 
 test.for([
@@ -105,7 +105,7 @@ test.for([
   const connection = await connect(libvirt)
   const call = connection.call(domainGetState, undefined, 5000)
   libvirt.send(bytes as Buffer)
-  await expect(call).rejects.toMatchObject({ code: 'protocol', status: 409 })
+  await expect(call).rejects.toMatchObject({ reason: 'protocol', status: 409 })
 })
 
 const auth = (...types: number[]) => {
@@ -116,7 +116,10 @@ const auth = (...types: number[]) => {
 
 test('a daemon that requires a password is refused, with a hint', async () => {
   const libvirt = await FakeLibvirt.start(auth(1))
-  await expect(connect(libvirt)).rejects.toMatchObject({ code: 'unreachable', message: expect.stringMatching(/SASL/) })
+  await expect(connect(libvirt)).rejects.toMatchObject({
+    reason: 'unreachable',
+    message: expect.stringMatching(/SASL/),
+  })
 })
 
 test('polkit is asked, and its refusal is reported with a hint', async () => {
@@ -132,6 +135,6 @@ test('polkit is asked, and its refusal is reported with a hint', async () => {
 test('a value that cannot be encoded is refused before anything is sent', async () => {
   const connection = await connect(await FakeLibvirt.start())
   const long = new XdrWriter().string('x'.repeat(17 << 20))
-  await expect(connection.call(domainGetState, long, 100)).rejects.toMatchObject({ code: 'protocol' })
+  await expect(connection.call(domainGetState, long, 100)).rejects.toMatchObject({ reason: 'protocol' })
   expect(connection.isOpen).toBe(true)
 })

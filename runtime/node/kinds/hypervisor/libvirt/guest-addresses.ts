@@ -71,7 +71,7 @@ async function addressesOf(client: LibvirtClient, domain: Domain, source: number
   try {
     return (await client.call(procedures.domainInterfaceAddresses, args, lookMs)).array(readInterface).flat()
   } catch (error) {
-    if (error instanceof LibvirtError && error.code === 'refused') return []
+    if (error instanceof LibvirtError && error.reason === 'refused') return []
     throw error
   }
 }

@@ -150,7 +150,7 @@ export class LibvirtDriver implements ApplianceDriver {
 
   mayHaveSucceeded(error: unknown): boolean {
     return error instanceof LibvirtError
-      ? ['timeout', 'closed', 'protocol'].includes(error.code)
+      ? ['timeout', 'closed', 'protocol'].includes(error.reason)
       : !(error instanceof ApiError)
   }
 
