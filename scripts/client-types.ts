@@ -1,5 +1,5 @@
-import { openapi } from '../src/openapi.ts'
-import { endpoints } from '../src/routes.ts'
+import { endpoints } from '../src/endpoints/endpoints.ts'
+import { openapi } from '../src/endpoints/openapi/openapi.ts'
 
 /** Types of every call of API version 2, printed from the endpoints: the text of `src/client/calls.ts`. */
 export function clientTypes(): string {

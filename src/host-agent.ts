@@ -1,5 +1,3 @@
-import type { FeedLimit } from './client/feed-limit.ts'
-import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './kinds/node.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from './model/capture.ts'
 import type { ConsoleExpect, ConsoleMatch, NodeReady } from './model/console.ts'
 import type {
@@ -11,15 +9,17 @@ import type {
   LinkSettings,
 } from './model/direct-link.ts'
 import type { FeedItem } from './model/event.ts'
+import type { FeedLimit } from './model/feed-limit.ts'
 import type { Capabilities, Diagnosis, HostLoad, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
 import type { DiskCreate, DiskExtend, Image, ImageKindName, ImageUse } from './model/image.ts'
+import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './model/kinds/node.ts'
 import type { LinkCandidates, LinkCheck, LinkCheckResult } from './model/link-check.ts'
 import type { MetricFamily } from './model/metrics.ts'
 import type { Project, ProjectCreate, ProjectFile, ProjectStatusFilter, ProjectUpdate } from './model/project.ts'
 import type { ProjectSnapshot, RestoreStep } from './model/project-snapshot.ts'
-import type { Filters } from './schema/filters.ts'
-import type { Nio, NioState } from './schema/nio.ts'
-import type { FoundProgram } from './schema/program.ts'
+import type { Filters } from './model/schema/filters.ts'
+import type { Nio, NioState } from './model/schema/nio.ts'
+import type { FoundProgram } from './model/schema/program.ts'
 
 /**
  * What a machine that runs emulators can do; the only thing the routes know of it.

@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { hostname, networkInterfaces } from 'node:os'
 import { type App, createApp, dispatchSteps } from '../../src/app.ts'
-import type { Verifier } from '../../src/auth/identity.ts'
-import { isLoopback } from '../../src/auth/network.ts'
-import { ApiError } from '../../src/errors/api-error.ts'
-import { counted } from '../../src/errors/counted.ts'
-import type { Access } from '../../src/http/access/access.ts'
-import type { Dialect } from '../../src/http/dialect.ts'
-import type { Upgrade } from '../../src/http/socket.ts'
-import { OrganizationTickets } from '../../src/http/tickets.ts'
+import { ApiError } from '../../src/lib/errors/api-error.ts'
+import { isLoopback } from '../../src/lib/http/network.ts'
+import type { Upgrade } from '../../src/lib/http/socket.ts'
+import { counted } from '../../src/lib/text/counted.ts'
+import type { Verifier } from '../../src/model/access/identity.ts'
 import { defaultOrganization, withoutLimits } from '../../src/model/organization.ts'
+import type { Access } from '../../src/server/access/access.ts'
 import type { AdmissionParts, AppOptions } from '../../src/server/app-options.ts'
+import type { Dialect } from '../../src/server/http/dialect.ts'
+import { OrganizationTickets } from '../../src/server/http/tickets.ts'
 import type { RequestStep } from '../../src/server/request-context.ts'
 import { allowOrigin } from '../../src/server/steps/allow-origin.ts'
 import { answerErrors } from '../../src/server/steps/answer-errors.ts'
@@ -271,7 +271,7 @@ function ended(): Promise<void> {
 
 async function dialectOf({ clients, clients_version, clients_web_ui }: Resolved): Promise<Dialect | undefined> {
   if (clients !== 'gns3') return undefined
-  const { gns3Dialect } = await import('../../src/gns3/dialect.ts')
+  const { gns3Dialect } = await import('../../src/endpoints/gns3/dialect.ts')
   return gns3Dialect({ version: clients_version, own: version, hasWebUi: clients_web_ui !== '' })
 }
 

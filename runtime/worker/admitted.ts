@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import type { Identity } from '../../src/auth/identity.ts'
-import { sameText, sha256, toHex } from '../../src/auth/secret.ts'
-import { Role } from '../../src/model/access-token.ts'
+import { sameText, sha256, toHex } from '../../src/lib/crypto/secret.ts'
+import { Role } from '../../src/model/access/access-token.ts'
+import type { Identity } from '../../src/model/access/identity.ts'
 import type { Env } from './env.ts'
 import { isolateHeader } from './feed-message.ts'
 

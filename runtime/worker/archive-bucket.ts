@@ -1,7 +1,7 @@
-import { ignore } from '../../src/async/ignore.ts'
-import { withTimeout } from '../../src/async/timeout.ts'
-import type { ArchiveStore } from '../../src/controller/archive-store.ts'
-import { ApiError } from '../../src/errors/api-error.ts'
+import type { ArchiveStore } from '../../src/labs/archives/archive-store.ts'
+import { ignore } from '../../src/lib/async/ignore.ts'
+import { withTimeout } from '../../src/lib/async/timeout.ts'
+import { ApiError } from '../../src/lib/errors/api-error.ts'
 import { maxArchiveBytes } from './zip-archives.ts'
 
 /** Bytes of a part of an upload. All but the last are equal, and have at least 5 MiB (developers.cloudflare.com/r2, multipart). */

@@ -1,8 +1,8 @@
-import { cloudflareAccess } from '../../src/auth/cloudflare-access.ts'
-import { anyOf, type Identified, type Identity, type Verifier } from '../../src/auth/identity.ts'
-import { RateLimit } from '../../src/auth/rate-limit.ts'
-import { signingKey } from '../../src/auth/signed-text.ts'
-import type { Access } from '../../src/http/access/access.ts'
+import { anyOf, type Identified, type Identity, type Verifier } from '../../src/model/access/identity.ts'
+import type { Access } from '../../src/server/access/access.ts'
+import { cloudflareAccess } from '../../src/server/auth/cloudflare-access.ts'
+import { RateLimit } from '../../src/server/auth/rate-limit.ts'
+import { signingKey } from '../../src/server/auth/signed-text.ts'
 import { type Env, listSetting, organizationsOf, rateOf } from './env.ts'
 
 /** The user of HTTP Basic, with the admin token as password: for clients without Bearer tokens. */

@@ -1,4 +1,4 @@
-import type { Bookmarks } from '../../src/gateway/events.ts'
+import type { Bookmarks } from '../../src/fleet/events/events.ts'
 
 /** Time between two writes, ms. */
 const writeMs = 1000

@@ -1,5 +1,5 @@
-import { aliasFault } from '../../src/http/foreign-words.ts'
 import { organizationIdForm } from '../../src/model/organization.ts'
+import { aliasFault } from '../../src/model/validation/foreign-words.ts'
 import type { ComputeObject } from './compute-object.ts'
 import type { DirectoryObject } from './directory-object.ts'
 import type { ProjectObject } from './project-object.ts'

@@ -1,8 +1,8 @@
-import { ignore } from '../../src/async/ignore.ts'
-import { FeedLimit } from '../../src/client/feed-limit.ts'
-import { seqOf } from '../../src/gateway/member-feed.ts'
+import { seqOf } from '../../src/fleet/events/member-feed.ts'
 import type { EventAgent } from '../../src/host-agent.ts'
+import { ignore } from '../../src/lib/async/ignore.ts'
 import type { FeedItem } from '../../src/model/event.ts'
+import { FeedLimit } from '../../src/model/feed-limit.ts'
 
 /** The subscription of the directory to the events of a compute, and the number of the last event that it has. */
 export interface EventSubscription {

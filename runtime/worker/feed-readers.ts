@@ -1,4 +1,4 @@
-import { computeKey } from '../../src/fleet/computes.ts'
+import { computeKey } from '../../src/fleet/pool/computes.ts'
 
 /** The computes at whose objects a credential has opened feeds: these objects are called when it is revoked. */
 export class FeedReaders {

@@ -1,6 +1,6 @@
-import { ignore } from '../../src/async/ignore.ts'
-import { causeOf } from '../../src/client/answer.ts'
-import { badRequest, bodyBrokeOff } from '../../src/errors/api-error.ts'
+import { causeOf } from '../../src/compute/remote/answer.ts'
+import { ignore } from '../../src/lib/async/ignore.ts'
+import { badRequest, bodyBrokeOff } from '../../src/lib/errors/api-error.ts'
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>
 

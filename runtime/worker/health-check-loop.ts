@@ -1,7 +1,7 @@
-import { ignore } from '../../src/async/ignore.ts'
-import { withTimeout } from '../../src/async/timeout.ts'
-import type { Fleet } from '../../src/fleet/fleet.ts'
-import type { FleetTimeouts } from '../../src/fleet/timeouts.ts'
+import type { FleetTimeouts } from '../../src/compute/remote/timeouts.ts'
+import type { Fleet } from '../../src/fleet/pool/fleet.ts'
+import { ignore } from '../../src/lib/async/ignore.ts'
+import { withTimeout } from '../../src/lib/async/timeout.ts'
 import type { Compute } from '../../src/model/compute.ts'
 import type { ComputeCache } from './compute-cache.ts'
 

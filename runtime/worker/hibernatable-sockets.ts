@@ -1,4 +1,4 @@
-import { type Socket, subprotocolOf, type Upgrade } from '../../src/http/socket.ts'
+import { type Socket, subprotocolOf, type Upgrade } from '../../src/lib/http/socket.ts'
 
 interface Listeners {
   readonly receive: ((data: string | Uint8Array) => void)[]

@@ -1,5 +1,5 @@
-import { ignore } from '../../src/async/ignore.ts'
-import type { KeptImage, StoredImages } from '../../src/gateway/kept-images.ts'
+import type { KeptImage, StoredImages } from '../../src/fleet/images/kept-images.ts'
+import { ignore } from '../../src/lib/async/ignore.ts'
 import { keptImagesPath } from '../../src/model/kept-image.ts'
 import type { Env } from './env.ts'
 import { Sealer } from './sealed.ts'

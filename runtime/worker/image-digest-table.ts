@@ -1,5 +1,5 @@
-import { toHex } from '../../src/auth/secret.ts'
-import type { Hasher, ImageDigest, ImageDigests, UploadedImage } from '../../src/gateway/image-digests.ts'
+import type { Hasher, ImageDigest, ImageDigests, UploadedImage } from '../../src/fleet/images/image-digests.ts'
+import { toHex } from '../../src/lib/crypto/secret.ts'
 import type { ImageKindName } from '../../src/model/image.ts'
 
 /** The digests of images that were uploaded through the gateway, in a table of the Durable Object. */

@@ -1,7 +1,7 @@
-import { mapLimit } from '../../src/async/map-limit.ts'
-import { type JobList, noSuchJob } from '../../src/controller/jobs.ts'
+import { type JobList, noSuchJob } from '../../src/labs/jobs/jobs.ts'
+import { mapLimit } from '../../src/lib/async/map-limit.ts'
+import { compareText } from '../../src/lib/text/compare-text.ts'
 import type { LabJob } from '../../src/model/lab/job.ts'
-import { compareText } from '../../src/schema/compare-text.ts'
 import type { Objects } from './objects.ts'
 
 const maxJobs = 10_000

@@ -1,4 +1,4 @@
-import { inMebibytes, mebibyte, sizeOf } from '../../src/controller/lab-limits.ts'
+import { inMebibytes, mebibyte, sizeOf } from '../../src/labs/lab/lab-limits.ts'
 import {
   isApart,
   type LabEntries,
@@ -6,7 +6,7 @@ import {
   type StoredHead,
   storedValue,
   UnreadableLab,
-} from '../../src/controller/store.ts'
+} from '../../src/labs/lab/store.ts'
 import { objectLimits } from './object-limits.ts'
 
 /** Characters of a row, of three bytes at most: a row has no more than 2 MB. Documents of snapshots may be longer. */

@@ -1,5 +1,5 @@
-import { ApiError } from '../../src/errors/api-error.ts'
-import type { ErrorCode } from '../../src/errors/words.ts'
+import { ApiError } from '../../src/lib/errors/api-error.ts'
+import type { ErrorCode } from '../../src/lib/errors/words.ts'
 
 interface Fault {
   readonly status: number

@@ -1,5 +1,5 @@
-import { setNewest } from '../../src/async/newest.ts'
-import { computeKey } from '../../src/fleet/computes.ts'
+import { computeKey } from '../../src/fleet/pool/computes.ts'
+import { setNewest } from '../../src/lib/async/newest.ts'
 import { defaultOrganization } from '../../src/model/organization.ts'
 import type { ComputeObject } from './compute-object.ts'
 import type { DirectoryObject } from './directory-object.ts'

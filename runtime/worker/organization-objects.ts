@@ -1,6 +1,6 @@
-import { ignore } from '../../src/async/ignore.ts'
+import { ignore } from '../../src/lib/async/ignore.ts'
 import { defaultOrganization, type Organization } from '../../src/model/organization.ts'
-import type { OrganizationContent, OrganizationStates } from '../../src/organizations/organizations.ts'
+import type { OrganizationContent, OrganizationStates } from '../../src/server/organizations/organizations.ts'
 import type { Env } from './env.ts'
 import { resultOf } from './object-reply.ts'
 import { Objects } from './objects.ts'

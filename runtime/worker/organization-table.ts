@@ -1,6 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
 import { Organization } from '../../src/model/organization.ts'
-import type { OrganizationStore } from '../../src/organizations/organizations.ts'
+import type { OrganizationStore } from '../../src/server/organizations/organizations.ts'
 
 /** Organizations in a table of a directory: that of `default` has all that were made or changed, every other one its own. */
 export class OrganizationTable implements OrganizationStore {

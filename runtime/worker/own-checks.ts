@@ -1,5 +1,5 @@
 import { env } from 'cloudflare:workers'
-import { sha256, toHex } from '../../src/auth/secret.ts'
+import { sha256, toHex } from '../../src/lib/crypto/secret.ts'
 import { capabilitiesPath } from '../../src/model/host.ts'
 import type { Env } from './env.ts'
 

@@ -1,4 +1,4 @@
-import type { ComputeAnswer } from '../../src/client/transport.ts'
+import type { ComputeAnswer } from '../../src/compute/remote/transport.ts'
 
 /**
  * The header with all headers of a request for a compute, or of its answer, as JSON. Between an isolate and an object workerd takes 2,000 to 6,000

@@ -1,5 +1,5 @@
-import { longWaitsMs } from '../../src/async/long-waits.ts'
-import type { PendingReplications } from '../../src/gateway/kept-images.ts'
+import type { PendingReplications } from '../../src/fleet/images/kept-images.ts'
+import { longWaitsMs } from '../../src/lib/async/long-waits.ts'
 
 /** The digests of images that are still to be copied to R2, in a table of the directory, whose alarm starts the next attempt. */
 export class PendingReplicationsTable implements PendingReplications {

@@ -1,5 +1,5 @@
-import { setNewest } from '../../src/async/newest.ts'
-import type { PlacementStore } from '../../src/gateway/members.ts'
+import type { PlacementStore } from '../../src/fleet/members/members.ts'
+import { setNewest } from '../../src/lib/async/newest.ts'
 import type { DirectoryObject } from './directory-object.ts'
 
 /** Entries of the cache; the least recently used is removed first. */

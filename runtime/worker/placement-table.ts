@@ -1,4 +1,4 @@
-import type { PlacementStore } from '../../src/gateway/members.ts'
+import type { PlacementStore } from '../../src/fleet/members/members.ts'
 
 /** The compute of each project, in a table of the Durable Object. */
 export class PlacementTable implements PlacementStore {

@@ -1,6 +1,6 @@
-import { onAbort } from '../../src/async/abort.ts'
-import { ignore } from '../../src/async/ignore.ts'
 import type { FeedRequest } from '../../src/host-agent.ts'
+import { onAbort } from '../../src/lib/async/abort.ts'
+import { ignore } from '../../src/lib/async/ignore.ts'
 import type { FeedItem } from '../../src/model/event.ts'
 import type { Objects } from './objects.ts'
 

@@ -1,5 +1,5 @@
 import { Check } from '@sinclair/typebox/value'
-import type { ComputeRegistry } from '../../src/fleet/registry.ts'
+import type { ComputeRegistry } from '../../src/fleet/pool/registry.ts'
 import { ComputeRecord } from '../../src/model/compute.ts'
 import type { Sealer } from './sealed.ts'
 

@@ -1,5 +1,5 @@
-import { computeKey } from '../../src/fleet/computes.ts'
-import type { ReportedProjects as Told } from '../../src/gateway/members.ts'
+import type { ReportedProjects as Told } from '../../src/fleet/members/members.ts'
+import { computeKey } from '../../src/fleet/pool/computes.ts'
 import type { PlacementTable } from './placement-table.ts'
 
 /** Most projects that are kept of one compute: it may report projects that it does not have. */

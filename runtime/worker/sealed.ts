@@ -1,4 +1,4 @@
-import { ignore } from '../../src/async/ignore.ts'
+import { ignore } from '../../src/lib/async/ignore.ts'
 
 /** Prefix of the sealed texts of this version. */
 const mark = 'v1.'

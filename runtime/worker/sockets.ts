@@ -1,6 +1,6 @@
-import { originOf } from '../../src/client/address.ts'
-import type { SocketTransport } from '../../src/client/transport.ts'
-import { type Socket, subprotocolOf, type Upgrade } from '../../src/http/socket.ts'
+import { originOf } from '../../src/compute/remote/address.ts'
+import type { SocketTransport } from '../../src/compute/remote/transport.ts'
+import { type Socket, subprotocolOf, type Upgrade } from '../../src/lib/http/socket.ts'
 
 /** A websocket of Workers; it delivers nothing before `accept`. */
 type WorkerSocket = WebSocket & { accept(): void }

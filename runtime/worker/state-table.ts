@@ -1,4 +1,4 @@
-import { computeKey } from '../../src/fleet/computes.ts'
+import { computeKey } from '../../src/fleet/pool/computes.ts'
 import type { Compute } from '../../src/model/compute.ts'
 import type { BatchedWrites } from './batched-writes.ts'
 

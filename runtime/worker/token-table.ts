@@ -1,9 +1,9 @@
 import { Check } from '@sinclair/typebox/value'
-import { type EndedRecord, type EndedSession, EndedSessions } from '../../src/auth/ended-sessions.ts'
-import type { ListReason, TokenList } from '../../src/auth/listed-tokens.ts'
-import type { TokenStore } from '../../src/auth/token-store.ts'
-import { TokenRecord } from '../../src/model/access-token.ts'
+import { TokenRecord } from '../../src/model/access/access-token.ts'
 import type { MetricFamily } from '../../src/model/metrics.ts'
+import { type EndedRecord, type EndedSession, EndedSessions } from '../../src/server/auth/ended-sessions.ts'
+import type { ListReason, TokenList } from '../../src/server/auth/listed-tokens.ts'
+import type { TokenStore } from '../../src/server/auth/token-store.ts'
 
 /** The tokens in a table of the Durable Object, with hashes in place of secrets. */
 export class TokenTable implements TokenStore {

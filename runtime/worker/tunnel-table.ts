@@ -1,7 +1,7 @@
-import { ignore } from '../../src/async/ignore.ts'
-import type { SocketTransport, Transport } from '../../src/client/transport.ts'
-import { computeKey } from '../../src/fleet/computes.ts'
-import type { TunnelHolder } from '../../src/fleet/tunnels.ts'
+import type { SocketTransport, Transport } from '../../src/compute/remote/transport.ts'
+import { computeKey } from '../../src/fleet/pool/computes.ts'
+import type { TunnelHolder } from '../../src/fleet/pool/tunnels.ts'
+import { ignore } from '../../src/lib/async/ignore.ts'
 import type { BatchedWrites } from './batched-writes.ts'
 import { type ComputeAsking, NotJoined } from './compute-asking.ts'
 

@@ -1,4 +1,4 @@
-import { codeOfStatus, errorHeader } from '../../src/errors/words.ts'
+import { codeOfStatus, errorHeader } from '../../src/lib/errors/words.ts'
 import { EdgeRouters } from './edge-routers.ts'
 import { type Env, missingSetting } from './env.ts'
 import { trackBody } from './fixed-length-bodies.ts'

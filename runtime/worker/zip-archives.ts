@@ -7,12 +7,12 @@ import {
   ZipReader,
   ZipWriter,
 } from '@zip.js/zip.js/lib/zip-core-custom.js'
-import { ignore } from '../../src/async/ignore.ts'
-import { withTimeout } from '../../src/async/timeout.ts'
-import { checkedMembers, noZip, zstdMethod } from '../../src/controller/archive-check.ts'
-import type { ArchiveMember, LabArchives, OpenArchive } from '../../src/controller/archives.ts'
-import { ApiError, badRequest, tooMany } from '../../src/errors/api-error.ts'
-import { ZstdDecompressionStream } from '../../src/zip/zstd.ts'
+import { checkedMembers, noZip, zstdMethod } from '../../src/labs/archives/archive-check.ts'
+import type { ArchiveMember, LabArchives, OpenArchive } from '../../src/labs/archives/archives.ts'
+import { ignore } from '../../src/lib/async/ignore.ts'
+import { withTimeout } from '../../src/lib/async/timeout.ts'
+import { ApiError, badRequest, tooMany } from '../../src/lib/errors/api-error.ts'
+import { ZstdDecompressionStream } from '../../src/lib/zip/zstd.ts'
 
 /** Bytes of a row, and most rows of an archive: 2 GiB, and as much again for a snapshot in it. The database of an object has at most 10 GB. */
 const pieceBytes = 512 * 1024

@@ -1,4 +1,4 @@
-import { onAbort } from '../async/abort.ts'
+import { onAbort } from '../lib/async/abort.ts'
 import type { PatchbayError } from './patchbay-error.ts'
 
 /** A console, or another connection that carries bytes both ways. */

@@ -1,7 +1,7 @@
-import { pause } from '../async/pause.ts'
+import { jsonIn } from '../compute/remote/answer.ts'
+import { Lines } from '../compute/remote/lines.ts'
+import { pause } from '../lib/async/pause.ts'
 import type { FeedLine } from '../model/feed-line.ts'
-import { jsonIn } from './answer.ts'
-import { Lines } from './lines.ts'
 import { PatchbayError } from './patchbay-error.ts'
 
 export type { FeedLine } from '../model/feed-line.ts'

@@ -1,8 +1,8 @@
-import { maxBays } from '../kinds/iou.ts'
-import { maxAdapters } from '../kinds/machine-emulator.ts'
 import { labName } from '../labfile/names.ts'
 import type { Fields } from '../labfile/text.ts'
 import { quantityText } from '../labfile/units.ts'
+import { maxBays } from '../model/kinds/iou.ts'
+import { maxAdapters } from '../model/kinds/machine-emulator.ts'
 import {
   type ConvertedLab,
   cdOf,

@@ -1,8 +1,8 @@
-import { nearest } from '../http/nearest-word.ts'
-import { maxAdapters } from '../kinds/machine-emulator.ts'
 import { isOutside } from '../labfile/files.ts'
 import { labName } from '../labfile/names.ts'
 import type { Fields } from '../labfile/text.ts'
+import { nearest } from '../lib/text/nearest-word.ts'
+import { maxAdapters } from '../model/kinds/machine-emulator.ts'
 import { becomes, knownKinds } from './containerlab-kinds.ts'
 import {
   type ConvertedLab,

@@ -1,4 +1,4 @@
-import { badRequest } from '../errors/api-error.ts'
+import { badRequest } from '../lib/errors/api-error.ts'
 
 /** Bytes of a sector, which is a cluster here, too. */
 const sector = 512

@@ -1,5 +1,5 @@
-import { badRequest } from '../errors/api-error.ts'
-import { compareText } from '../schema/compare-text.ts'
+import { badRequest } from '../lib/errors/api-error.ts'
+import { compareText } from '../lib/text/compare-text.ts'
 
 /** Bytes of a logical sector (ECMA-119, 6.1.2). The descriptors begin at sector 16. */
 const sector = 2048

@@ -1,8 +1,8 @@
-import type { NodeKindName } from '../kinds/node.ts'
+import type { NodeKindName } from '../model/kinds/node.ts'
 import type { LabNode, LabReady } from '../model/lab/node.ts'
 import type { Placement } from '../model/placement.ts'
-import type { Filters } from '../schema/filters.ts'
-import type { LinkVerdict } from '../schema/nio.ts'
+import type { Filters } from '../model/schema/filters.ts'
+import type { LinkVerdict } from '../model/schema/nio.ts'
 import type { Position } from './position.ts'
 
 /**

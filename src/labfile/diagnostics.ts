@@ -1,5 +1,5 @@
-import { shown } from '../errors/shown.ts'
-import { nearest } from '../http/nearest-word.ts'
+import { nearest } from '../lib/text/nearest-word.ts'
+import { shown } from '../lib/text/shown.ts'
 import type { LabFileFault, Position } from './position.ts'
 
 /** Most faults that are reported for one file. */

@@ -1,7 +1,7 @@
-import type { KindDescriptor } from '../kinds/kind.ts'
-import { kindOf } from '../kinds/node.ts'
+import type { KindDescriptor } from '../model/kinds/kind.ts'
+import { kindOf } from '../model/kinds/node.ts'
 import type { LabPort } from '../model/lab/node.ts'
-import type { Filters } from '../schema/filters.ts'
+import type { Filters } from '../model/schema/filters.ts'
 import { derivedName } from './checks.ts'
 import type {
   Desired,

@@ -1,11 +1,11 @@
 import type { TSchema } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import type { KindDescriptor } from '../kinds/kind.ts'
-import { kindOf } from '../kinds/node.ts'
+import type { KindDescriptor } from '../model/kinds/kind.ts'
+import { kindOf } from '../model/kinds/node.ts'
 import type { LabLink, LabLinkEnd } from '../model/lab/link.ts'
 import { isKnownKind, type LabNode, mapFields } from '../model/lab/node.ts'
 import { portsOf } from '../model/lab/ports.ts'
-import { isUuid } from '../schema/fields.ts'
+import { isUuid } from '../model/schema/fields.ts'
 import type {
   Desired,
   DesiredConfig,

@@ -1,6 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
-import { expectation } from '../http/validate.ts'
-import { type FilterName, type Filters, filterRows } from '../schema/filters.ts'
+import { type FilterName, type Filters, filterRows } from '../model/schema/filters.ts'
+import { expectation } from '../model/validation/validate.ts'
 import type { Diagnostics } from './diagnostics.ts'
 import type { Position } from './position.ts'
 import { type Impairment, impairmentKeys } from './schema.ts'

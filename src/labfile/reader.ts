@@ -1,8 +1,8 @@
 import { Kind, type Static, type TObject, type TSchema } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { oursFor } from '../http/foreign-words.ts'
-import { nearest } from '../http/nearest-word.ts'
-import { expectation, quoteValue } from '../http/validate.ts'
+import { nearest } from '../lib/text/nearest-word.ts'
+import { oursFor } from '../model/validation/foreign-words.ts'
+import { expectation, quoteValue } from '../model/validation/validate.ts'
 import { type Diagnostics, didYouMean, quoted } from './diagnostics.ts'
 import type { MapValue, ScalarValue, Value } from './tree.ts'
 

@@ -1,6 +1,6 @@
 import { Equal } from '@sinclair/typebox/value'
-import type { KindDescriptor } from '../kinds/kind.ts'
-import { kindOf } from '../kinds/node.ts'
+import type { KindDescriptor } from '../model/kinds/kind.ts'
+import { kindOf } from '../model/kinds/node.ts'
 import type { Desired, DesiredConfig, DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from './desired.ts'
 import { Diagnostics } from './diagnostics.ts'
 import { documentOf, escaped } from './document.ts'

@@ -1,4 +1,4 @@
-import type { NodeKindName } from '../kinds/node.ts'
+import type { NodeKindName } from '../model/kinds/node.ts'
 
 /** Kinds whose nodes are segments: they are under `segments` of a lab file, and are no nodes for people. */
 export const segmentKinds = ['switch', 'hub', 'nat', 'cloud'] as const satisfies readonly NodeKindName[]

@@ -1,5 +1,5 @@
-import { kindOf } from '../kinds/node.ts'
-import { SwitchPort } from '../kinds/switch.ts'
+import { kindOf } from '../model/kinds/node.ts'
+import { SwitchPort } from '../model/kinds/switch.ts'
 import type { DesiredNode, SegmentPort } from './desired.ts'
 import { type Diagnostics, didYouMean, quoted } from './diagnostics.ts'
 import { nodeIdOf } from './ids.ts'

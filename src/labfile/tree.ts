@@ -11,8 +11,8 @@ import {
   type ParsedNode,
   Parser,
 } from 'yaml'
-import { wellFormed } from '../errors/shown.ts'
-import { halfPairIn } from '../http/whole-pairs.ts'
+import { halfPairIn } from '../lib/http/whole-pairs.ts'
+import { wellFormed } from '../lib/text/shown.ts'
 import type { Diagnostics } from './diagnostics.ts'
 import { quoted } from './diagnostics.ts'
 import type { Position } from './position.ts'

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { closedSchema, maybes, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
-import { oneLine } from '../schema/one-line.ts'
+import { oneLine } from '../lib/text/one-line.ts'
 import { Host, Password, User } from './compute.ts'
+import { closedSchema, maybes, nullable, objectSchema, oneOf, PortNumber } from './schema/fields.ts'
 
 /** Engines of the appliance VM. */
 export const applianceEngines = ['libvirt', 'virtualbox', 'remote'] as const

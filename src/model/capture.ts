@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { closedSchema, objectSchema, oneOf } from '../schema/fields.ts'
-import { notInLine } from '../schema/one-line.ts'
+import { notInLine } from '../lib/text/one-line.ts'
+import { closedSchema, objectSchema, oneOf } from './schema/fields.ts'
 
 /** Link types of a capture, with their numbers in a pcap file (tcpdump.org/linktypes.html). */
 export const linkTypes = {

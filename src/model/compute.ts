@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, closedSchema, maybes, Name, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
-import { notInLine } from '../schema/one-line.ts'
+import { notInLine } from '../lib/text/one-line.ts'
 import { OwnLabels } from './placement.ts'
+import { changing, closedSchema, maybes, Name, nullable, objectSchema, oneOf, PortNumber } from './schema/fields.ts'
 
 /**
  * Most computes of a fleet. All are in the memory of one process or Durable Object, lists show all of them, and some requests ask each of

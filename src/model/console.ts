@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { closedSchema, nullable, objectSchema, PortNumber } from '../schema/fields.ts'
+import { closedSchema, nullable, objectSchema, PortNumber } from './schema/fields.ts'
 
 /** Longest wait that one request may ask for, s. */
 export const longestWaitS = 300

@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { closedSchema, maybes, nullable, objectSchema, oneOf, Uuid } from '../schema/fields.ts'
-import { Filters } from '../schema/filters.ts'
-import { captureShown, LinkVerdict } from '../schema/nio.ts'
 import { LinkEnd } from './link.ts'
+import { closedSchema, maybes, nullable, objectSchema, oneOf, Uuid } from './schema/fields.ts'
+import { Filters } from './schema/filters.ts'
+import { captureShown, LinkVerdict } from './schema/nio.ts'
 
 /** A port of a node of the project. */
 export type LinkPort = Static<typeof LinkPort>

@@ -1,10 +1,10 @@
-import type { Node } from '../kinds/node.ts'
 import type { DirectLink } from './direct-link.ts'
 import type { NodeChange } from './feed-line.ts'
 import type { Load } from './host.ts'
+import type { Node } from './kinds/node.ts'
 import type { Project } from './project.ts'
 
-/** An event of a project. The feeds of v1 and v2 have their own names for it (routes/shown-v1.ts, shown-v2.ts). */
+/** An event of a project. The feeds of v1 and v2 have their own names for it (endpoints/v1/shown-v1.ts, shown-v2.ts). */
 export type EventPayload =
   | {
       readonly type: 'node.created' | 'node.updated' | 'node.deleted'

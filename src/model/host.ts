@@ -1,8 +1,8 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
-import { kinds } from '../kinds/index.ts'
-import type { KindDescriptor } from '../kinds/kind.ts'
-import { nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { FoundLabels } from './compute.ts'
+import { kinds } from './kinds/index.ts'
+import type { KindDescriptor } from './kinds/kind.ts'
+import { nullable, objectSchema, oneOf } from './schema/fields.ts'
 
 export type Version = Static<typeof Version>
 export const Version = objectSchema('Version', 'Version of the service', {

@@ -1,6 +1,6 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
-import { kinds } from '../kinds/index.ts'
-import { closedSchema, maybe, objectSchema, oneOf, Uuid } from '../schema/fields.ts'
+import { kinds } from './kinds/index.ts'
+import { closedSchema, maybe, objectSchema, oneOf, Uuid } from './schema/fields.ts'
 
 /** Kinds of node that start from images. */
 export type ImageKindName = Extract<(typeof kinds)[number], { image: object }>['name']

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { closedSchema, maybe, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
+import { closedSchema, maybe, nullable, objectSchema, oneOf, PortNumber } from './schema/fields.ts'
 
 /** Most candidates of one compute, and most addresses that it reports. */
 export const maxCandidates = 12

@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { type NodeKindName, nodeKinds } from '../kinds/node.ts'
-import { closedSchema, maybe, objectSchema, oneOf, Uuid } from '../schema/fields.ts'
-import { Filters } from '../schema/filters.ts'
-import { Nio } from '../schema/nio.ts'
+import { type NodeKindName, nodeKinds } from './kinds/node.ts'
+import { closedSchema, maybe, objectSchema, oneOf, Uuid } from './schema/fields.ts'
+import { Filters } from './schema/filters.ts'
+import { Nio } from './schema/nio.ts'
 
 const number = (what: string) => Type.Integer({ minimum: 0, maximum: 100_000, description: `Number of the ${what}` })
 

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { closedSchema, maybe, maybes, Name, nullable, objectSchema } from '../schema/fields.ts'
 import { maxComputes } from './compute.ts'
+import { closedSchema, maybe, maybes, Name, nullable, objectSchema } from './schema/fields.ts'
 
 /** The organization of a deployment that has made none, and of every credential that names none. */
 export const defaultOrganization = 'default'

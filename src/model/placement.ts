@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { oneOf } from '../schema/fields.ts'
+import { oneOf } from './schema/fields.ts'
 
 const maxLabels = 50
 

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { objectSchema, oneOf, Uuid } from '../schema/fields.ts'
+import { objectSchema, oneOf, Uuid } from './schema/fields.ts'
 
 /** What a compute keeps of a state of a project. */
 export type ProjectSnapshot = Static<typeof ProjectSnapshot>

@@ -9,7 +9,7 @@ import {
   oneOf,
   PortNumber,
   Uuid,
-} from '../schema/fields.ts'
+} from './schema/fields.ts'
 
 export type Variable = Static<typeof Variable>
 export const Variable = closedSchema('Variable', 'A variable of a project', {

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { closedSchema, nullable, objectSchema } from '../schema/fields.ts'
-import { Role } from './access-token.ts'
+import { Role } from './access/access-token.ts'
+import { closedSchema, nullable, objectSchema } from './schema/fields.ts'
 
 export type SessionView = Static<typeof SessionView>
 export const SessionView = objectSchema('Session', 'The client, and the end of its session', {

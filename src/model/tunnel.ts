@@ -1,7 +1,7 @@
 import { Kind, type Static, Type, TypeRegistry } from '@sinclair/typebox'
 import { ComputeId } from './compute.ts'
 
-/** Version of the protocol of `src/tunnel`. */
+/** Version of the protocol of `src/compute/tunnel`. */
 export const tunnelProtocol = 1
 
 const plain = '^[^\\u0000-\\u001f\\u007f]*$'

@@ -1,4 +1,4 @@
-import { counted } from '../errors/counted.ts'
+import { counted } from '../lib/text/counted.ts'
 import { hexText, ip4Text, ip6Text, macText, printable } from './addresses.ts'
 
 /** A named part of a frame, with its bytes: a layer, a field of a layer, or a field of a field. */

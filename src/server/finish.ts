@@ -1,9 +1,9 @@
-import { ignore } from '../async/ignore.ts'
-import type { Unfinished } from '../http/dialect.ts'
-import { jsonHeaders } from '../http/json-headers.ts'
-import { type RelayedAnswer, responseOf } from '../http/relayed-answer.ts'
-import { upgradeToken } from '../http/socket.ts'
+import { ignore } from '../lib/async/ignore.ts'
+import { type RelayedAnswer, responseOf } from '../lib/http/relayed-answer.ts'
+import { upgradeToken } from '../lib/http/socket.ts'
 import type { RuntimeParts } from './app-options.ts'
+import type { Unfinished } from './http/dialect.ts'
+import { jsonHeaders } from './http/json-headers.ts'
 
 /** The Response of an answer, with these headers. */
 export function finish(

@@ -1,7 +1,7 @@
 import type { TObject } from '@sinclair/typebox'
-import type { Endpoint } from '../http/endpoint.ts'
-import type { RouteMatch } from '../http/router.ts'
-import { validate } from '../http/validate.ts'
+import { validate } from '../model/validation/validate.ts'
+import type { Endpoint } from './http/endpoint.ts'
+import type { RouteMatch } from './http/router.ts'
 
 /** Parameters that were validated, by those of the match, which the router has for a path that is asked for again. */
 const validated = new WeakMap<object, Readonly<Record<string, unknown>>>()

@@ -1,6 +1,6 @@
 import { Joiner } from '../../runtime/node/join/joiner.ts'
 import type { Log } from '../../runtime/node/log/log.ts'
-import type { RelayedAnswer } from '../../src/http/relayed-answer.ts'
+import type { RelayedAnswer } from '../../src/lib/http/relayed-answer.ts'
 
 export interface SimulatedCompute {
   readonly id: string

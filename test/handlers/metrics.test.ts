@@ -1,5 +1,5 @@
 import { expect, inject, test } from 'vitest'
-import { nodeKinds } from '../../src/kinds/node.ts'
+import { nodeKinds } from '../../src/model/kinds/node.ts'
 import { del, newPc, newProject, notByWorker, post, send } from '../support/api.ts'
 import { type Family, figure, parseExposition } from '../support/exposition.ts'
 import { openSocketFeed } from '../support/feed.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { mapLimit } from '../../src/async/map-limit.ts'
+import { mapLimit } from '../../src/lib/async/map-limit.ts'
 import { body, del, newPc, newProject, post, put, sameHost, send } from '../support/api.ts'
 import { requireLibpcap, requireRoot } from '../support/require.ts'
 import { testWith } from '../support/test-with.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { compileBpf } from '../../runtime/node/bpf/compile.ts'
 import { compileFilters } from '../../runtime/node/filters/compile.ts'
-import type { Filters } from '../../src/schema/filters.ts'
+import type { Filters } from '../../src/model/schema/filters.ts'
 import { requireLibpcap } from '../support/require.ts'
 import { describeWith } from '../support/test-with.ts'
 

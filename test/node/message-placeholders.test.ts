@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
 /** Texts about the interface, and not about one request. */
-const documents = ['src/openapi-outline.ts']
+const documents = ['src/endpoints/openapi/openapi-outline.ts']
 
 /** Requests with a placeholder in place of an id, within a text. The name of an endpoint is a text of its own. */
 const placeholders = (source: string): string[] =>

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
-import type { AccessToken } from '../../src/model/access-token.ts'
+import type { AccessToken } from '../../src/model/access/access-token.ts'
 import type { Compute } from '../../src/model/compute.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
 import type { Organization } from '../../src/model/organization.ts'

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { WebSockets } from '../../runtime/node/http/websocket.ts'
 import { webStream } from '../../runtime/node/system/web-stream.ts'
-import { bridgeConsole, bridgeScreen } from '../../src/http/console.ts'
+import { bridgeConsole, bridgeScreen } from '../../src/server/feeds/console.ts'
 
 /** A websocket that leads to what `guest` does with a connection. */
 async function open(

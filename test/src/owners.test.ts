@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import type { Owner } from '../../src/http/endpoint.ts'
-import { newerPaths } from '../../src/routes/newer-paths.ts'
-import { endpoints } from '../../src/routes.ts'
+import { newerPaths } from '../../src/endpoints/compute/newer-paths.ts'
+import { endpoints } from '../../src/endpoints/endpoints.ts'
+import type { Owner } from '../../src/server/http/endpoint.ts'
 
 /** What is about the service that is asked, whatever is behind it. */
 const ofService: readonly string[] = [

@@ -1,5 +1,5 @@
-import type { ComputeAnswer } from '../../src/client/transport.ts'
-import type { RelayedAnswer } from '../../src/http/relayed-answer.ts'
+import type { ComputeAnswer } from '../../src/compute/remote/transport.ts'
+import type { RelayedAnswer } from '../../src/lib/http/relayed-answer.ts'
 
 /** The body of an answer, however it came. */
 function bodyOf(answer: ComputeAnswer | RelayedAnswer | Response): Response {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { Connection } from '../../src/client/connection.ts'
-import { ComputeClient } from '../../src/controller/compute-client.ts'
+import { Connection } from '../../src/compute/remote/connection.ts'
+import { ComputeClient } from '../../src/labs/computes/compute-client.ts'
 import { refusal } from './lying-compute.ts'
 
 /** The client of a compute that answers everything with this. */

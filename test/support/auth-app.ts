@@ -1,14 +1,14 @@
 import { type App, createApp } from '../../src/app.ts'
-import type { Verifier } from '../../src/auth/identity.ts'
-import type { RateLimit } from '../../src/auth/rate-limit.ts'
-import type { TokenStore } from '../../src/auth/token-store.ts'
-import type { Tokens } from '../../src/auth/tokens.ts'
-import { computeKey } from '../../src/fleet/computes.ts'
-import type { Fleet } from '../../src/fleet/fleet.ts'
+import { computeKey } from '../../src/fleet/pool/computes.ts'
+import type { Fleet } from '../../src/fleet/pool/fleet.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
-import type { Access } from '../../src/http/access/access.ts'
-import type { TokenRecord } from '../../src/model/access-token.ts'
+import type { TokenRecord } from '../../src/model/access/access-token.ts'
+import type { Verifier } from '../../src/model/access/identity.ts'
+import type { Access } from '../../src/server/access/access.ts'
 import type { AdmissionParts, AppOptions, RuntimeParts } from '../../src/server/app-options.ts'
+import type { RateLimit } from '../../src/server/auth/rate-limit.ts'
+import type { TokenStore } from '../../src/server/auth/token-store.ts'
+import type { Tokens } from '../../src/server/auth/tokens.ts'
 
 /** A store that is gone with its test, and counts what it is asked. */
 export class MemoryTokens implements TokenStore {

@@ -1,7 +1,7 @@
-import { cloudflareAccess } from '../../src/auth/cloudflare-access.ts'
-import { anyOf } from '../../src/auth/identity.ts'
-import { RateLimit } from '../../src/auth/rate-limit.ts'
-import { Tokens } from '../../src/auth/tokens.ts'
+import { anyOf } from '../../src/model/access/identity.ts'
+import { cloudflareAccess } from '../../src/server/auth/cloudflare-access.ts'
+import { RateLimit } from '../../src/server/auth/rate-limit.ts'
+import { Tokens } from '../../src/server/auth/tokens.ts'
 import { authApp, MemoryTokens } from './auth-app.ts'
 
 const tokens = new Tokens({ store: new MemoryTokens(), cacheMs: 5000 })

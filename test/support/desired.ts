@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
-import type { NodeKindName } from '../../src/kinds/node.ts'
 import type { Desired, DesiredEnd, DesiredLink, DesiredNode } from '../../src/labfile/desired.ts'
 import { nodeIdOf, projectIdOf } from '../../src/labfile/ids.ts'
+import type { NodeKindName } from '../../src/model/kinds/node.ts'
 
 /** A small lab: nodes `n0`, `n1` ..., switches `s0` ..., and links between them. */
 export interface SmallLab {

@@ -1,4 +1,4 @@
-import type { ReadFile } from '../../src/readers.ts'
+import type { ReadFile } from '../../src/importers/readers.ts'
 
 /** A text of at most 1 MiB that a stranger made to keep a reader busy. */
 export interface HostileFile {

@@ -1,4 +1,4 @@
-import type { JoinGrant, JoinTokens } from '../../src/fleet/join-tokens.ts'
+import type { JoinGrant, JoinTokens } from '../../src/fleet/pool/join-tokens.ts'
 
 /** Join tokens of tests: every one is good, but for those that were revoked, and belongs to the compute that used it first. */
 export class MemoryJoinTokens implements JoinTokens {

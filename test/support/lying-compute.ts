@@ -3,9 +3,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
-import type { RemoteOptions } from '../../src/client/options.ts'
-import { type RemoteHostAgent, remoteHostAgent } from '../../src/client/remote-host-agent.ts'
-import type { ComputeAddress } from '../../src/client/transport.ts'
+import type { RemoteOptions } from '../../src/compute/remote/options.ts'
+import { type RemoteHostAgent, remoteHostAgent } from '../../src/compute/remote/remote-host-agent.ts'
+import type { ComputeAddress } from '../../src/compute/remote/transport.ts'
 
 export type Answer = (req: IncomingMessage, res: ServerResponse, count: number) => void
 

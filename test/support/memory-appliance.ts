@@ -1,4 +1,4 @@
-import type { ApplianceStore } from '../../src/fleet/appliance-engine.ts'
+import type { ApplianceStore } from '../../src/fleet/appliance-vm/appliance-engine.ts'
 import type { ApplianceVmRecord } from '../../src/model/appliance-vm.ts'
 
 /** Settings that are gone with their test. `fault`: what saving fails with. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Hasher, ImageDigest, ImageDigests } from '../../src/gateway/image-digests.ts'
+import type { Hasher, ImageDigest, ImageDigests } from '../../src/fleet/images/image-digests.ts'
 
 /** Digests of images that are gone with their test. */
 export class MemoryDigests implements ImageDigests {

@@ -1,8 +1,8 @@
-import { fleetComputes } from '../../src/controller/fleet-computes.ts'
-import { Labs } from '../../src/controller/labs.ts'
-import type { LabEntries, LabStorage, StoredHead } from '../../src/controller/store.ts'
-import { EventLog } from '../../src/events/event-log.ts'
-import type { Fleet } from '../../src/fleet/fleet.ts'
+import { EventLog } from '../../src/fleet/events/event-log.ts'
+import type { Fleet } from '../../src/fleet/pool/fleet.ts'
+import { fleetComputes } from '../../src/labs/computes/fleet-computes.ts'
+import type { LabEntries, LabStorage, StoredHead } from '../../src/labs/lab/store.ts'
+import { Labs } from '../../src/labs/labs.ts'
 
 /** Documents of labs that are gone with their test. */
 export class MemoryLabs implements LabStorage {

@@ -1,4 +1,4 @@
-import type { PlacementStore } from '../../src/gateway/members.ts'
+import type { PlacementStore } from '../../src/fleet/members/members.ts'
 
 /** Placements that are gone with their test. */
 export class MemoryPlacements implements PlacementStore {

@@ -1,4 +1,4 @@
-import type { ComputeRegistry } from '../../src/fleet/registry.ts'
+import type { ComputeRegistry } from '../../src/fleet/pool/registry.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 
 /** A registry that is gone with its test. `fault`: what saving fails with. */

@@ -9,7 +9,7 @@ const fixture = join(root, 'test/fixtures/mirror')
 
 /** The files that a new kind changes, each with the module of the kind and its name there. */
 export const lists = [
-  { file: join(root, 'src/kinds/index.ts'), module: join(fixture, 'descriptor.ts'), name: 'mirror' },
+  { file: join(root, 'src/model/kinds/index.ts'), module: join(fixture, 'descriptor.ts'), name: 'mirror' },
   { file: join(root, 'runtime/node/kinds/index.ts'), module: join(fixture, 'index.ts'), name: 'mirrorOfHost' },
 ] as const
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import type { Endpoint } from '../../src/http/endpoint.ts'
-import { endpoints } from '../../src/routes.ts'
+import { endpoints } from '../../src/endpoints/endpoints.ts'
+import type { Endpoint } from '../../src/server/http/endpoint.ts'
 import { hangMs } from './limits.ts'
 
 /** Sends a request with the credentials of the test, or with those of an administrator. */

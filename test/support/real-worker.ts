@@ -1,8 +1,8 @@
 import { Miniflare } from 'miniflare'
 import { bundleWorker } from '../../scripts/bundle-worker.ts'
 import { durableObjects, modulesOf, workerRules } from '../../scripts/run-worker.ts'
+import { joinPath } from '../../src/endpoints/v2/fleet/join.ts'
 import type { Compute, ComputeRecord } from '../../src/model/compute.ts'
-import { joinPath } from '../../src/routes/v2/join.ts'
 import { adminToken } from './admin-token.ts'
 
 /**

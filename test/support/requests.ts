@@ -1,6 +1,6 @@
 import { Kind, type TSchema } from '@sinclair/typebox'
 import fc from 'fast-check'
-import type { Endpoint } from '../../src/http/endpoint.ts'
+import type { Endpoint } from '../../src/server/http/endpoint.ts'
 
 /** A request made from the declaration of an endpoint, and then perhaps spoiled. */
 export interface Made {

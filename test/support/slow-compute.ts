@@ -6,7 +6,7 @@ import { WebSockets } from '../../runtime/node/http/websocket.ts'
 import { version } from '../../runtime/node/system/version.ts'
 import { createApp } from '../../src/app.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
-import type { NodeRef } from '../../src/kinds/node.ts'
+import type { NodeRef } from '../../src/model/kinds/node.ts'
 import { startAgent } from './gateway.ts'
 
 /** How long a proxy of tests lets a connection be silent, ms. */

@@ -1,11 +1,11 @@
 import { onTestFinished } from 'vitest'
-import type { Socket, Upgrade } from '../../src/http/socket.ts'
+import { AnsweringEnd, type AnsweringOptions } from '../../src/compute/tunnel/answering.ts'
+import { AskingEnd, type AskingOptions } from '../../src/compute/tunnel/asking.ts'
+import { frameKinds } from '../../src/compute/tunnel/frames.ts'
+import type { TunnelEnd } from '../../src/compute/tunnel/link.ts'
+import type { TunnelWire } from '../../src/compute/tunnel/outbox.ts'
+import type { Socket, Upgrade } from '../../src/lib/http/socket.ts'
 import type { TunnelLimits } from '../../src/model/tunnel.ts'
-import { AnsweringEnd, type AnsweringOptions } from '../../src/tunnel/answering.ts'
-import { AskingEnd, type AskingOptions } from '../../src/tunnel/asking.ts'
-import { frameKinds } from '../../src/tunnel/frames.ts'
-import type { TunnelEnd } from '../../src/tunnel/link.ts'
-import type { TunnelWire } from '../../src/tunnel/outbox.ts'
 
 type Message = Uint8Array | string
 export interface Receiver {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { signingKey, signText } from '../../src/auth/signed-text.ts'
-import { newSignedToken, newToken } from '../../src/auth/token-text.ts'
-import { endpoints } from '../../src/routes.ts'
+import { endpoints } from '../../src/endpoints/endpoints.ts'
+import { signingKey, signText } from '../../src/server/auth/signed-text.ts'
+import { newSignedToken, newToken } from '../../src/server/auth/token-text.ts'
 import { basic, bearer } from '../support/auth-app.ts'
 import { asAdmin, CountingWorker, fleetKey } from '../support/counting-worker.ts'
 

@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { joinUrl } from '../../runtime/node/join/joiner.ts'
-import type { RelayedAnswer } from '../../src/http/relayed-answer.ts'
-import { AnsweringEnd } from '../../src/tunnel/answering.ts'
-import { decodeTunnelFrame, frameKinds } from '../../src/tunnel/frames.ts'
+import { AnsweringEnd } from '../../src/compute/tunnel/answering.ts'
+import { decodeTunnelFrame, frameKinds } from '../../src/compute/tunnel/frames.ts'
+import type { RelayedAnswer } from '../../src/lib/http/relayed-answer.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 
 const who = { version: '0.1.0', compute_id: 'far', name: 'far' }

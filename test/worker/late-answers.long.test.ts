@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { conflict } from '../../src/errors/api-error.ts'
+import { conflict } from '../../src/lib/errors/api-error.ts'
 import { cuttingProxy, slowCompute } from '../support/slow-compute.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 

@@ -3,7 +3,7 @@ import { ComputeAsking } from '../../runtime/worker/compute-asking.ts'
 import type { Env } from '../../runtime/worker/env.ts'
 import { Objects } from '../../runtime/worker/objects.ts'
 import { jointOf, lookedUp, packedHeader, unpackHeaders } from '../../runtime/worker/packed-headers.ts'
-import type { Outgoing } from '../../src/client/transport.ts'
+import type { Outgoing } from '../../src/compute/remote/transport.ts'
 
 it('headers come out of one header as they went in', () => {
   const joint = jointOf([

@@ -1,7 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import type { AccessToken } from '../../src/model/access-token.ts'
+import type { AccessToken } from '../../src/model/access/access-token.ts'
 import type { Compute } from '../../src/model/compute.ts'
 import type { LabNode } from '../../src/model/lab/node.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'

@@ -1,4 +1,4 @@
-import { type StartTimer, startTimer } from '../../../src/async/pause.ts'
+import { type StartTimer, startTimer } from '../../../src/lib/async/pause.ts'
 
 /** Bytes that may wait for the terminal before the reader pauses. */
 const maxWaiting = 256 * 1024

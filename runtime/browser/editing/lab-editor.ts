@@ -1,6 +1,4 @@
 import { batch, computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
-import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
-import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import type {
   LabDrawing,
   LabDrawingUpdate,
@@ -14,7 +12,9 @@ import type {
   Patchbay,
 } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
-import type { Filters } from '../../../src/schema/filters.ts'
+import { KeyedMutex } from '../../../src/lib/async/keyed-mutex.ts'
+import { SerialQueue } from '../../../src/lib/async/serial-queue.ts'
+import type { Filters } from '../../../src/model/schema/filters.ts'
 import { restacked } from '../drawings/layers.ts'
 import { type Drawable, newShape, type Shape, svgOf } from '../drawings/shape.ts'
 import { type Point, tile } from '../map/geometry.ts'

@@ -1,6 +1,6 @@
 import { effect } from '@preact/signals'
-import { ignore } from '../../../src/async/ignore.ts'
 import type { Patchbay } from '../../../src/client/patchbay.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
 import { windowId } from '../state/window-id.ts'
 import type { LabEditor } from './lab-editor.ts'
 

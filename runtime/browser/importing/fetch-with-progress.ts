@@ -1,4 +1,4 @@
-import { onAbort } from '../../../src/async/abort.ts'
+import { onAbort } from '../../../src/lib/async/abort.ts'
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>
 

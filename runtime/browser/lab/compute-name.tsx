@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { ignore } from '../../../src/async/ignore.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
 import { client } from '../state/client.ts'
 
 /** The name of a compute; its id where there is no compute of it, or the user may not see it. */

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type { LabNode } from '../../../src/client/patchbay.ts'
-import { path as pathOf } from '../../../src/client/paths.ts'
+import { path as pathOf } from '../../../src/compute/remote/paths.ts'
 import { counted } from '../parts/counted.ts'
 import { Fault } from '../parts/fault.tsx'
 import { Icon } from '../parts/icon.tsx'

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { LabNode } from '../../../src/client/patchbay.ts'
-import { path } from '../../../src/client/paths.ts'
+import { path } from '../../../src/compute/remote/paths.ts'
 import { Fault } from '../parts/fault.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'

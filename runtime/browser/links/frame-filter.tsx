@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { pause } from '../../../src/async/pause.ts'
+import { pause } from '../../../src/lib/async/pause.ts'
 import { Fault } from '../parts/fault.tsx'
 import { mayEdit } from '../state/session.ts'
 import type { LinkFilters } from './impairment.ts'

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
-import { pause } from '../../../src/async/pause.ts'
 import { type LabLink, PatchbayError } from '../../../src/client/patchbay.ts'
+import { pause } from '../../../src/lib/async/pause.ts'
 import { CaptureReader } from '../../../src/packets/capture-reader.ts'
 import { pcapngOf } from '../../../src/packets/pcapng.ts'
 import type { Dock } from '../console/dock.ts'

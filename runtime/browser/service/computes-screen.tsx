@@ -1,7 +1,7 @@
 import { type ReadonlySignal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { ignore } from '../../../src/async/ignore.ts'
 import type { Compute, LabJob, NewAccessToken } from '../../../src/client/patchbay.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
 import { CopyText } from '../parts/copy-text.tsx'
 import { Dialog } from '../parts/dialog.tsx'

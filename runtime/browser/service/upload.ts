@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { pause } from '../../../src/async/pause.ts'
+import { pause } from '../../../src/lib/async/pause.ts'
 import { send } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
 

@@ -1,6 +1,6 @@
 import { Patchbay, PatchbayError } from '../../../src/client/patchbay.ts'
-import { repeatingFetch } from '../../../src/client/transport.ts'
-import { organizationHeader } from '../../../src/model/organization-header.ts'
+import { repeatingFetch } from '../../../src/compute/remote/transport.ts'
+import { organizationHeader } from '../../../src/model/access/organization-header.ts'
 import { notifyError } from './notices.ts'
 import { session } from './session.ts'
 

@@ -1,5 +1,5 @@
-import { pause } from '../../../src/async/pause.ts'
 import type { FeedLine, Patchbay } from '../../../src/client/patchbay.ts'
+import { pause } from '../../../src/lib/async/pause.ts'
 import { notifyError } from './notices.ts'
 
 /** Time between two tries to read a list, ms. */

@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
-import { pause } from '../../../src/async/pause.ts'
 import type { Patchbay } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay.ts'
+import { pause } from '../../../src/lib/async/pause.ts'
 import { type LabReading, LabStore } from './lab-store.ts'
 
 /** Time between two tries to read a lab, ms. */

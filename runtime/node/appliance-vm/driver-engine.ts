@@ -1,4 +1,4 @@
-import type { ApplianceAddress, ApplianceEngine } from '../../../src/fleet/appliance-engine.ts'
+import type { ApplianceAddress, ApplianceEngine } from '../../../src/fleet/appliance-vm/appliance-engine.ts'
 import type { ApplianceEngineShown, ApplianceVmRecord } from '../../../src/model/appliance-vm.ts'
 import type { ApplianceDriver, ApplianceRun, Vm } from '../kinds/hypervisor/driver.ts'
 

@@ -1,5 +1,5 @@
 import { Check } from '@sinclair/typebox/value'
-import type { ApplianceStore } from '../../../src/fleet/appliance-engine.ts'
+import type { ApplianceStore } from '../../../src/fleet/appliance-vm/appliance-engine.ts'
 import { ApplianceVmRecord, defaultAppliance } from '../../../src/model/appliance-vm.ts'
 import type { RecordFormat, ServiceRecords } from '../storage/service-records.ts'
 

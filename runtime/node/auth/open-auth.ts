@@ -1,11 +1,11 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { anyOf, type Verifier } from '../../../src/auth/identity.ts'
-import { LoginLimit } from '../../../src/auth/login-limit.ts'
-import { RateLimit } from '../../../src/auth/rate-limit.ts'
-import { type SessionKeeper, Sessions } from '../../../src/auth/sessions.ts'
-import { parseToken } from '../../../src/auth/token-text.ts'
-import { Tokens } from '../../../src/auth/tokens.ts'
+import { anyOf, type Verifier } from '../../../src/model/access/identity.ts'
+import { LoginLimit } from '../../../src/server/auth/login-limit.ts'
+import { RateLimit } from '../../../src/server/auth/rate-limit.ts'
+import { type SessionKeeper, Sessions } from '../../../src/server/auth/sessions.ts'
+import { parseToken } from '../../../src/server/auth/token-text.ts'
+import { Tokens } from '../../../src/server/auth/tokens.ts'
 import type { Config, Resolved } from '../config/config.ts'
 import type { Log } from '../log/log.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
@@ -77,7 +77,7 @@ export async function openAuth(
     log.warn({}, 'no credentials are configured: every client may use the service, and its tokens have no effect')
   const { team_domain, audience, role, admins, organizations } = current.cloudflare_access
   if (team_domain !== '') {
-    const { cloudflareAccess } = await import('../../../src/auth/cloudflare-access.ts')
+    const { cloudflareAccess } = await import('../../../src/server/auth/cloudflare-access.ts')
     verifiers.push(cloudflareAccess({ teamDomain: team_domain, audience, role, admins, organizations }))
   }
   return { tokens, verifier: verifiers.length === 0 ? undefined : anyOf(...verifiers), rateLimit, logins, sessions }

@@ -1,4 +1,4 @@
-import { badRequest, conflict } from '../../../src/errors/api-error.ts'
+import { badRequest, conflict } from '../../../src/lib/errors/api-error.ts'
 import { checkProgram, maxInstructions } from './check.ts'
 import { type Compile, loadLibpcap } from './libpcap.ts'
 import { findHostName } from './names.ts'

@@ -1,4 +1,4 @@
-import { badRequest } from '../../../src/errors/api-error.ts'
+import { badRequest } from '../../../src/lib/errors/api-error.ts'
 import { type LineType, type LinkTypeName, linkTypesOf } from '../../../src/model/capture.ts'
 
 const words: Readonly<Record<LineType, string>> = { ethernet: 'an Ethernet', serial: 'a serial' }

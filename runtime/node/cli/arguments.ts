@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { nearest } from '../../../src/http/nearest-word.ts'
+import { nearest } from '../../../src/lib/text/nearest-word.ts'
 import type { Argument, Command, CommandInput, Flag } from './command.ts'
 import { wrongArguments } from './exits.ts'
 

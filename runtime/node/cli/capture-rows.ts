@@ -1,4 +1,4 @@
-import { counted } from '../../../src/errors/counted.ts'
+import { counted } from '../../../src/lib/text/counted.ts'
 import { escaped } from '../../../src/packets/addresses.ts'
 import type { CapturedFrame } from '../../../src/packets/capture-reader.ts'
 import { summarize } from '../../../src/packets/decode.ts'

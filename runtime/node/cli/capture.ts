@@ -1,6 +1,6 @@
 import { type LabLink, PatchbayError } from '../../../src/client/patchbay.ts'
-import { ApiError } from '../../../src/errors/api-error.ts'
-import { counted } from '../../../src/errors/counted.ts'
+import { ApiError } from '../../../src/lib/errors/api-error.ts'
+import { counted } from '../../../src/lib/text/counted.ts'
 import { type LinkTypeName, linkTypes, linkTypesOf } from '../../../src/model/capture.ts'
 import { CaptureReader } from '../../../src/packets/capture-reader.ts'
 import type { Matcher } from '../bpf/matcher.ts'

@@ -1,6 +1,6 @@
 import type { Compute } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
-import { counted } from '../../../src/errors/counted.ts'
+import { counted } from '../../../src/lib/text/counted.ts'
 import { type CommandContext, clientOf, originOf } from './client.ts'
 import type { CommandInput, serviceFlags } from './command.ts'
 import type { computeAdding, draining } from './command-flags.ts'

@@ -1,4 +1,4 @@
-import { nearest } from '../../../src/http/nearest-word.ts'
+import { nearest } from '../../../src/lib/text/nearest-word.ts'
 
 /** The exit codes of all commands. */
 export const exits = {

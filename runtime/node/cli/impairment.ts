@@ -1,10 +1,10 @@
 import { Check } from '@sinclair/typebox/value'
 import type { LabLink } from '../../../src/client/patchbay.ts'
-import { expectation } from '../../../src/http/validate.ts'
 import { Diagnostics } from '../../../src/labfile/diagnostics.ts'
 import { filterMembers, filtersOf, impairmentOf, normalFilters } from '../../../src/labfile/impairment.ts'
 import { Impairment, impairmentKeys } from '../../../src/labfile/schema.ts'
-import type { Filters } from '../../../src/schema/filters.ts'
+import type { Filters } from '../../../src/model/schema/filters.ts'
+import { expectation } from '../../../src/model/validation/validate.ts'
 import { wrongArguments } from './exits.ts'
 
 type Filtered = Pick<LabLink, 'filters' | 'filters_ab' | 'filters_ba'>

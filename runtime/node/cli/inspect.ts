@@ -1,5 +1,5 @@
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
-import { counted } from '../../../src/errors/counted.ts'
+import { counted } from '../../../src/lib/text/counted.ts'
 import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput, serviceFlags } from './command.ts'
 import { stopText } from './counts.ts'

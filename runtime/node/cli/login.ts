@@ -1,6 +1,6 @@
-import { isLoopbackHost } from '../../../src/client/address.ts'
 import type { Patchbay } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { isLoopbackHost } from '../../../src/compute/remote/address.ts'
 import { configurationDirectory } from '../config/directory.ts'
 import { loginPath, removeLogin, writeLogin } from '../storage/login-file.ts'
 import { reasonOf } from '../system/error-reason.ts'

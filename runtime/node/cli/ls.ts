@@ -1,5 +1,5 @@
-import { mapLimit } from '../../../src/async/map-limit.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { mapLimit } from '../../../src/lib/async/map-limit.ts'
 import { clientOf } from './client.ts'
 import type { CommandInput, ServiceFlags, serviceFlags } from './command.ts'
 import { stopText } from './counts.ts'

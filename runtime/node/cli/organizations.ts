@@ -1,5 +1,5 @@
 import type { Organization } from '../../../src/client/patchbay.ts'
-import { counted } from '../../../src/errors/counted.ts'
+import { counted } from '../../../src/lib/text/counted.ts'
 import { clientOf } from './client.ts'
 import type { CommandInput, FlagValues, serviceFlags } from './command.ts'
 import type { organizationCreating, organizationRemoving } from './command-flags.ts'

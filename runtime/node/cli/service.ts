@@ -1,5 +1,5 @@
 import { closeSync, createReadStream, openSync, readSync, statSync, watch } from 'node:fs'
-import { shownText } from '../../../src/errors/shown.ts'
+import { shownText } from '../../../src/lib/text/shown.ts'
 import { runningService, type ServiceFile } from '../storage/service-file.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { version } from '../system/version.ts'

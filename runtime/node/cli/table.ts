@@ -1,6 +1,6 @@
 import Table from 'cli-table3'
 import truncatedWidth from 'fast-string-truncated-width'
-import { shown } from '../../../src/errors/shown.ts'
+import { shown } from '../../../src/lib/text/shown.ts'
 import { colours } from './colours.ts'
 
 export { shown }

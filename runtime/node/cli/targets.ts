@@ -1,8 +1,8 @@
-import { mapLimit } from '../../../src/async/map-limit.ts'
 import type { LabLink, LabNode, LabProject } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
-import { counted } from '../../../src/errors/counted.ts'
 import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
+import { mapLimit } from '../../../src/lib/async/map-limit.ts'
+import { counted } from '../../../src/lib/text/counted.ts'
 import type { CommandContext } from './client.ts'
 import { CommandError, exits, notFound, wrongArguments } from './exits.ts'
 

@@ -1,5 +1,5 @@
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
-import type { Fault } from '../../../src/schema/fields.ts'
+import type { Fault } from '../../../src/model/schema/fields.ts'
 import { CommandError, type CommandFault, exits } from './exits.ts'
 
 type Untrusted = NonNullable<Fault['untrusted']>[number]

@@ -1,5 +1,5 @@
 import { getHeapStatistics } from 'node:v8'
-import { type LabLimits, mebibyte } from '../../../src/controller/lab-limits.ts'
+import { type LabLimits, mebibyte } from '../../../src/labs/lab/lab-limits.ts'
 import type { Config } from './config.ts'
 
 /** Open labs take at most this part of the heap of V8, which has fewer bytes on a small host. */

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { ApiError, badRequest } from '../../../src/errors/api-error.ts'
+import { ApiError, badRequest } from '../../../src/lib/errors/api-error.ts'
 import { type LinkTypeName, linkTypes } from '../../../src/model/capture.ts'
 import { maxInstructions } from '../bpf/check.ts'
 import { compileBpf } from '../bpf/compile.ts'

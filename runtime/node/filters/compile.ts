@@ -1,7 +1,7 @@
 import type { TProperties } from '@sinclair/typebox'
-import { badRequest } from '../../../src/errors/api-error.ts'
+import { badRequest } from '../../../src/lib/errors/api-error.ts'
 import type { LineType } from '../../../src/model/capture.ts'
-import type { Filters } from '../../../src/schema/filters.ts'
+import type { Filters } from '../../../src/model/schema/filters.ts'
 import { type Filter, filters as known } from './index.ts'
 import type { FilterRow } from './row.ts'
 

@@ -1,6 +1,6 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { badRequest } from '../../../src/errors/api-error.ts'
-import type { FilterName } from '../../../src/schema/filters.ts'
+import { badRequest } from '../../../src/lib/errors/api-error.ts'
+import type { FilterName } from '../../../src/model/schema/filters.ts'
 import { bpf } from './bpf.ts'
 import { type FilterRow, row, type StageContext } from './row.ts'
 
@@ -11,7 +11,7 @@ const defaultBurstKb = 16
 const defaultQueueMs = 100
 const defaultHoldMs = 10
 
-/** Every filter, by its name in `src/schema/filters.ts`. */
+/** Every filter, by its name in `src/model/schema/filters.ts`. */
 export const filters = {
   /** Every n-th frame; -1: all. */
   frequency_drop: row({

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { JoinBindings } from '../../../src/fleet/join-tokens.ts'
+import type { JoinBindings } from '../../../src/fleet/pool/join-tokens.ts'
 import { ComputeId } from '../../../src/model/compute.ts'
 import { jsonOf } from '../storage/durable-file.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'

@@ -1,7 +1,7 @@
 import { type FileHandle, open, readFile } from 'node:fs/promises'
-import { SerialQueue } from '../../../src/async/serial-queue.ts'
-import type { PlacementStore } from '../../../src/gateway/members.ts'
-import { isUuid } from '../../../src/schema/fields.ts'
+import type { PlacementStore } from '../../../src/fleet/members/members.ts'
+import { SerialQueue } from '../../../src/lib/async/serial-queue.ts'
+import { isUuid } from '../../../src/model/schema/fields.ts'
 import { writeDurable } from '../storage/durable-file.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
 

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { computeKey } from '../../../src/fleet/computes.ts'
-import type { ComputeRegistry } from '../../../src/fleet/registry.ts'
+import { computeKey } from '../../../src/fleet/pool/computes.ts'
+import type { ComputeRegistry } from '../../../src/fleet/pool/registry.ts'
 import { ComputeRecord } from '../../../src/model/compute.ts'
 import { jsonOf } from '../storage/durable-file.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'

@@ -1,4 +1,4 @@
-import { forbidden } from '../../../src/errors/api-error.ts'
+import { forbidden } from '../../../src/lib/errors/api-error.ts'
 import type { NetworkInterface } from '../../../src/model/host.ts'
 import { listInterfaces } from '../system/interfaces.ts'
 

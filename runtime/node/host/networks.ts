@@ -1,6 +1,6 @@
 import { BlockList, isIPv6 } from 'node:net'
 import { Type } from '@sinclair/typebox'
-import { conflict } from '../../../src/errors/api-error.ts'
+import { conflict } from '../../../src/lib/errors/api-error.ts'
 
 /** An address, or a network such as 10.0.0.0/8, in a setting. */
 export const NetworkText = Type.String({

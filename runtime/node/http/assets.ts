@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join, normalize } from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import { type Asset, type Assets, assetOf } from '../../../src/http/assets.ts'
+import { type Asset, type Assets, assetOf } from '../../../src/server/http/assets.ts'
 
 /** In a build they are in `assets` beside the program, in a checkout in `runtime/vendor` and in the last build. */
 const directories = (import.meta.url.endsWith('.ts') ? ['../../vendor/', '../../../dist/assets/'] : ['./assets/']).map(

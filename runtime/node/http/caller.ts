@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { Caller } from '../../../src/auth/caller.ts'
+import type { Caller } from '../../../src/model/access/caller.ts'
 import type { Config } from '../config/config.ts'
 
 interface UnderWay {

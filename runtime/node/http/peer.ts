@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { ServerRequest } from 'srvx'
-import { plainAddress } from '../../../src/auth/network.ts'
-import type { Peer } from '../../../src/http/access/peer.ts'
+import { plainAddress } from '../../../src/lib/http/network.ts'
+import type { Peer } from '../../../src/server/access/peer.ts'
 import type { Config } from '../config/config.ts'
 
 /** Addresses and networks as a list. Throws for one that is neither an address nor a network such as 10.0.0.0/8. */

@@ -6,10 +6,10 @@ import { pipeline } from 'node:stream/promises'
 import type { ReadableStream } from 'node:stream/web'
 import { NodeRequest } from 'srvx/node'
 import { type WebSocket, WebSocketServer } from 'ws'
-import { ignore } from '../../../src/async/ignore.ts'
-import { badRequest } from '../../../src/errors/api-error.ts'
-import { codeOfStatus, errorHeader } from '../../../src/errors/words.ts'
-import { type Socket, subprotocolOf, type Upgrade, upgradeToken } from '../../../src/http/socket.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
+import { badRequest } from '../../../src/lib/errors/api-error.ts'
+import { codeOfStatus, errorHeader } from '../../../src/lib/errors/words.ts'
+import { type Socket, subprotocolOf, type Upgrade, upgradeToken } from '../../../src/lib/http/socket.ts'
 
 const largestMessage = 1 << 20
 const keepAliveMs = 30_000

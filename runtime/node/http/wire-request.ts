@@ -1,5 +1,4 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { onAbort } from '../../../src/async/abort.ts'
 import {
   bodiless,
   type ComputeAddress,
@@ -7,7 +6,8 @@ import {
   ConnectionLost,
   type Outgoing,
   raceMs,
-} from '../../../src/client/transport.ts'
+} from '../../../src/compute/remote/transport.ts'
+import { onAbort } from '../../../src/lib/async/abort.ts'
 import { webStream } from '../system/web-stream.ts'
 
 type Protocol = ComputeAddress['protocol']

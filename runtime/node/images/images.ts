@@ -1,9 +1,9 @@
 import { lstat, mkdir, realpath, rm } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
-import { SerialQueue } from '../../../src/async/serial-queue.ts'
-import { ApiError, badRequest, conflict, forbidden, missingImage } from '../../../src/errors/api-error.ts'
-import { noSuchImage, quotedImage } from '../../../src/errors/image-errors.ts'
 import type { ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRange } from '../../../src/host-agent.ts'
+import { SerialQueue } from '../../../src/lib/async/serial-queue.ts'
+import { ApiError, badRequest, conflict, forbidden, missingImage } from '../../../src/lib/errors/api-error.ts'
+import { noSuchImage, quotedImage } from '../../../src/lib/errors/image-errors.ts'
 import {
   byProject,
   type DiskCreate,
@@ -13,7 +13,7 @@ import {
   type ImageUse,
   imageKinds,
 } from '../../../src/model/image.ts'
-import type { FoundProgram } from '../../../src/schema/program.ts'
+import type { FoundProgram } from '../../../src/model/schema/program.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Checksums } from '../storage/checksums.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'

@@ -2,9 +2,9 @@ import { constants } from 'node:fs'
 import { access, readdir, realpath, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, isAbsolute, join, resolve, sep } from 'node:path'
-import { missingImage } from '../../../src/errors/api-error.ts'
+import { missingImage } from '../../../src/lib/errors/api-error.ts'
+import { compareText } from '../../../src/lib/text/compare-text.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
-import { compareText } from '../../../src/schema/compare-text.ts'
 import { isInside } from '../storage/paths.ts'
 
 /** Depth of the search below an additional directory; below our own directory it is 1. */

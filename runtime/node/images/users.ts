@@ -1,7 +1,7 @@
 import { open, realpath } from 'node:fs/promises'
 import { basename, dirname, resolve } from 'node:path'
-import { kindOf } from '../../../src/kinds/node.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
+import { kindOf } from '../../../src/model/kinds/node.ts'
 import type { ImageLibrary } from './library.ts'
 
 /** A node, as far as images are concerned. */

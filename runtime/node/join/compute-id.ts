@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { isUuid } from '../../../src/schema/fields.ts'
+import { isUuid } from '../../../src/model/schema/fields.ts'
 import { readDurable, writeDurable } from '../storage/durable-file.ts'
 
 /** The id of this compute for gateways. It is made once and stored in the data directory. */

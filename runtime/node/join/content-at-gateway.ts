@@ -1,5 +1,5 @@
+import { joinPath } from '../../../src/endpoints/v2/fleet/join.ts'
 import { contentAtHeader, keptImagesPath } from '../../../src/model/kept-image.ts'
-import { joinPath } from '../../../src/routes/v2/join.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { joinUrl } from './joiner.ts'
 

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import type { LinkVerdict, NioState } from '../../../src/schema/nio.ts'
+import type { LinkVerdict, NioState } from '../../../src/model/schema/nio.ts'
 import { Filter } from '../filters/index.ts'
 import { longestSocketPath } from '../system/socket-path.ts'
 

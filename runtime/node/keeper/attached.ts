@@ -1,6 +1,6 @@
 import { connect as connectTo, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { ignore } from '../../../src/async/ignore.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import type { AttachedSpec } from '../keeper-protocol/protocol.ts'
 import { type InputTaken, InputWindow } from './input-window.ts'

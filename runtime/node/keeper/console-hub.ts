@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
-import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import { KeyedMutex } from '../../../src/lib/async/keyed-mutex.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import type { Listen } from '../keeper-protocol/protocol.ts'
 import { encodeTelnet, greeting, isHttpRequest, TelnetDecoder } from '../system/telnet.ts'

@@ -1,4 +1,4 @@
-import { ignore } from '../../../src/async/ignore.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import type { EmbeddedPcSpec } from '../keeper-protocol/protocol.ts'
 import { forNode } from '../programs/environment.ts'

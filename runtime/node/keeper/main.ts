@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { Socket } from 'node:net'
-import { ignore } from '../../../src/async/ignore.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
 import { Switch } from '../switch/switch.ts'
 import { takeLock } from '../system/process-lock.ts'
 import { version } from '../system/version.ts'

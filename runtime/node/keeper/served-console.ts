@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { ignore } from '../../../src/async/ignore.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
 import { encodeTelnet, TelnetStripper } from '../system/telnet.ts'
 import { type InputTaken, InputWindow } from './input-window.ts'
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { Check } from '@sinclair/typebox/value'
-import { formatIssue } from '../../../src/http/validate.ts'
+import { formatIssue } from '../../../src/model/validation/validate.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import {
   type KeeperEvents,

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises'
-import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
-import { withTimeout } from '../../../src/async/timeout.ts'
+import { KeyedMutex } from '../../../src/lib/async/keyed-mutex.ts'
+import { withTimeout } from '../../../src/lib/async/timeout.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import type { BridgeSpec, Exit, UnitSpec, UnitState } from '../keeper-protocol/protocol.ts'
 import type { Switch } from '../switch/switch.ts'

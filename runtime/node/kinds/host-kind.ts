@@ -1,6 +1,6 @@
 import type { Static, TObject, TProperties } from '@sinclair/typebox'
-import type { KindDescriptor } from '../../../src/kinds/kind.ts'
 import type { DoctorCheck } from '../../../src/model/host.ts'
+import type { KindDescriptor } from '../../../src/model/kinds/kind.ts'
 import type { InterfaceRules } from '../host/allowed-interfaces.ts'
 import type { Images } from '../images/images.ts'
 import type { Log } from '../log/log.ts'

@@ -1,4 +1,4 @@
-import type { NodeKindName } from '../../../src/kinds/node.ts'
+import type { NodeKindName } from '../../../src/model/kinds/node.ts'
 import { cloudDriver } from './cloud/index.ts'
 import { dynamipsDriver } from './dynamips/index.ts'
 import type { HostKind } from './host-kind.ts'

@@ -1,9 +1,9 @@
 import type { Static, TObject } from '@sinclair/typebox'
 import type { PortRef } from '../../../src/host-agent.ts'
-import type { Action, KindDescriptor } from '../../../src/kinds/kind.ts'
 import type { LineType } from '../../../src/model/capture.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
-import type { NodeStatus } from '../../../src/schema/node-fields.ts'
+import type { Action, KindDescriptor } from '../../../src/model/kinds/kind.ts'
+import type { NodeStatus } from '../../../src/model/schema/node-fields.ts'
 import type { Exit, NetioPort, UnitSpec } from '../keeper-protocol/protocol.ts'
 import type { EngineNodeRecord } from '../nodes/record.ts'
 

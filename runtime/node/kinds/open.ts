@@ -1,4 +1,4 @@
-import type { NodeKindName } from '../../../src/kinds/node.ts'
+import type { NodeKindName } from '../../../src/model/kinds/node.ts'
 import type { HostKind, KindHost } from './host-kind.ts'
 import { hostKinds } from './index.ts'
 import type { KindNode, NodeKind } from './kind.ts'

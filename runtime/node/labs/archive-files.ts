@@ -1,6 +1,6 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { ArchiveStore } from '../../../src/controller/archive-store.ts'
+import type { ArchiveStore } from '../../../src/labs/archives/archive-store.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { makeDirectory, removeDurable, removeTemporaries, syncDirectory, temporaryOf } from '../storage/durable-file.ts'
 import { receive } from '../storage/receive.ts'

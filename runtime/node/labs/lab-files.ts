@@ -1,18 +1,18 @@
 import { type FileHandle, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ignore } from '../../../src/async/ignore.ts'
-import { mapLimit } from '../../../src/async/map-limit.ts'
-import { SerialQueue } from '../../../src/async/serial-queue.ts'
-import { Slots } from '../../../src/async/slots.ts'
-import { jsonBytes, mebibyte } from '../../../src/controller/lab-limits.ts'
+import { jsonBytes, mebibyte } from '../../../src/labs/lab/lab-limits.ts'
 import {
   isApart,
   type LabEntries,
   type LabStorage,
   type StoredHead,
   UnreadableLab,
-} from '../../../src/controller/store.ts'
-import { isUuid } from '../../../src/schema/fields.ts'
+} from '../../../src/labs/lab/store.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
+import { mapLimit } from '../../../src/lib/async/map-limit.ts'
+import { SerialQueue } from '../../../src/lib/async/serial-queue.ts'
+import { Slots } from '../../../src/lib/async/slots.ts'
+import { isUuid } from '../../../src/model/schema/fields.ts'
 import { makeDirectory, removeDurable, removeTemporaries, writeDurable } from '../storage/durable-file.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
 import { endOf, firstHead, type JournalContent, put, readHead, readJournal } from './lab-journal.ts'

@@ -1,6 +1,6 @@
 import type { FileHandle } from 'node:fs/promises'
-import { inMebibytes, jsonBytes, sizeOf } from '../../../src/controller/lab-limits.ts'
-import { storedValue, UnreadableLab } from '../../../src/controller/store.ts'
+import { inMebibytes, jsonBytes, sizeOf } from '../../../src/labs/lab/lab-limits.ts'
+import { storedValue, UnreadableLab } from '../../../src/labs/lab/store.ts'
 import { newerReason, recordVersion } from '../storage/newer-record.ts'
 
 /** Bytes that are read at once. */

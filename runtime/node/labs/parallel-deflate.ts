@@ -1,7 +1,7 @@
 import { Duplex } from 'node:stream'
 import { promisify } from 'node:util'
 import { constants, deflateRaw } from 'node:zlib'
-import { ignore } from '../../../src/async/ignore.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
 import { giveBack } from '../storage/buffers.ts'
 
 /** Bytes that are compressed at once: of less, the start of a compression is a part of its time that counts. */

@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads'
-import { ApiError } from '../../../src/errors/api-error.ts'
-import { type ReaderName, readers } from '../../../src/readers.ts'
+import { type ReaderName, readers } from '../../../src/importers/readers.ts'
+import { ApiError } from '../../../src/lib/errors/api-error.ts'
 import type { FileToRead, ReadAnswer } from './reader-threads.ts'
 
 /** Reads files of clients, one after the other: takes {name, input}, answers with the result or the error. */

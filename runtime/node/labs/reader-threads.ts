@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
-import { ApiError, type ApiErrorOptions, retryLater, tooLarge } from '../../../src/errors/api-error.ts'
-import type { ReaderName, ReadFile } from '../../../src/readers.ts'
+import type { ReaderName, ReadFile } from '../../../src/importers/readers.ts'
+import { ApiError, type ApiErrorOptions, retryLater, tooLarge } from '../../../src/lib/errors/api-error.ts'
 import { programArguments } from '../programs/own-program.ts'
 
 export interface ReaderLimits {

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { SerialQueue } from '../../../src/async/serial-queue.ts'
+import { SerialQueue } from '../../../src/lib/async/serial-queue.ts'
 import { jsonOf } from '../storage/durable-file.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
 

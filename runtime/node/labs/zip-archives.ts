@@ -6,7 +6,6 @@ import { promisify } from 'node:util'
 import zlib, { crc32, createInflateRaw } from 'node:zlib'
 import yauzl, { type Entry, type ZipFile as ZipReader } from 'yauzl'
 import { ZipFile } from 'yazl'
-import { ignore } from '../../../src/async/ignore.ts'
 import {
   checkedMembers,
   damaged,
@@ -14,9 +13,10 @@ import {
   noZip,
   storedMethod,
   zstdMethod,
-} from '../../../src/controller/archive-check.ts'
-import type { ArchiveMember, LabArchives, OpenArchive } from '../../../src/controller/archives.ts'
-import { maxWindowBytes, unpackedZstd } from '../../../src/zip/zstd.ts'
+} from '../../../src/labs/archives/archive-check.ts'
+import type { ArchiveMember, LabArchives, OpenArchive } from '../../../src/labs/archives/archives.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
+import { maxWindowBytes, unpackedZstd } from '../../../src/lib/zip/zstd.ts'
 import { bufferBytes } from '../storage/buffers.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { freeRange } from '../storage/free-range.ts'

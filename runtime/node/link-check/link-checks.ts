@@ -1,8 +1,8 @@
 import { isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { isForbidden, isOwnAddress } from '../../../src/client/address.ts'
-import { ApiError, conflict, notFound } from '../../../src/errors/api-error.ts'
+import { isForbidden, isOwnAddress } from '../../../src/compute/remote/address.ts'
 import type { LinkCheckAgent } from '../../../src/host-agent.ts'
+import { ApiError, conflict, notFound } from '../../../src/lib/errors/api-error.ts'
 import {
   type LinkCandidates,
   type LinkCheck,

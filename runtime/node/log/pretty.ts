@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { shown } from '../../../src/errors/shown.ts'
+import { shown } from '../../../src/lib/text/shown.ts'
 
 /** The destination of the lines, and whether it shows colours. */
 export type Terminal = { write(text: string): unknown; readonly hasColours: boolean }

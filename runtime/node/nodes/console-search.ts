@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
-import { badRequest } from '../../../src/errors/api-error.ts'
+import { badRequest } from '../../../src/lib/errors/api-error.ts'
 import type { ConsoleMatch } from '../../../src/model/console.ts'
 import type { EchoFilter } from './console-echo.ts'
 

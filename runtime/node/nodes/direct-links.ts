@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
-import { ignore } from '../../../src/async/ignore.ts'
-import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
-import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { LinkAgent } from '../../../src/host-agent.ts'
-import { isLinkable } from '../../../src/kinds/node.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
+import { KeyedMutex } from '../../../src/lib/async/keyed-mutex.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../../src/lib/errors/api-error.ts'
 import {
   type DirectLink,
   type DirectLinkChanges,
@@ -19,7 +18,8 @@ import {
   linkVerdictOf,
 } from '../../../src/model/direct-link.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
-import type { LinkNio } from '../../../src/schema/nio.ts'
+import { isLinkable } from '../../../src/model/kinds/node.ts'
+import type { LinkNio } from '../../../src/model/schema/nio.ts'
 import { compileFilters } from '../filters/compile.ts'
 import type { JoinedLink, PortReport, SwitchNio } from '../keeper-protocol/protocol.ts'
 import type { PortAllocator } from '../ports/allocator.ts'

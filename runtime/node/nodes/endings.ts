@@ -1,4 +1,4 @@
-import { conflict } from '../../../src/errors/api-error.ts'
+import { conflict } from '../../../src/lib/errors/api-error.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import type { Exit } from '../keeper-protocol/protocol.ts'
 

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { ignore } from '../../../src/async/ignore.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
 import { hangs, type KeeperClient } from '../keeper/client.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 

@@ -1,6 +1,6 @@
 import { Create } from '@sinclair/typebox/value'
 import { linkTypes } from '../../../src/model/capture.ts'
-import { type NioState, PortCounters } from '../../../src/schema/nio.ts'
+import { type NioState, PortCounters } from '../../../src/model/schema/nio.ts'
 import type { CaptureState, PortReport } from '../keeper-protocol/protocol.ts'
 
 type State = Pick<NioState, 'link' | 'link_reason' | 'counters' | 'capture'>

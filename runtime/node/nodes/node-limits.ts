@@ -1,4 +1,4 @@
-import { inMebibytes, jsonBytes, type LabLimits, limitReached, mebibyte } from '../../../src/controller/lab-limits.ts'
+import { inMebibytes, jsonBytes, type LabLimits, limitReached, mebibyte } from '../../../src/labs/lab/lab-limits.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import type { EngineNode } from './engine-node.ts'
 

@@ -1,4 +1,4 @@
-import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import { KeyedMutex } from '../../../src/lib/async/keyed-mutex.ts'
 import type { Log } from '../log/log.ts'
 import type { EngineNode } from './engine-node.ts'
 

@@ -1,7 +1,4 @@
 import { v4 as uuid } from 'uuid'
-import { ignore } from '../../../src/async/ignore.ts'
-import type { LabLimits } from '../../../src/controller/lab-limits.ts'
-import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type {
   CaptureSource,
   ConsoleReplay,
@@ -10,13 +7,16 @@ import type {
   NodeAgent,
   PortRef,
 } from '../../../src/host-agent.ts'
-import { namedAction } from '../../../src/kinds/kind.ts'
-import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../../src/kinds/node.ts'
+import type { LabLimits } from '../../../src/labs/lab/lab-limits.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../../src/lib/errors/api-error.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from '../../../src/model/capture.ts'
 import type { ConsoleExpect, ConsoleMatch, NodeReady } from '../../../src/model/console.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
-import type { Filters } from '../../../src/schema/filters.ts'
-import type { Nio, NioState } from '../../../src/schema/nio.ts'
+import { namedAction } from '../../../src/model/kinds/kind.ts'
+import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../../src/model/kinds/node.ts'
+import type { Filters } from '../../../src/model/schema/filters.ts'
+import type { Nio, NioState } from '../../../src/model/schema/nio.ts'
 import type { ActionTarget, NodeKind, Properties, StopReason } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { OpenProject } from '../projects/open-project.ts'

@@ -1,8 +1,8 @@
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import type { PortRef } from '../../../src/host-agent.ts'
-import { kindOf, type Node, type NodeKindName, nodeKinds } from '../../../src/kinds/node.ts'
-import { LinkNio, Nio } from '../../../src/schema/nio.ts'
+import { kindOf, type Node, type NodeKindName, nodeKinds } from '../../../src/model/kinds/node.ts'
+import { LinkNio, Nio } from '../../../src/model/schema/nio.ts'
 import type { Pool } from '../ports/allocator.ts'
 import { recordVersion } from '../storage/newer-record.ts'
 

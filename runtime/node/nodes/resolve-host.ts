@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { BlockList, isIP, isIPv6 } from 'node:net'
-import { withTimeout } from '../../../src/async/timeout.ts'
-import { badRequest, forbidden } from '../../../src/errors/api-error.ts'
+import { withTimeout } from '../../../src/lib/async/timeout.ts'
+import { badRequest, forbidden } from '../../../src/lib/errors/api-error.ts'
 import { reasonOf } from '../system/error-reason.ts'
 
 const resolveMs = 5000

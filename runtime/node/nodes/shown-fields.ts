@@ -1,5 +1,5 @@
 import type { Static, TObject } from '@sinclair/typebox'
-import type { nodeFields } from '../../../src/schema/node-fields.ts'
+import type { nodeFields } from '../../../src/model/schema/node-fields.ts'
 import type { KindNode } from '../kinds/kind.ts'
 
 /** The fields that every kind shows. */

@@ -1,6 +1,6 @@
-import { notFound } from '../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
-import type { NioView } from '../../../src/schema/nio.ts'
+import { notFound } from '../../../src/lib/errors/api-error.ts'
+import type { NioView } from '../../../src/model/schema/nio.ts'
 import type { EngineNode } from './engine-node.ts'
 
 /** A port in the record of its node, under the name `{adapter}/{port}`. */

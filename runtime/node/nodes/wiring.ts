@@ -1,4 +1,4 @@
-import { conflict } from '../../../src/errors/api-error.ts'
+import { conflict } from '../../../src/lib/errors/api-error.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { NetioPort, PortGuest } from '../keeper-protocol/protocol.ts'
 import type { PortWire } from '../kinds/kind.ts'

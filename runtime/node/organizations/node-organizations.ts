@@ -1,20 +1,20 @@
 import type { App } from '../../../src/app.ts'
-import { mapLimit } from '../../../src/async/map-limit.ts'
-import type { Identity } from '../../../src/auth/identity.ts'
-import { RateLimit } from '../../../src/auth/rate-limit.ts'
-import { parseToken } from '../../../src/auth/token-text.ts'
-import type { Tokens } from '../../../src/auth/tokens.ts'
-import { ApiError, retryLater } from '../../../src/errors/api-error.ts'
-import { bearerOf } from '../../../src/http/access/credentials.ts'
-import type { OrganizationTickets } from '../../../src/http/tickets.ts'
+import { noJoinToken } from '../../../src/endpoints/v2/fleet/join.ts'
+import { mapLimit } from '../../../src/lib/async/map-limit.ts'
+import { ApiError, retryLater } from '../../../src/lib/errors/api-error.ts'
+import type { Identity } from '../../../src/model/access/identity.ts'
 import { defaultOrganization, type OrganizationLimits, withoutLimits } from '../../../src/model/organization.ts'
+import { bearerOf } from '../../../src/server/access/credentials.ts'
+import { RateLimit } from '../../../src/server/auth/rate-limit.ts'
+import { parseToken } from '../../../src/server/auth/token-text.ts'
+import type { Tokens } from '../../../src/server/auth/tokens.ts'
+import type { OrganizationTickets } from '../../../src/server/http/tickets.ts'
 import {
   noSuchOrganization,
   type OrganizationContent,
   type OrganizationStates,
   Organizations,
-} from '../../../src/organizations/organizations.ts'
-import { noJoinToken } from '../../../src/routes/v2/join.ts'
+} from '../../../src/server/organizations/organizations.ts'
 import type { AdmittedRequest } from '../../../src/server/steps/route-request.ts'
 import { type OrganizationAuth, openOrganizationAuth } from '../auth/open-auth.ts'
 import type { LoadedConfig } from '../config/load.ts'

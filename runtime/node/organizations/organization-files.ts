@@ -8,7 +8,7 @@ import {
   organizationIdForm,
   withoutLimits,
 } from '../../../src/model/organization.ts'
-import type { OrganizationStore } from '../../../src/organizations/organizations.ts'
+import type { OrganizationStore } from '../../../src/server/organizations/organizations.ts'
 import { withDiskErrors } from '../storage/disk.ts'
 import { jsonOf, makeDirectory, removeTree, renameDurable } from '../storage/durable-file.ts'
 import { ServiceRecords } from '../storage/service-records.ts'

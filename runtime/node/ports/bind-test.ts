@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { conflict } from '../../../src/errors/api-error.ts'
+import { conflict } from '../../../src/lib/errors/api-error.ts'
 import { reasonOf } from '../system/error-reason.ts'
 
 /** Errors of missing resources, which say nothing about the port. */

@@ -1,4 +1,4 @@
-import { ApiError } from '../../../src/errors/api-error.ts'
+import { ApiError } from '../../../src/lib/errors/api-error.ts'
 
 /** 503 for a part of the program that is loaded at its first use, and is there no more: an upgrade or a build replaced the files. */
 export const faultOfReplaced = (cause: unknown): ApiError | undefined =>

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { GroupCommit } from '../../../src/async/group-commit.ts'
-import { conflict } from '../../../src/errors/api-error.ts'
+import { GroupCommit } from '../../../src/lib/async/group-commit.ts'
+import { conflict } from '../../../src/lib/errors/api-error.ts'
 import type { Project } from '../../../src/model/project.ts'
 import type { EngineNode } from '../nodes/engine-node.ts'
 import { UnsavedRecords } from '../storage/unsaved-records.ts'

@@ -1,6 +1,6 @@
 import { mkdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
-import { conflict } from '../../../src/errors/api-error.ts'
+import { conflict } from '../../../src/lib/errors/api-error.ts'
 import { runProgram } from '../programs/start.ts'
 import { findProgram } from '../system/find-program.ts'
 import { bubblewrapArguments } from './bubblewrap.ts'

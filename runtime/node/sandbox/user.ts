@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { chown, lchown, lstat, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { conflict } from '../../../src/errors/api-error.ts'
+import { conflict } from '../../../src/lib/errors/api-error.ts'
 import { aclOfMode, allowing, permissionsOf, readAcl, writeAcl } from '../system/acl.ts'
 
 /** The user of confined programs when the service is root. */

@@ -1,4 +1,4 @@
-import type { StartTimer } from '../../../src/async/pause.ts'
+import type { StartTimer } from '../../../src/lib/async/pause.ts'
 import type { CommandHost } from './commands/command.ts'
 import { consoleCommands, findCommand } from './commands/index.ts'
 import { pcName } from './commands/pc-name.ts'

@@ -1,6 +1,6 @@
 import type { BigIntStats } from 'node:fs'
 import { Worker } from 'node:worker_threads'
-import { setNewest } from '../../../src/async/newest.ts'
+import { setNewest } from '../../../src/lib/async/newest.ts'
 
 const maxCached = 20_000
 const idleMs = 10_000

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { ApiError, conflict, forbidden, outOfSpace } from '../../../src/errors/api-error.ts'
+import { ApiError, conflict, forbidden, outOfSpace } from '../../../src/lib/errors/api-error.ts'
 
 /** 507 when less than `minFreeMb` is free on the disk of a directory, or would be after a write of `bytes`. */
 export async function requireSpace(directory: string, minFreeMb: number, bytes = 0): Promise<void> {

@@ -3,7 +3,7 @@ import { link, mkdir, open, readdir, readFile, rename, rm, rmdir, unlink } from 
 import { basename, dirname, join } from 'node:path'
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { GroupCommit } from '../../../src/async/group-commit.ts'
+import { GroupCommit } from '../../../src/lib/async/group-commit.ts'
 import { NewerRecord, requireKnownVersion } from './newer-record.ts'
 
 const temporaryMark = '.writing-'

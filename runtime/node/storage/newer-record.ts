@@ -1,4 +1,4 @@
-import { ApiError } from '../../../src/errors/api-error.ts'
+import { ApiError } from '../../../src/lib/errors/api-error.ts'
 
 /** Defined only by tests that build a program with later records. */
 declare const PATCHBAY_RECORD_VERSION: number | undefined

@@ -1,8 +1,8 @@
 import type { FileHandle } from 'node:fs/promises'
-import { abortable } from '../../../src/async/abort.ts'
-import { ignore } from '../../../src/async/ignore.ts'
-import { withTimeout } from '../../../src/async/timeout.ts'
-import { ApiError } from '../../../src/errors/api-error.ts'
+import { abortable } from '../../../src/lib/async/abort.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
+import { withTimeout } from '../../../src/lib/async/timeout.ts'
+import { ApiError } from '../../../src/lib/errors/api-error.ts'
 import { bufferBytes, giveBack } from './buffers.ts'
 import { requireSpace } from './disk.ts'
 

@@ -1,5 +1,5 @@
 import { hostname, totalmem } from 'node:os'
-import { conflict } from '../../../src/errors/api-error.ts'
+import { conflict } from '../../../src/lib/errors/api-error.ts'
 
 const mb = 2 ** 20
 

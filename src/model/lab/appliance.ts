@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable } from '../../schema/fields.ts'
+import { maybe, Name, nullable } from '../schema/fields.ts'
 import { LabTemplate } from './template.ts'
 
 const maxText = 1 << 20

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, maybes, Uuid } from '../../schema/fields.ts'
+import { maybe, maybes, Uuid } from '../schema/fields.ts'
 import { kept } from './kept.ts'
 
 const coordinate = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000, default: 0 })

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { closedSchema, Name, nullable, objectSchema, oneOf, Uuid } from '../../schema/fields.ts'
+import { closedSchema, Name, nullable, objectSchema, oneOf, Uuid } from '../schema/fields.ts'
 import { LabCheckResult, LabJobStep } from './topology.ts'
 
 const nodeActions = ['start', 'stop', 'suspend', 'resume', 'reload'] as const

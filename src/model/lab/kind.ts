@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { objectSchema } from '../../schema/fields.ts'
+import { objectSchema } from '../schema/fields.ts'
 
 /** A kind of node, for a form of its settings. */
 export type LabKind = Static<typeof LabKind>

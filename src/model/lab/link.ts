@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, maybe, maybes, Name, nullable, Uuid } from '../../schema/fields.ts'
-import { Filters } from '../../schema/filters.ts'
 import { CaptureStart } from '../capture.ts'
 import { DirectLink, LinkTraffic } from '../direct-link.ts'
+import { changing, maybe, maybes, Name, nullable, Uuid } from '../schema/fields.ts'
+import { Filters } from '../schema/filters.ts'
 import { kept } from './kept.ts'
 import { LabLabel } from './node.ts'
 

@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { type NodeKindName, nodeKinds } from '../../kinds/node.ts'
-import { changing, maybe, maybes, Name, nullable, PortNumber, Uuid } from '../../schema/fields.ts'
-import { NodeStatus } from '../../schema/node-fields.ts'
+import { type NodeKindName, nodeKinds } from '../kinds/node.ts'
 import { Placement } from '../placement.ts'
+import { changing, maybe, maybes, Name, nullable, PortNumber, Uuid } from '../schema/fields.ts'
+import { NodeStatus } from '../schema/node-fields.ts'
 import { kept } from './kept.ts'
 
 const coordinate = (description: string) =>

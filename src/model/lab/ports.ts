@@ -1,5 +1,5 @@
-import { kindOf } from '../../kinds/node.ts'
 import { type LineType, linkTypesOf } from '../capture.ts'
+import { kindOf } from '../kinds/node.ts'
 import { isKnownKind, type LabNode, type LabPort } from './node.ts'
 
 /** Display names of the link types of captures. */

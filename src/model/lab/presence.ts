@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe } from '../../schema/fields.ts'
+import { maybe } from '../schema/fields.ts'
 
 const selection = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
   maxItems: 200,

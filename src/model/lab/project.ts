@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, maybe, maybes, Name, nullable, objectSchema, Uuid } from '../../schema/fields.ts'
 import { DirectLinkVerdict } from '../direct-link.ts'
 import { Placement } from '../placement.ts'
 import { Variable, WantedCompute } from '../project.ts'
+import { changing, maybe, maybes, Name, nullable, objectSchema, Uuid } from '../schema/fields.ts'
 import { kept } from './kept.ts'
 
 const size = (description: string, value: number) =>

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { Name, Uuid } from '../../schema/fields.ts'
+import { Name, Uuid } from '../schema/fields.ts'
 
 export type LabSnapshot = Static<typeof LabSnapshot>
 export const LabSnapshot = Type.Object(

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, Name, nullable, Uuid } from '../../schema/fields.ts'
+import { maybe, Name, nullable, Uuid } from '../schema/fields.ts'
 
 const text = (description: string, maxLength = 4096) => Type.String({ maxLength, description })
 const fields = {

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { closedSchema, Name, nullable, objectSchema, oneOf, Uuid } from '../../schema/fields.ts'
+import { closedSchema, Name, nullable, objectSchema, oneOf, Uuid } from '../schema/fields.ts'
 import { LabLink } from './link.ts'
 import { LabNode } from './node.ts'
 import { ttl_deletes, ttl_s } from './project.ts'

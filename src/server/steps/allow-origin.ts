@@ -1,5 +1,5 @@
-import { corsOrigin } from '../../http/access/access.ts'
-import { isFromOtherSite } from '../../http/access/source.ts'
+import { corsOrigin } from '../access/access.ts'
+import { isFromOtherSite } from '../access/source.ts'
 import type { RequestStep } from '../request-context.ts'
 
 /** Lets pages of allowed origins read the answer (CORS). v1 says `*`, as its clients expect; v2 names the origin. */

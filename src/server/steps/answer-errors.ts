@@ -1,6 +1,6 @@
-import { ApiError } from '../../errors/api-error.ts'
-import { errorHeader } from '../../errors/words.ts'
-import type { JsonAnswer } from '../../http/endpoint.ts'
+import { ApiError } from '../../lib/errors/api-error.ts'
+import { errorHeader } from '../../lib/errors/words.ts'
+import type { JsonAnswer } from '../http/endpoint.ts'
 import type { RequestContext, RequestStep } from '../request-context.ts'
 
 /** Answers with the error that the other steps have thrown: `{message, status}`, and its code in `X-Patchbay-Error`. */

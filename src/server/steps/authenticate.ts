@@ -1,9 +1,9 @@
-import { thenSync } from '../../async/then-sync.ts'
-import type { Identity } from '../../auth/identity.ts'
-import { ApiError } from '../../errors/api-error.ts'
-import type { Unfinished } from '../../http/dialect.ts'
-import type { Endpoint } from '../../http/endpoint.ts'
-import { isUpgrade } from '../../http/socket.ts'
+import { thenSync } from '../../lib/async/then-sync.ts'
+import { ApiError } from '../../lib/errors/api-error.ts'
+import { isUpgrade } from '../../lib/http/socket.ts'
+import type { Identity } from '../../model/access/identity.ts'
+import type { Unfinished } from '../http/dialect.ts'
+import type { Endpoint } from '../http/endpoint.ts'
 import { type RequestContext, type RequestStep, type StepResult, targetOf } from '../request-context.ts'
 
 /** Of a compute that joins: the endpoint checks its token. */

@@ -1,8 +1,8 @@
-import { callerOf } from '../../auth/caller.ts'
-import { requireDeployment, requireRole } from '../../auth/identity.ts'
-import { roleNeeded } from '../../http/access/role-needed.ts'
-import { requireDeliberate } from '../../http/access/source.ts'
-import { roleOf } from '../../http/endpoint.ts'
+import { callerOf } from '../../model/access/caller.ts'
+import { requireDeployment, requireRole } from '../../model/access/identity.ts'
+import { roleNeeded } from '../access/role-needed.ts'
+import { requireDeliberate } from '../access/source.ts'
+import { roleOf } from '../http/endpoint.ts'
 import { identityOf, matchOf, type RequestStep, targetOf } from '../request-context.ts'
 
 /** 403 unless the identity has the role that the endpoint needs, and the client sends the request on purpose. */

@@ -1,4 +1,4 @@
-import { ProjectAccess } from '../../http/access/project-access.ts'
+import { ProjectAccess } from '../access/project-access.ts'
 import { identityOf, matchOf, type RequestStep, targetOf } from '../request-context.ts'
 
 /** 403 or 404 for credentials that are for other projects. A process that leaves this step out has another one check it. */

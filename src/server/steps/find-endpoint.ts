@@ -1,4 +1,4 @@
-import { isPreflight } from '../../http/access/access.ts'
+import { isPreflight } from '../access/access.ts'
 import { type RequestStep, targetOf } from '../request-context.ts'
 
 /** Finds the endpoint of the path and the method, and answers OPTIONS. 404, 405. */

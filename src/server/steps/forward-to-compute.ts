@@ -1,5 +1,5 @@
-import type { ProjectRequest } from '../../gateway/forward-request.ts'
-import { readBytes } from '../../http/body.ts'
+import type { ProjectRequest } from '../../fleet/gateway/forward-request.ts'
+import { readBytes } from '../../lib/http/body.ts'
 import { validParams } from '../path-params.ts'
 import { matchOf, type RequestContext, type RequestStep, targetOf } from '../request-context.ts'
 import { agentOf } from './run-handler.ts'

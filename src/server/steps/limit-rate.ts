@@ -1,5 +1,5 @@
-import { thenSync } from '../../async/then-sync.ts'
-import type { Unfinished } from '../../http/dialect.ts'
+import { thenSync } from '../../lib/async/then-sync.ts'
+import type { Unfinished } from '../http/dialect.ts'
 import type { RequestStep } from '../request-context.ts'
 
 /** Counts the request of an identity. 429 above a limit. */

@@ -1,8 +1,8 @@
-import { callerOf } from '../../auth/caller.ts'
-import { errorHeader } from '../../errors/words.ts'
-import type { Unfinished } from '../../http/dialect.ts'
+import { errorHeader } from '../../lib/errors/words.ts'
+import { callerOf } from '../../model/access/caller.ts'
 import type { Trace } from '../app-options.ts'
 import { isUpgradeToken } from '../finish.ts'
+import type { Unfinished } from '../http/dialect.ts'
 import type { RequestContext, RequestStep } from '../request-context.ts'
 
 /** Counts the request, and writes its line of the access log. */

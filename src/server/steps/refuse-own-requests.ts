@@ -1,4 +1,4 @@
-import { type ApiError, conflict } from '../../errors/api-error.ts'
+import { type ApiError, conflict } from '../../lib/errors/api-error.ts'
 import type { RequestStep } from '../request-context.ts'
 
 /** The refusal of a request that the service has sent itself. */

@@ -1,9 +1,9 @@
-import { thenSync } from '../../async/then-sync.ts'
-import type { Identity } from '../../auth/identity.ts'
-import type { RequestNotes } from '../../gateway/asker.ts'
-import type { Unfinished } from '../../http/dialect.ts'
-import type { Endpoint } from '../../http/endpoint.ts'
-import { isUuid } from '../../schema/fields.ts'
+import type { RequestNotes } from '../../fleet/members/asker.ts'
+import { thenSync } from '../../lib/async/then-sync.ts'
+import type { Identity } from '../../model/access/identity.ts'
+import { isUuid } from '../../model/schema/fields.ts'
+import type { Unfinished } from '../http/dialect.ts'
+import type { Endpoint } from '../http/endpoint.ts'
 import { identityOf, matchOf, type RequestContext, type RequestStep } from '../request-context.ts'
 
 /** A request that was admitted, and whose endpoint is known. */

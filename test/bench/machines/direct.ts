@@ -5,7 +5,7 @@ import { createConnection, type Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import { createInterface } from 'node:readline'
 import { setTimeout as pause } from 'node:timers/promises'
-import { shellWords } from '../../../src/kinds/machine-options/shell-words.ts'
+import { shellWords } from '../../../src/model/kinds/machine-options/shell-words.ts'
 
 const longestMs = 60_000
 

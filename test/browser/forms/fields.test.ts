@@ -1,9 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import { expect, test } from 'vitest'
 import { fieldsOf, nextRow, type Schema, textOf, valueIn, withCell } from '../../../runtime/browser/forms/fields.ts'
-import { kinds } from '../../../src/kinds/index.ts'
-import { kindOf } from '../../../src/kinds/node.ts'
-import { maybe, oneOf } from '../../../src/schema/fields.ts'
+import { kinds } from '../../../src/model/kinds/index.ts'
+import { kindOf } from '../../../src/model/kinds/node.ts'
+import { maybe, oneOf } from '../../../src/model/schema/fields.ts'
 
 const fieldOf = (schema: object) => {
   const [field] = fieldsOf({ properties: { member: JSON.parse(JSON.stringify(schema)) as Schema } })

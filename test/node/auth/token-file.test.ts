@@ -2,7 +2,7 @@ import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { TokenFile } from '../../../runtime/node/auth/token-file.ts'
-import type { TokenRecord } from '../../../src/model/access-token.ts'
+import type { TokenRecord } from '../../../src/model/access/access-token.ts'
 import { watchSyncs } from '../../support/power-cut.ts'
 import { openRecords } from '../../support/service-records.ts'
 

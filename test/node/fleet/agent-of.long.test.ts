@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { version } from '../../../runtime/node/system/version.ts'
-import { agentOf } from '../../../src/client/agent-of.ts'
+import { agentOf } from '../../../src/fleet/pool/agent-of.ts'
 import { faultOf, json, openFleet, StandIn } from '../../support/fleet.ts'
 import { TestService } from '../../support/service.ts'
 

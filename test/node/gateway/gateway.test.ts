@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { ApiError } from '../../../src/errors/api-error.ts'
 import type { HostAgent } from '../../../src/host-agent.ts'
+import { ApiError } from '../../../src/lib/errors/api-error.ts'
 import { startAgent, startGateway, type TestGateway } from '../../support/gateway.ts'
 import { lyingCompute } from '../../support/lying-compute.ts'
 

@@ -1,4 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
+import type { KeptImage } from '../../../src/fleet/images/kept-images.ts'
+import { splitStream } from '../../../src/fleet/members/shared-stream.ts'
+import type { HostAgent, StoredImage, UploadOptions } from '../../../src/host-agent.ts'
 import {
   ApiError,
   badRequest,
@@ -7,11 +10,8 @@ import {
   missingImage,
   notFound,
   outOfSpace,
-} from '../../../src/errors/api-error.ts'
-import type { KeptImage } from '../../../src/gateway/kept-images.ts'
-import { splitStream } from '../../../src/gateway/shared-stream.ts'
-import type { HostAgent, StoredImage, UploadOptions } from '../../../src/host-agent.ts'
-import type { NodeCreate } from '../../../src/kinds/node.ts'
+} from '../../../src/lib/errors/api-error.ts'
+import type { NodeCreate } from '../../../src/model/kinds/node.ts'
 import { startGateway, type TestGateway } from '../../support/gateway.ts'
 import { sha256Of } from '../../support/memory-digests.ts'
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { ApiError, conflict } from '../../../src/errors/api-error.ts'
 import type { HostAgent } from '../../../src/host-agent.ts'
+import { ApiError, conflict } from '../../../src/lib/errors/api-error.ts'
 import { startGateway } from '../../support/gateway.ts'
 
 /** A compute whose ports can be attached to; what was done is kept. `offered`: the UDP ports that it offers first. */

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { ApiError, conflict, missingImage, notFound } from '../../../src/errors/api-error.ts'
-import { Unreachable } from '../../../src/fleet/unreachable.ts'
-import { Scheduler } from '../../../src/gateway/scheduler.ts'
+import { Unreachable } from '../../../src/compute/remote/unreachable.ts'
+import { Scheduler } from '../../../src/fleet/placement/scheduler.ts'
 import type { HostAgent } from '../../../src/host-agent.ts'
+import { ApiError, conflict, missingImage, notFound } from '../../../src/lib/errors/api-error.ts'
 import type { Project, ProjectCreate } from '../../../src/model/project.ts'
 import { startGateway } from '../../support/gateway.ts'
 

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { wrap } from '../../../runtime/node/http/websocket.ts'
 import { Joiner, joinUrl, waitAfter } from '../../../runtime/node/join/joiner.ts'
-import { AskingEnd } from '../../../src/tunnel/asking.ts'
+import { AskingEnd } from '../../../src/compute/tunnel/asking.ts'
 import { textOf } from '../../support/answer.ts'
 
 /** A gateway, as far as the joiner sees it: it lets in who has this token. */

@@ -4,8 +4,8 @@ import { Miniflare } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
 
 const source = `
-import { AnsweringEnd } from './src/tunnel/answering.ts'
-import { AskingEnd } from './src/tunnel/asking.ts'
+import { AnsweringEnd } from './src/compute/tunnel/answering.ts'
+import { AskingEnd } from './src/compute/tunnel/asking.ts'
 
 const wire = (socket) => ({
   send: (data) => socket.send(data),

@@ -2,7 +2,7 @@ import { appendFile, readdir, readFile, readlink, stat, writeFile } from 'node:f
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { LabFiles } from '../../../runtime/node/labs/lab-files.ts'
-import { UnreadableLab } from '../../../src/controller/store.ts'
+import { UnreadableLab } from '../../../src/labs/lab/store.ts'
 import { openRecords } from '../../support/service-records.ts'
 
 const id = '00000000-0000-4000-8000-000000000001'

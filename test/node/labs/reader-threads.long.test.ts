@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest'
 import { ReaderThreads } from '../../../runtime/node/labs/reader-threads.ts'
-import { ApiError } from '../../../src/errors/api-error.ts'
-import { readHere } from '../../../src/readers.ts'
+import { readHere } from '../../../src/importers/readers.ts'
+import { ApiError } from '../../../src/lib/errors/api-error.ts'
 import { hostileFiles, readHostile } from '../../support/hostile-files.ts'
 import { threadMs } from '../../support/processor-time.ts'
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { EngineNode } from '../../../runtime/node/nodes/engine-node.ts'
 import { requireNodeRoom } from '../../../runtime/node/nodes/node-limits.ts'
 import type { OpenProject } from '../../../runtime/node/projects/open-project.ts'
-import { defaultLabLimits } from '../../../src/controller/lab-limits.ts'
+import { defaultLabLimits } from '../../../src/labs/lab/lab-limits.ts'
 
 const limits = { ...defaultLabLimits, lab_mb: 1, lab_objects: 20 }
 const usage = (kib: number) => ({ usage: 'x'.repeat(kib * 1024) })

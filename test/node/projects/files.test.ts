@@ -7,7 +7,7 @@ import { ProjectFiles } from '../../../runtime/node/projects/files.ts'
 import { OpenProject } from '../../../runtime/node/projects/open-project.ts'
 import { Checksums } from '../../../runtime/node/storage/checksums.ts'
 import { openDirectory, openRegular } from '../../../runtime/node/storage/stored-file.ts'
-import { notFound } from '../../../src/errors/api-error.ts'
+import { notFound } from '../../../src/lib/errors/api-error.ts'
 import { bodyOf, slowBody, textOf } from '../../support/bodies.ts'
 import { freshDirectory } from '../../support/directory.ts'
 

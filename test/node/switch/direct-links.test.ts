@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { compileFilters } from '../../../runtime/node/filters/compile.ts'
 import type { JoinedLink } from '../../../runtime/node/keeper-protocol/protocol.ts'
-import type { Filters } from '../../../src/schema/filters.ts'
+import type { Filters } from '../../../src/model/schema/filters.ts'
 import { lan, packetPaths, peer, udp } from '../../support/lan.ts'
 import { freePorts } from '../../support/ports.ts'
 

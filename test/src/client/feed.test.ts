@@ -1,7 +1,7 @@
 import { afterEach, expect, test, vi } from 'vitest'
-import { onAbort } from '../../../src/async/abort.ts'
 import { Patchbay, type PatchbayError, type PatchbayOptions } from '../../../src/client/patchbay.ts'
-import { errorHeader } from '../../../src/errors/words.ts'
+import { onAbort } from '../../../src/lib/async/abort.ts'
+import { errorHeader } from '../../../src/lib/errors/words.ts'
 
 type Fetch = NonNullable<PatchbayOptions['fetch']>
 

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { labFileOf } from '../../../src/controller/lab-file.ts'
-import { applyPlan, prepare } from '../../../src/controller/topology.ts'
 import { importLabFile } from '../../../src/importers/formats.ts'
 import { filesOf, readLabFile } from '../../../src/labfile/read.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
+import { labFileOf } from '../../../src/labs/apply/lab-file.ts'
+import { applyPlan, prepare } from '../../../src/labs/apply/topology.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 
 const fixtures = join(import.meta.dirname, '../../fixtures/labs')

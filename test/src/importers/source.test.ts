@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { ApiError } from '../../../src/errors/api-error.ts'
 import { importLabFile } from '../../../src/importers/formats.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
+import { ApiError } from '../../../src/lib/errors/api-error.ts'
 
 const fixtures = join(import.meta.dirname, '../../fixtures/labs')
 const texts = readdirSync(fixtures, { recursive: true, encoding: 'utf8' })

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { shown } from '../../../src/errors/shown.ts'
 import type { Desired } from '../../../src/labfile/desired.ts'
 import { documentOf } from '../../../src/labfile/document.ts'
 import { filesOf, LabFileError, readLabFile } from '../../../src/labfile/read.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
+import { shown } from '../../../src/lib/text/shown.ts'
 import { example, exampleFiles } from './example.ts'
 
 /** Without the places in the text. */

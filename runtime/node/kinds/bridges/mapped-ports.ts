@@ -1,6 +1,6 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
-import { badRequest } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
+import { badRequest } from '../../../../src/lib/errors/api-error.ts'
 import type { BridgeSpec } from '../../keeper-protocol/protocol.ts'
 import type { KindHost } from '../host-kind.ts'
 import type { KindNode, Launch, PortWiring } from '../kind.ts'

@@ -1,9 +1,15 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type Static, Type } from '@sinclair/typebox'
-import { ApiError, badRequest, conflict, notFound } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
-import { type CloudCreate, type CloudNode, CloudPort, type CloudUpdate, cloud } from '../../../../src/kinds/cloud.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../../../src/lib/errors/api-error.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
+import {
+  type CloudCreate,
+  type CloudNode,
+  CloudPort,
+  type CloudUpdate,
+  cloud,
+} from '../../../../src/model/kinds/cloud.ts'
 import { allowedInterfaces, requireAllowed } from '../../host/allowed-interfaces.ts'
 import type { BridgeSpec, SwitchNio } from '../../keeper-protocol/protocol.ts'
 import { keeperErrorCode } from '../../nodes/keeper-link.ts'

@@ -1,4 +1,4 @@
-import { cloud } from '../../../../src/kinds/cloud.ts'
+import { cloud } from '../../../../src/model/kinds/cloud.ts'
 import type { HostKind } from '../host-kind.ts'
 import type { CloudProperties } from './cloud.ts'
 

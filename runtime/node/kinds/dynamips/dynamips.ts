@@ -1,9 +1,9 @@
 import { chmod, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { ignore } from '../../../../src/async/ignore.ts'
-import { KeyedMutex } from '../../../../src/async/keyed-mutex.ts'
-import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
+import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
+import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
 import {
   type DynamipsConfigs,
   type DynamipsCreate,
@@ -11,9 +11,9 @@ import {
   type DynamipsUpdate,
   dynamips,
   dynamipsSettings,
-} from '../../../../src/kinds/dynamips.ts'
-import { completed, defaultRam, portsOfRouter } from '../../../../src/kinds/dynamips-hardware.ts'
-import type { PortShape } from '../../../../src/kinds/kind.ts'
+} from '../../../../src/model/kinds/dynamips.ts'
+import { completed, defaultRam, portsOfRouter } from '../../../../src/model/kinds/dynamips-hardware.ts'
+import type { PortShape } from '../../../../src/model/kinds/kind.ts'
 import type { ProcessSpec } from '../../keeper-protocol/protocol.ts'
 import { withChanges } from '../../nodes/record.ts'
 import {

@@ -1,15 +1,15 @@
 import { join } from 'node:path'
-import { aborted } from '../../../../src/async/abort.ts'
-import { withTimeout } from '../../../../src/async/timeout.ts'
-import { conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
+import { aborted } from '../../../../src/lib/async/abort.ts'
+import { withTimeout } from '../../../../src/lib/async/timeout.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import {
   firstPortOfWic,
   isFixed,
   portsOfRouter,
   slotFields,
   wicFields,
-} from '../../../../src/kinds/dynamips-hardware.ts'
+} from '../../../../src/model/kinds/dynamips-hardware.ts'
 import { hasCarrier } from '../../nodes/record.ts'
 import type { GuestControl, GuestProcess, GuestState, KindListener, PortWire, StopReason } from '../kind.ts'
 import { configsOfFiles, parseConfigs, pushValues, type StoredConfigs, saveConfigs } from './configs.ts'

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import { onAbort } from '../../../../src/async/abort.ts'
+import { onAbort } from '../../../../src/lib/async/abort.ts'
 import { connectSocket } from '../../system/connect.ts'
 import { LineReader } from '../../system/line-reader.ts'
 import { commandText, type DynamipsReply, HypervisorError, parseReply } from './replies.ts'

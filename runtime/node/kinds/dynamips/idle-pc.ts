@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import type { Hypervisor } from './hypervisor.ts'
 import type { LoadWatch } from './load.ts'
 import { type DynamipsReply, HypervisorError } from './replies.ts'

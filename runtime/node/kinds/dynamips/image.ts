@@ -1,6 +1,6 @@
 import { constants } from 'node:fs'
 import { open } from 'node:fs/promises'
-import { conflict, missingImage } from '../../../../src/errors/api-error.ts'
+import { conflict, missingImage } from '../../../../src/lib/errors/api-error.ts'
 
 /** ELF, 32 bits, big-endian, version 1 (elf(5)). */
 const magic = Buffer.from([0x7f, 0x45, 0x4c, 0x46, 1, 2, 1])

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { dynamips } from '../../../../src/kinds/dynamips.ts'
+import { dynamips } from '../../../../src/model/kinds/dynamips.ts'
 import { programCheck } from '../../programs/checks.ts'
 import { begins } from '../../storage/file-head.ts'
 import type { HostKind } from '../host-kind.ts'

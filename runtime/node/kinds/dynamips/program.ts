@@ -1,6 +1,6 @@
 import { chmod, copyFile, readFile, readlink, rename, rm, stat, utimes } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { begins } from '../../storage/file-head.ts'
 import { findProgram } from '../../system/find-program.ts'
 

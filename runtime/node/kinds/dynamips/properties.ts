@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { DynamipsNode, dynamipsSettings } from '../../../../src/kinds/dynamips.ts'
-import { completed, type Hardware } from '../../../../src/kinds/dynamips-hardware.ts'
+import { DynamipsNode, dynamipsSettings } from '../../../../src/model/kinds/dynamips.ts'
+import { completed, type Hardware } from '../../../../src/model/kinds/dynamips-hardware.ts'
 import type { KindNode } from '../kind.ts'
 
 const { platform, ram, idlepc, usage } = DynamipsNode.properties

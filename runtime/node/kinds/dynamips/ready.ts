@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { ignore } from '../../../../src/async/ignore.ts'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { endOfChildLog } from '../../keeper/child-log.ts'
 import { logName } from './files.ts'
 import { Hypervisor } from './hypervisor.ts'

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { type HubCreate, type HubNode, HubPort, type HubUpdate, hub } from '../../../../src/kinds/hub.ts'
+import { type HubCreate, type HubNode, HubPort, type HubUpdate, hub } from '../../../../src/model/kinds/hub.ts'
 import type { BridgeSpec } from '../../keeper-protocol/protocol.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { eightPorts, MappedPortsKind, mappingOf } from '../bridges/mapped-ports.ts'

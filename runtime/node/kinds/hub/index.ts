@@ -1,4 +1,4 @@
-import { hub } from '../../../../src/kinds/hub.ts'
+import { hub } from '../../../../src/model/kinds/hub.ts'
 import type { HostKind } from '../host-kind.ts'
 import type { HubProperties } from './hub.ts'
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { HypervisorDriverName } from '../../../../src/kinds/hypervisor.ts'
+import type { HypervisorDriverName } from '../../../../src/model/kinds/hypervisor.ts'
 import type { Log } from '../../log/log.ts'
 import type { ApplianceDriver } from './driver.ts'
 import { defaultUri } from './libvirt/address.ts'

@@ -1,6 +1,6 @@
-import { conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
-import type { HypervisorDriverName } from '../../../../src/kinds/hypervisor.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
+import type { HypervisorDriverName } from '../../../../src/model/kinds/hypervisor.ts'
 import { hasCarrier } from '../../nodes/record.ts'
 import type { GuestControl, GuestProcess, GuestState, KindListener, PortWire, StopReason } from '../kind.ts'
 import type { HypervisorDriver, VmAdapter, VmState } from './driver.ts'

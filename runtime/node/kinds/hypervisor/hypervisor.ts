@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
+import { compareText } from '../../../../src/lib/text/compare-text.ts'
 import {
   type HypervisorCreate,
   type HypervisorDriverName,
@@ -9,8 +10,7 @@ import {
   type HypervisorUpdate,
   hypervisor,
   hypervisorDrivers,
-} from '../../../../src/kinds/hypervisor.ts'
-import { compareText } from '../../../../src/schema/compare-text.ts'
+} from '../../../../src/model/kinds/hypervisor.ts'
 import type { Exit } from '../../keeper-protocol/protocol.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { warningsOf } from '../../nodes/warnings.ts'

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { hypervisor } from '../../../../src/kinds/hypervisor.ts'
+import { hypervisor } from '../../../../src/model/kinds/hypervisor.ts'
 import type { HostKind } from '../host-kind.ts'
 import type { HypervisorProperties } from './properties.ts'
 

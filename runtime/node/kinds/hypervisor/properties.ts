@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { HypervisorNode, vmSettings } from '../../../../src/kinds/hypervisor.ts'
+import { HypervisorNode, vmSettings } from '../../../../src/model/kinds/hypervisor.ts'
 import type { KindNode } from '../kind.ts'
 
 const { vmname, driver, linked_clone, ram, remote_console } = HypervisorNode.properties

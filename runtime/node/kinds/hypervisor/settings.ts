@@ -1,5 +1,5 @@
-import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
-import type { HypervisorUpdate } from '../../../../src/kinds/hypervisor.ts'
+import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
+import type { HypervisorUpdate } from '../../../../src/model/kinds/hypervisor.ts'
 import { withChanges } from '../../nodes/record.ts'
 import type { HypervisorDriver } from './driver.ts'
 import { type HypervisorProperties, plainFields } from './properties.ts'

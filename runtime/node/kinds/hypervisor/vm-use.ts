@@ -1,4 +1,4 @@
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import type { Vm } from './driver.ts'
 import type { VmKindNode } from './properties.ts'
 

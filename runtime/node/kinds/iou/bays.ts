@@ -1,7 +1,7 @@
-import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
-import { type Bays, baysFault, maxBays } from '../../../../src/kinds/iou.ts'
+import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
 import type { LineType } from '../../../../src/model/capture.ts'
+import { type Bays, baysFault, maxBays } from '../../../../src/model/kinds/iou.ts'
 
 const unitsOfBay = 4
 

@@ -1,4 +1,4 @@
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import type { IouImageFacts } from './image.ts'
 
 /** The input of a command line. */

@@ -1,6 +1,6 @@
 import { readlink, rm, symlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { withDiskErrors } from '../../storage/disk.ts'
 
 /** Images parse the path that they are started by, so they are started by a link with a short name in the directory of the node. */

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { iou } from '../../../../src/kinds/iou.ts'
+import { iou } from '../../../../src/model/kinds/iou.ts'
 import { begins } from '../../storage/file-head.ts'
 import type { HostKind } from '../host-kind.ts'
 import { elfHeader } from './elf.ts'

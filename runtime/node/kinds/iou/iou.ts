@@ -1,8 +1,8 @@
 import { rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
-import { ignore } from '../../../../src/async/ignore.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
 import {
   type IouConfigs,
   type IouCreate,
@@ -10,7 +10,7 @@ import {
   type IouStart,
   type IouUpdate,
   iou,
-} from '../../../../src/kinds/iou.ts'
+} from '../../../../src/model/kinds/iou.ts'
 import type { Exit } from '../../keeper-protocol/protocol.ts'
 import { withChanges } from '../../nodes/record.ts'
 import {

@@ -1,4 +1,4 @@
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 
 export const netmapName = 'NETMAP'
 /** Application ids are 1 to 511. */

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import { ApiError } from '../../../../src/errors/api-error.ts'
+import { ApiError } from '../../../../src/lib/errors/api-error.ts'
 import {
   type ConfigName,
   privateConfigName,

@@ -1,4 +1,4 @@
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 
 /** The layout of the NVRAM file of a router. Numbers are big-endian; offsets count bytes from the beginning of the file. */
 

@@ -1,4 +1,4 @@
-import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
+import { ApiError, conflict } from '../../../../src/lib/errors/api-error.ts'
 import { configText } from '../../nodes/router-configs.ts'
 import { decompressLzc } from './lzc.ts'
 import {

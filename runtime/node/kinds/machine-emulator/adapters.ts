@@ -1,5 +1,5 @@
-import { macAfter } from '../../../../src/kinds/mac-addresses.ts'
-import type { CustomAdapter } from '../../../../src/kinds/machine-emulator.ts'
+import { macAfter } from '../../../../src/model/kinds/mac-addresses.ts'
+import type { CustomAdapter } from '../../../../src/model/kinds/machine-emulator.ts'
 
 /** A network adapter of the guest. */
 export type Adapter = { readonly model: string; readonly mac: string }

@@ -1,6 +1,6 @@
 import { realpath } from 'node:fs/promises'
 import { basename, isAbsolute } from 'node:path'
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { isInside } from '../../storage/paths.ts'
 import type { ImageTool } from './confined-tool.ts'
 import { type DiskFacts, inspectImage, requireImage } from './qemu-img.ts'

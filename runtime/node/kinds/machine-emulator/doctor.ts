@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, readFile, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
-import { ignore } from '../../../../src/async/ignore.ts'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
 import type { DoctorCheck } from '../../../../src/model/host.ts'
 import { ok, programCheck, warning } from '../../programs/checks.ts'
 import { factsOf, findEmulators } from './binaries.ts'

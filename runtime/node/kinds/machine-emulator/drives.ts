@@ -1,6 +1,6 @@
-import { conflict } from '../../../../src/errors/api-error.ts'
-import { type DiskInterface, type DiskSlot, diskSlots } from '../../../../src/kinds/machine-emulator.ts'
-import { escaped } from '../../../../src/kinds/machine-options/option-list.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
+import { type DiskInterface, type DiskSlot, diskSlots } from '../../../../src/model/kinds/machine-emulator.ts'
+import { escaped } from '../../../../src/model/kinds/machine-options/option-list.ts'
 import type { BinaryFacts } from './probe.ts'
 
 /** A disk of the guest. */

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { machineEmulator } from '../../../../src/kinds/machine-emulator.ts'
+import { machineEmulator } from '../../../../src/model/kinds/machine-emulator.ts'
 import type { HostKind } from '../host-kind.ts'
 import type { MachineProperties } from './properties.ts'
 

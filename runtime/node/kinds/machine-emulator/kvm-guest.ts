@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { ignore } from '../../../../src/async/ignore.ts'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { startProgram } from '../../programs/start.ts'
 import { findProgram } from '../../system/find-program.ts'
 

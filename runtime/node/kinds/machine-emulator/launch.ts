@@ -1,7 +1,7 @@
 import { rm, symlink } from 'node:fs/promises'
 import { isIP } from 'node:net'
 import { join } from 'node:path'
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
 import { firstSocket } from '../../keeper-protocol/protocol.ts'
 import { forDesktop, selected } from '../../programs/environment.ts'

@@ -1,13 +1,13 @@
-import { withTimeout } from '../../../../src/async/timeout.ts'
-import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
+import { withTimeout } from '../../../../src/lib/async/timeout.ts'
+import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
 import type {
   MachineEmulatorCreate,
   MachineEmulatorNode,
   MachineEmulatorUpdate,
   ResizeDisk,
-} from '../../../../src/kinds/machine-emulator.ts'
-import { diskSlots, machineEmulator } from '../../../../src/kinds/machine-emulator.ts'
+} from '../../../../src/model/kinds/machine-emulator.ts'
+import { diskSlots, machineEmulator } from '../../../../src/model/kinds/machine-emulator.ts'
 import { withChanges } from '../../nodes/record.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { removeBox } from '../../sandbox/box.ts'

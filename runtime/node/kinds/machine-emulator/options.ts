@@ -1,9 +1,14 @@
-import { badRequest } from '../../../../src/errors/api-error.ts'
-import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
-import { escaped, memberOf, membersIn, type OptionMembers } from '../../../../src/kinds/machine-options/option-list.ts'
-import { judgeOptions, optionFlags, takingArgument } from '../../../../src/kinds/machine-options/option-rules.ts'
-import { type EmulatorOption, nameIn, optionsIn } from '../../../../src/kinds/machine-options/options-in.ts'
-import { shellWords } from '../../../../src/kinds/machine-options/shell-words.ts'
+import { badRequest } from '../../../../src/lib/errors/api-error.ts'
+import type { MachineEmulatorNode } from '../../../../src/model/kinds/machine-emulator.ts'
+import {
+  escaped,
+  memberOf,
+  membersIn,
+  type OptionMembers,
+} from '../../../../src/model/kinds/machine-options/option-list.ts'
+import { judgeOptions, optionFlags, takingArgument } from '../../../../src/model/kinds/machine-options/option-rules.ts'
+import { type EmulatorOption, nameIn, optionsIn } from '../../../../src/model/kinds/machine-options/options-in.ts'
+import { shellWords } from '../../../../src/model/kinds/machine-options/shell-words.ts'
 
 /** The prefix of ids that the service uses. */
 const ownPrefix = 'pb-'

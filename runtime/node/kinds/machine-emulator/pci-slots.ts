@@ -1,4 +1,4 @@
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { type BinaryFacts, isAtLeast } from './probe.ts'
 
 const slotsOfBus = 32

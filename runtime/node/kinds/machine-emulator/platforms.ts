@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { platforms } from '../../../../src/kinds/machine-emulator.ts'
+import { platforms } from '../../../../src/model/kinds/machine-emulator.ts'
 
 /** An architecture, by its name in QEMU. */
 export type Platform = Exclude<(typeof platforms)[number], '' | 'null'>

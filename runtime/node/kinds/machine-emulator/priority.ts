@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { setPriority } from 'node:os'
-import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
+import type { MachineEmulatorNode } from '../../../../src/model/kinds/machine-emulator.ts'
 
 /** nice(2) values; other priorities change nothing. */
 const niceOf: Readonly<Partial<Record<MachineEmulatorNode['process_priority'], number>>> = {

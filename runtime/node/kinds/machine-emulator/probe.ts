@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { killWithGroup, type ProgramEnd, runProgram, startProgram } from '../../programs/start.ts'
 import { give } from '../../sandbox/box.ts'
 import type { Confinement } from '../../sandbox/sandbox.ts'

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { MachineEmulatorNode, machineSettings, platforms } from '../../../../src/kinds/machine-emulator.ts'
-import { nullable } from '../../../../src/schema/fields.ts'
+import { MachineEmulatorNode, machineSettings, platforms } from '../../../../src/model/kinds/machine-emulator.ts'
+import { nullable } from '../../../../src/model/schema/fields.ts'
 import type { KindNode } from '../kind.ts'
 
 const { console_type: _, ...settings } = machineSettings

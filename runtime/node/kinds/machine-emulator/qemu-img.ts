@@ -1,6 +1,6 @@
 import { lstatSync, statSync } from 'node:fs'
 import { basename, dirname, isAbsolute, join } from 'node:path'
-import { conflict, outOfSpace } from '../../../../src/errors/api-error.ts'
+import { conflict, outOfSpace } from '../../../../src/lib/errors/api-error.ts'
 import { runProgram } from '../../programs/start.ts'
 import { findProgram } from '../../system/find-program.ts'
 import type { ImageTool } from './confined-tool.ts'

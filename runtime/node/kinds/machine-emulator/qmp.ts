@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { onAbort } from '../../../../src/async/abort.ts'
-import { ignore } from '../../../../src/async/ignore.ts'
-import { withTimeout } from '../../../../src/async/timeout.ts'
+import { onAbort } from '../../../../src/lib/async/abort.ts'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
+import { withTimeout } from '../../../../src/lib/async/timeout.ts'
 import { connectSocket } from '../../system/connect.ts'
 import { LineReader } from '../../system/line-reader.ts'
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { ignore } from '../../../../src/async/ignore.ts'
-import { conflict } from '../../../../src/errors/api-error.ts'
-import { diskSlots } from '../../../../src/kinds/machine-emulator.ts'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
+import { diskSlots } from '../../../../src/model/kinds/machine-emulator.ts'
 import { diskId } from './drives.ts'
 import type { Qmp } from './qmp.ts'
 

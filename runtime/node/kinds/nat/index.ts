@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { nat } from '../../../../src/kinds/nat.ts'
+import { nat } from '../../../../src/model/kinds/nat.ts'
 import { NetworkText } from '../../host/networks.ts'
 import { ok, warning } from '../../programs/checks.ts'
 import { reasonOf } from '../../system/error-reason.ts'

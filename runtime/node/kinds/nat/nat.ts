@@ -6,8 +6,9 @@ import { rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { createServer, isIP, isIPv6 } from 'node:net'
 import { dirname, join } from 'node:path'
-import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
+import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
+import type { EventPayload } from '../../../../src/model/event.ts'
 import {
   type NatCreate,
   type NatNode,
@@ -15,8 +16,7 @@ import {
   nat,
   natSettings,
   type PortForward,
-} from '../../../../src/kinds/nat.ts'
-import type { EventPayload } from '../../../../src/model/event.ts'
+} from '../../../../src/model/kinds/nat.ts'
 import type { ProcessSpec } from '../../keeper-protocol/protocol.ts'
 import { withChanges } from '../../nodes/record.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'

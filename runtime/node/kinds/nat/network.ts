@@ -1,5 +1,5 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
-import type { PortForward } from '../../../../src/kinds/nat.ts'
+import type { PortForward } from '../../../../src/model/kinds/nat.ts'
 import { Memory } from '../../switch/fast/memory.ts'
 import { batch, Receiver } from '../../switch/fast/receiver.ts'
 import { Sockets } from '../../switch/fast/sockets.ts'

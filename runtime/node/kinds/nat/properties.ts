@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { natSettings } from '../../../../src/kinds/nat.ts'
+import { natSettings } from '../../../../src/model/kinds/nat.ts'
 import type { KindNode } from '../kind.ts'
 
 /** The properties in the record of a nat. */

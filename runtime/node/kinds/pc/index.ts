@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { pc } from '../../../../src/kinds/pc.ts'
+import { pc } from '../../../../src/model/kinds/pc.ts'
 import type { HostKind } from '../host-kind.ts'
 import type { PcProperties } from './properties.ts'
 

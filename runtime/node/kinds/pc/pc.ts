@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ignore } from '../../../../src/async/ignore.ts'
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import {
   idOfMac,
   macOfPc,
@@ -12,7 +12,7 @@ import {
   type PcUpdate,
   pc,
   pcIds,
-} from '../../../../src/kinds/pc.ts'
+} from '../../../../src/model/kinds/pc.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { withDiskErrors } from '../../storage/disk.ts'
 import { FileFacts } from '../../storage/file-facts.ts'

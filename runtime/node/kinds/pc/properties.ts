@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { PcEngine } from '../../../../src/kinds/pc.ts'
+import { PcEngine } from '../../../../src/model/kinds/pc.ts'
 import type { KindNode } from '../kind.ts'
 
 /** The properties in the record of a pc. */

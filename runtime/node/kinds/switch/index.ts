@@ -1,4 +1,4 @@
-import { ethernetSwitch } from '../../../../src/kinds/switch.ts'
+import { ethernetSwitch } from '../../../../src/model/kinds/switch.ts'
 import type { HostKind } from '../host-kind.ts'
 import type { SwitchProperties } from './switch.ts'
 

@@ -1,13 +1,13 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
+import { compareText } from '../../../../src/lib/text/compare-text.ts'
 import {
   ethernetSwitch,
   type SwitchCreate,
   type SwitchNode,
   SwitchPort,
   type SwitchUpdate,
-} from '../../../../src/kinds/switch.ts'
-import { compareText } from '../../../../src/schema/compare-text.ts'
+} from '../../../../src/model/kinds/switch.ts'
 import type { BridgeSpec } from '../../keeper-protocol/protocol.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { eightPorts, MappedPortsKind, mappingOf } from '../bridges/mapped-ports.ts'

@@ -1,4 +1,4 @@
-import { pause } from '../../../../src/async/pause.ts'
+import { pause } from '../../../../src/lib/async/pause.ts'
 import { formatIp4, formatIp6 } from '../stack/address.ts'
 import type { CommandHost, ConsoleCommand } from './command.ts'
 import { pcName } from './pc-name.ts'

@@ -1,4 +1,4 @@
-import { pause, type StartTimer, startTimer } from '../../../../src/async/pause.ts'
+import { pause, type StartTimer, startTimer } from '../../../../src/lib/async/pause.ts'
 import type { Mac } from './address.ts'
 import { checksum, read16, write16 } from './bytes.ts'
 import { protocol } from './ip4.ts'

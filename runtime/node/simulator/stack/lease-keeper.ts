@@ -1,4 +1,4 @@
-import { pauseUntil } from '../../../../src/async/pause.ts'
+import { pauseUntil } from '../../../../src/lib/async/pause.ts'
 import { endless, type Lease, renew } from './dhcp.ts'
 import type { Net } from './net.ts'
 

@@ -1,5 +1,5 @@
-import { setNewest } from '../../../../src/async/newest.ts'
-import { type StartTimer, startTimer } from '../../../../src/async/pause.ts'
+import { setNewest } from '../../../../src/lib/async/newest.ts'
+import { type StartTimer, startTimer } from '../../../../src/lib/async/pause.ts'
 import type { Mac } from './address.ts'
 
 const lifeMs = 120_000

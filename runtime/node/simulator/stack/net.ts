@@ -1,4 +1,4 @@
-import { pause, type StartTimer, startTimer } from '../../../../src/async/pause.ts'
+import { pause, type StartTimer, startTimer } from '../../../../src/lib/async/pause.ts'
 import { equalBytes, formatIp4, formatIp6, type Ip6, type Mac, parseIp4, parseIp6 } from './address.ts'
 import { read16 } from './bytes.ts'
 import { etherType } from './ethernet.ts'

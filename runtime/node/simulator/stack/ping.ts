@@ -1,4 +1,4 @@
-import { pause } from '../../../../src/async/pause.ts'
+import { pause } from '../../../../src/lib/async/pause.ts'
 import type { IpTarget, Net } from './net.ts'
 import { echoPort, type SendRefusal } from './net-event.ts'
 import { tcpFlag } from './transport.ts'

@@ -1,4 +1,4 @@
-import { setNewest } from '../../../../src/async/newest.ts'
+import { setNewest } from '../../../../src/lib/async/newest.ts'
 
 const maxPackets = 16
 const maxBytes = 65_535

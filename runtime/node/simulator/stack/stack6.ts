@@ -1,4 +1,4 @@
-import { pause } from '../../../../src/async/pause.ts'
+import { pause } from '../../../../src/lib/async/pause.ts'
 import {
   allNodes,
   allRouters,

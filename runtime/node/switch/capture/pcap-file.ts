@@ -1,6 +1,6 @@
 import { type FileHandle, open, rm, statfs } from 'node:fs/promises'
-import { onAbort } from '../../../../src/async/abort.ts'
-import { ignore } from '../../../../src/async/ignore.ts'
+import { onAbort } from '../../../../src/lib/async/abort.ts'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { KeeperError } from '../../keeper-protocol/error.ts'
 
 /** Bytes that are written between two checks of the free space. */

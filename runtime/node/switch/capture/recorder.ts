@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
-import { ignore } from '../../../../src/async/ignore.ts'
-import { KeyedMutex } from '../../../../src/async/keyed-mutex.ts'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
+import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
 import { KeeperError } from '../../keeper-protocol/error.ts'
 import type { CaptureState } from '../../keeper-protocol/protocol.ts'
 import { CaptureSlots } from '../core/capture-slots.ts'

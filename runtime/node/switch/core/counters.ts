@@ -1,4 +1,4 @@
-import { type FilterDeclaration, type FilterName, filterRows } from '../../../../src/schema/filters.ts'
+import { type FilterDeclaration, type FilterName, filterRows } from '../../../../src/model/schema/filters.ts'
 import type { PortCounters } from '../../keeper-protocol/protocol.ts'
 import type { Direction } from './path.ts'
 

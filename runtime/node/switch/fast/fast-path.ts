@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
-import { ignore } from '../../../../src/async/ignore.ts'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { KeeperError } from '../../keeper-protocol/error.ts'
 import type { BridgeSpec, MacEntry } from '../../keeper-protocol/protocol.ts'
 import { programArguments } from '../../programs/own-program.ts'

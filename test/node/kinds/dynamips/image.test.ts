@@ -3,7 +3,7 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
 import { requireIosImage } from '../../../../runtime/node/kinds/dynamips/image.ts'
-import { defaultRam } from '../../../../src/kinds/dynamips-hardware.ts'
+import { defaultRam } from '../../../../src/model/kinds/dynamips-hardware.ts'
 import { idling } from '../../../stand-in/mips/programs.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 

@@ -16,7 +16,7 @@ import {
   slotFields,
   wicFields,
   wicNames,
-} from '../../../../src/kinds/dynamips-hardware.ts'
+} from '../../../../src/model/kinds/dynamips-hardware.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { copyOfDynamips } from '../../../support/dynamips.ts'
 import { freePort } from '../../../support/ports.ts'

@@ -6,8 +6,8 @@ import { createNodeAgent, type NodeAgentService } from '../../../../runtime/node
 import { loadConfig } from '../../../../runtime/node/config/load.ts'
 import type { DynamipsTimeouts } from '../../../../runtime/node/kinds/dynamips/timeouts.ts'
 import type { HostAgent } from '../../../../src/host-agent.ts'
-import type { DynamipsCreate, DynamipsNode } from '../../../../src/kinds/dynamips.ts'
-import type { NodeRef } from '../../../../src/kinds/node.ts'
+import type { DynamipsCreate, DynamipsNode } from '../../../../src/model/kinds/dynamips.ts'
+import type { NodeRef } from '../../../../src/model/kinds/node.ts'
 import { dynamipsIn, niceDynamips, shortBounds } from '../../../support/dynamips.ts'
 import { portArguments } from '../../../support/ports.ts'
 

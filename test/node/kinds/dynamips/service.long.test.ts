@@ -1,7 +1,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { DynamipsNode } from '../../../../src/kinds/dynamips.ts'
+import type { DynamipsNode } from '../../../../src/model/kinds/dynamips.ts'
 import { idling, ring } from '../../../stand-in/mips/programs.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { dynamipsIn, hex, niceDynamips } from '../../../support/dynamips.ts'

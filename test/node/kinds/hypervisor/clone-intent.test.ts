@@ -10,7 +10,7 @@ import { LibvirtError } from '../../../../runtime/node/kinds/hypervisor/libvirt/
 import { HypervisorProperties, type VmKindNode } from '../../../../runtime/node/kinds/hypervisor/properties.ts'
 import { parseOrDefault } from '../../../../runtime/node/nodes/record.ts'
 import { PortAllocator } from '../../../../runtime/node/ports/allocator.ts'
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { freePorts } from '../../../support/ports.ts'
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { HypervisorDriver } from '../../../../runtime/node/kinds/hypervisor/driver.ts'
 import { type Leftover, Leftovers } from '../../../../runtime/node/kinds/hypervisor/leftovers.ts'
-import { conflict } from '../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 
 const uuid = '00000000-1111-4222-8333-444455556666'

@@ -3,7 +3,7 @@ import { adaptersOf, generatedMac } from '../../../../runtime/node/kinds/machine
 import { commandLine } from '../../../../runtime/node/kinds/machine-emulator/command-line.ts'
 import type { MachineDisk } from '../../../../runtime/node/kinds/machine-emulator/drives.ts'
 import { pciPlan } from '../../../../runtime/node/kinds/machine-emulator/pci-slots.ts'
-import { macAfter } from '../../../../src/kinds/mac-addresses.ts'
+import { macAfter } from '../../../../src/model/kinds/mac-addresses.ts'
 import { machine, pcFacts, type Wanted } from './machine.ts'
 
 const line = (wanted: Wanted = {}) => commandLine(machine(wanted)).join(' ')

@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
+import type { MachineEmulatorNode } from '../../../../src/model/kinds/machine-emulator.ts'
 import { hangMs } from '../../../support/limits.ts'
 import type { TestService } from '../../../support/service.ts'
 

@@ -1,13 +1,13 @@
 import { Check } from '@sinclair/typebox/value'
 import { expect, test } from 'vitest'
-import { validate } from '../../../../src/http/validate.ts'
 import {
   MachineEmulatorCreate,
   MachineEmulatorNode,
   MachineEmulatorUpdate,
   machineSettings,
   platforms,
-} from '../../../../src/kinds/machine-emulator.ts'
+} from '../../../../src/model/kinds/machine-emulator.ts'
+import { validate } from '../../../../src/model/validation/validate.ts'
 
 const id = '10000000-0000-4000-8000-000000000001'
 

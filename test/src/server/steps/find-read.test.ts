@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { Routes } from '../../../../src/http/router.ts'
-import { endpoints } from '../../../../src/routes.ts'
+import { endpoints } from '../../../../src/endpoints/endpoints.ts'
+import { Routes } from '../../../../src/server/http/router.ts'
 import { findRead } from '../../../../src/server/steps/direct-reads.ts'
 
 const id = '6A1C6E1A-0c3f-4f0c-9d9b-1f1e2d3c4b5a'

@@ -1,7 +1,7 @@
 import { accessSync, constants } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { conflict } from '../../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../../src/lib/errors/api-error.ts'
 
 /** The address of a libvirt daemon. */
 export interface LibvirtUri {

@@ -1,4 +1,4 @@
-import { ignore } from '../../../../../src/async/ignore.ts'
+import { ignore } from '../../../../../src/lib/async/ignore.ts'
 import { addressOf, type LibvirtUri } from './address.ts'
 import { LibvirtConnection } from './connection.ts'
 import { installCommand, startSessionDaemon } from './daemon.ts'

@@ -1,5 +1,5 @@
 import { basename, join } from 'node:path'
-import { conflict } from '../../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../../src/lib/errors/api-error.ts'
 import { devicesOf, domainNameOf, interfacesOf, requireMachine } from './definition.ts'
 import { macOfInterface } from './interfaces.ts'
 import {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ignore } from '../../../../../src/async/ignore.ts'
-import { ApiError, conflict } from '../../../../../src/errors/api-error.ts'
+import { ignore } from '../../../../../src/lib/async/ignore.ts'
+import { ApiError, conflict } from '../../../../../src/lib/errors/api-error.ts'
 import type { CloneRequest, Vm } from '../driver.ts'
 import {
   basesOf,

@@ -1,4 +1,4 @@
-import { conflict } from '../../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../../src/lib/errors/api-error.ts'
 import { child, children, type Element, textOf } from './xml.ts'
 
 /** Domain types that QEMU runs. */

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram'
 import { readFile } from 'node:fs/promises'
 import { isIP } from 'node:net'
-import { isForbidden } from '../../../../../src/client/address.ts'
+import { isForbidden } from '../../../../../src/compute/remote/address.ts'
 import type { LibvirtClient } from './client.ts'
 import { type Domain, writeDomain } from './domain.ts'
 import { LibvirtError } from './libvirt-error.ts'

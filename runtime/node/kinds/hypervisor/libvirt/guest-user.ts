@@ -1,7 +1,7 @@
 import { realpath, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname } from 'node:path'
-import { conflict } from '../../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../../src/lib/errors/api-error.ts'
 import { type AclEntry, aclOfMode, allowing, permissionsOf, readAcl, writeAcl } from '../../../system/acl.ts'
 import { child, children, parseXml, textOf } from './xml.ts'
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { conflict } from '../../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../../src/lib/errors/api-error.ts'
 import type { VmAdapter, VmPlan } from '../driver.ts'
 import { devicesOf, domainNameOf, interfacesOf, isUsed } from './definition.ts'
 import { append, child, childOrNew, children, descendant, type Element, insert } from './xml.ts'

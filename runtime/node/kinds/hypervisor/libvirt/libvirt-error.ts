@@ -1,4 +1,4 @@
-import { ApiError } from '../../../../../src/errors/api-error.ts'
+import { ApiError } from '../../../../../src/lib/errors/api-error.ts'
 
 /**
  * `unreachable`: no connection; `timeout`: no answer in time; `refused`: libvirt answered with an error; `closed`: the connection

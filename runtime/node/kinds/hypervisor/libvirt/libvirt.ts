@@ -1,6 +1,6 @@
-import { onAbort } from '../../../../../src/async/abort.ts'
-import { withTimeout } from '../../../../../src/async/timeout.ts'
-import { ApiError, conflict } from '../../../../../src/errors/api-error.ts'
+import { onAbort } from '../../../../../src/lib/async/abort.ts'
+import { withTimeout } from '../../../../../src/lib/async/timeout.ts'
+import { ApiError, conflict } from '../../../../../src/lib/errors/api-error.ts'
 import type {
   ApplianceDriver,
   ApplianceRun,

@@ -1,4 +1,4 @@
-import { conflict } from '../../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../../src/lib/errors/api-error.ts'
 import type { ApplianceRun } from '../driver.ts'
 import { domainNameOf, ramOf, requireMachine } from './definition.ts'
 import { setRam } from './live-xml.ts'

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type { Element, Node } from '@xmldom/xmldom'
-import { conflict } from '../../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../../src/lib/errors/api-error.ts'
 
 export type { Element } from '@xmldom/xmldom'
 

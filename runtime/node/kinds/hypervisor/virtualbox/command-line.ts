@@ -1,5 +1,5 @@
 import type { ChildProcess } from 'node:child_process'
-import { conflict, tooMany } from '../../../../../src/errors/api-error.ts'
+import { conflict, tooMany } from '../../../../../src/lib/errors/api-error.ts'
 import { startProgram } from '../../../programs/start.ts'
 import { CommandFailure, errorText } from './failure.ts'
 import { findManager, locale, variables } from './program.ts'

@@ -1,4 +1,4 @@
-import { ApiError } from '../../../../../src/errors/api-error.ts'
+import { ApiError } from '../../../../../src/lib/errors/api-error.ts'
 
 /** A failed command of VBoxManage. */
 export class CommandFailure extends Error {

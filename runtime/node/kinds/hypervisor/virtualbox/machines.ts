@@ -1,4 +1,4 @@
-import { conflict } from '../../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../../src/lib/errors/api-error.ts'
 import { FileProbes } from '../../../storage/file-probes.ts'
 import { CommandLine, type CommandLineOptions } from './command-line.ts'
 import { isMissing } from './failure.ts'

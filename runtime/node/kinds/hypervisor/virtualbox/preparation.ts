@@ -1,4 +1,4 @@
-import { conflict } from '../../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../../src/lib/errors/api-error.ts'
 import type { VmPlan } from '../driver.ts'
 import { adapterCode } from './adapter-types.ts'
 import type { AdapterNote } from './listings.ts'

@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { conflict } from '../../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../../src/lib/errors/api-error.ts'
 import { forDesktop } from '../../../programs/environment.ts'
 import { findProgram } from '../../../system/find-program.ts'
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { KeyedMutex } from '../../../../../src/async/keyed-mutex.ts'
-import { conflict } from '../../../../../src/errors/api-error.ts'
+import { KeyedMutex } from '../../../../../src/lib/async/keyed-mutex.ts'
+import { conflict } from '../../../../../src/lib/errors/api-error.ts'
 import type { Log } from '../../../log/log.ts'
 import type { StopMode, VmAdapter, VmPlan } from '../driver.ts'
 import { hasTimedOut, isLocked } from './failure.ts'

@@ -3,7 +3,7 @@ import { lstat, mkdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { conflict } from '../../../../../src/errors/api-error.ts'
+import { conflict } from '../../../../../src/lib/errors/api-error.ts'
 import { withDiskErrors } from '../../../storage/disk.ts'
 import { longestSocketPath } from '../../../system/socket-path.ts'
 

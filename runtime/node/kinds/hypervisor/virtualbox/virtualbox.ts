@@ -1,4 +1,4 @@
-import { ApiError, conflict } from '../../../../../src/errors/api-error.ts'
+import { ApiError, conflict } from '../../../../../src/lib/errors/api-error.ts'
 import type { Log } from '../../../log/log.ts'
 import type { ApplianceDriver, ApplianceRun, CloneRequest, StopMode, Vm, VmAdapter, VmPlan } from '../driver.ts'
 import { adapterTypeNames, adapterTypeOf } from './adapter-types.ts'

@@ -1,0 +1,31 @@
+import type { ServiceEvent } from '../../../fleet/events/fleet-feed.ts'
+import type { FeedLine } from '../../../model/feed-line.ts'
+import type { Context, Endpoint } from '../../../server/http/endpoint.ts'
+import { hostFeed } from '../../compute/host-feed.ts'
+import { shownCompute } from '../../compute/shown-compute.ts'
+
+/** The feed of all projects, and of the computes of the fleet. */
+export const notificationEndpoints: readonly Endpoint[] = hostFeed('/v2/notifications', {
+  tag: 'v2 computes',
+  summary: 'Feed of the events of all projects and of all computes',
+  description:
+    'The lines of /v2/compute/notifications, and between them `compute.created`, `compute.updated` and `compute.deleted` with ' +
+    'the compute, `log.warning` and `log.error`. These have no `seq` and are not repeated: read /v2/computes when the feed is open.',
+  lineOf,
+})
+
+/** Whether the client may see an event. A message may name any project: only clients that see all projects get messages. */
+function isSeen(event: ServiceEvent, { projects }: Context): boolean {
+  if (projects.isWhole || 'compute' in event) return true
+  if (!('resource' in event)) return false
+  const { project_id, name } = event.resource as { project_id?: string | null; name?: string }
+  // A job of several projects needs the right to see all projects.
+  return project_id !== null && (project_id === undefined || projects.sees(project_id, name))
+}
+
+function lineOf(event: ServiceEvent, context: Context): FeedLine | undefined {
+  if (!isSeen(event, context)) return undefined
+  if ('message' in event) return { action: event.type, event: { message: event.message } }
+  if ('resource' in event) return { action: event.type, event: event.resource }
+  return { action: event.type, event: shownCompute(event.compute, context) }
+}

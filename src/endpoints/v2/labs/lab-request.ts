@@ -1,0 +1,35 @@
+import { Type } from '@sinclair/typebox'
+import type { ComputeClients, Labs } from '../../../labs/labs.ts'
+import { notFound } from '../../../lib/errors/api-error.ts'
+import { applyOptions } from '../../../model/lab/topology.ts'
+import { oneOf } from '../../../model/schema/fields.ts'
+import type { Context } from '../../../server/http/endpoint.ts'
+
+/** A path parameter that is not a UUID is a name. */
+const idOrName = (what: string) =>
+  Type.String({ minLength: 1, maxLength: 255, description: `Id of the ${what}, or its name (case-insensitive)` })
+
+export const projectParam = { project_id: idOrName('project') }
+export const nodeParams = { ...projectParam, node_id: idOrName('node') }
+/** The query of a request that reads a file of another user. */
+export const trustQuery = {
+  trust: Type.Optional(
+    oneOf(['true', 'false'], { default: 'false', description: String(applyOptions.trust.description) }),
+  ),
+}
+export const notTrusted =
+  'The file would run programs or open files of the host, and is not trusted: `untrusted` lists them'
+export const base = '/v2/projects'
+export const noSuchProject = 'There is no such project, or it is closed'
+
+/** The labs of a service, and the clients of computes on behalf of the caller. 404 where the service has no labs. */
+export function labsOf({ labs, caller, answered }: Context): { labs: Labs; clientFor: ComputeClients } {
+  if (labs === undefined) throw notFound('This service has no labs', { code: 'not-supported' })
+  return {
+    labs,
+    clientFor(computeId) {
+      answered(computeId)
+      return labs.computes.client(computeId, caller)
+    },
+  }
+}

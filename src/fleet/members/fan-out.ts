@@ -1,0 +1,205 @@
+import type { RemoteHostAgent } from '../../compute/remote/remote-host-agent.ts'
+import { Unreachable } from '../../compute/remote/unreachable.ts'
+import { mapLimit } from '../../lib/async/map-limit.ts'
+import { withTimeout } from '../../lib/async/timeout.ts'
+import { ApiError } from '../../lib/errors/api-error.ts'
+import type { RequestingCaller } from './asker.ts'
+import type { FleetMembers, Member } from './members.ts'
+
+/** Timeouts of one compute and of all computes together, ms. */
+interface FanOutTimeouts {
+  readonly eachMs: number
+  readonly allMs: number
+}
+
+const defaultTimeouts: FanOutTimeouts = { eachMs: 10_000, allMs: 20_000 }
+/** How long a silent compute holds up the question to others, ms. */
+export const silentMs = 1000
+/** For answers that take a compute long, such as the checksums of new images. */
+export const longTimeouts: FanOutTimeouts = { eachMs: 120_000, allMs: 240_000 }
+
+/** The answer of one compute. */
+export interface MemberReply<T> {
+  readonly member: Member
+  readonly value: T
+}
+
+interface FirstOptions<T> {
+  readonly lacks: (error: ApiError) => boolean
+  readonly discard: (answer: T) => void
+  readonly order?: (members: readonly Member[]) => Promise<readonly Member[]>
+}
+
+/** Questions to all computes of a gateway. */
+export class FanOut {
+  readonly #members: FleetMembers
+  readonly #caller: RequestingCaller
+
+  constructor(members: FleetMembers, caller: RequestingCaller) {
+    this.#members = members
+    this.#caller = caller
+  }
+
+  /**
+   * The answers of all computes, in the order of registration. A compute that cannot be reached, or is late, or fails, is left out,
+   * and its name is reported. When no compute answers, rejects with the first failure of a connected compute.
+   */
+  async ask<T>(
+    question: (agent: RemoteHostAgent) => Promise<T>,
+    timeouts = defaultTimeouts,
+  ): Promise<MemberReply<T>[]> {
+    const members = await this.#members.all()
+    const until = Date.now() + timeouts.allMs
+    let failure: unknown
+    const replyOf = async (member: Member) => {
+      try {
+        const leftMs = Math.min(timeouts.eachMs, until - Date.now())
+        if (member.isConnected)
+          return { member, value: await within(() => question(this.agentOf(member)), member, leftMs) }
+      } catch (error) {
+        failure ??= withComputeContext(error, member)
+      }
+      this.#caller.absent(member.name)
+      return undefined
+    }
+    const replies = await mapLimit(members, replyOf, undefined, silentMs)
+    const received = replies.filter((it) => it !== undefined)
+    if (received.length === 0 && failure !== undefined) throw failure
+    return received
+  }
+
+  /** The items of all computes. Of items with the same key the first counts. */
+  async union<T>(
+    question: (agent: RemoteHostAgent) => Promise<readonly T[]>,
+    key: (item: T) => string,
+    timeouts = defaultTimeouts,
+  ): Promise<T[]> {
+    const found = new Map<string, T>()
+    for (const { value } of await this.ask(question, timeouts)) {
+      for (const item of value) if (!found.has(key(item))) found.set(key(item), item)
+    }
+    return [...found.values()]
+  }
+
+  /**
+   * The first answer without an error. `lacks`: whether an error means that the compute does not have the resource. When all fail: the error
+   * of a compute that has the resource, else of a compute that was lost, else of one that does not have it; 503 when none is connected.
+   * `discard` gets late answers: when a compute is silent the next one is asked, too. `order`: in which the computes are asked; default: that of
+   * their registration.
+   */
+  async first<T>(
+    question: (agent: RemoteHostAgent) => Promise<T>,
+    { lacks, discard, order }: FirstOptions<T>,
+  ): Promise<T> {
+    const all = await this.#members.all()
+    const members = (await order?.(all)) ?? all
+    const failures: { error: ApiError; rank: number }[] = []
+    const failure = () => failures.toSorted((a, b) => a.rank - b.rank)[0]?.error ?? noCompute()
+    return new Promise((resolve, reject) => {
+      let isOver = false
+      const askOne = async (member: Member): Promise<void> => {
+        if (isOver) return
+        if (!member.isConnected) return this.#caller.absent(member.name)
+        try {
+          const answer = await question(this.agentOf(member))
+          if (isOver) return discard(answer)
+          isOver = true
+          this.answered(member)
+          resolve(answer)
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error
+          if (isUnreachable(error)) this.#caller.absent(member.name)
+          const rank = lacks(error) ? 2 : isUnreachable(error) ? 1 : 0
+          failures.push({ error: withComputeContext(error, member) as ApiError, rank })
+        }
+      }
+      mapLimit(members, askOne, 1, silentMs).then(() => reject(failure()), reject)
+    })
+  }
+
+  /** The agent of a compute for the caller. */
+  agentOf(member: Member): RemoteHostAgent {
+    return member.agentFor(this.#caller.caller)
+  }
+
+  /** The answer to the client is that of this compute. */
+  answered({ id }: Member): void {
+    this.#caller.answered(id)
+  }
+
+  /** The connected computes. The names of the others are reported. */
+  async present(): Promise<Member[]> {
+    const members = await this.#members.all()
+    for (const { isConnected, name } of members) if (!isConnected) this.#caller.absent(name)
+    return members.filter(({ isConnected }) => isConnected)
+  }
+
+  /**
+   * Runs work at all connected computes, or at those that are given; the names of the others are reported. After the last has ended, rejects
+   * with the first failure, which names its compute.
+   */
+  async order<T>(
+    work: (agent: RemoteHostAgent, member: Member) => Promise<T>,
+    given?: readonly Member[],
+  ): Promise<MemberReply<T>[]> {
+    const members = given ?? (await this.present())
+    if (members.length === 0) throw noCompute()
+    const replies: MemberReply<T>[] = []
+    let failure: unknown
+    await mapLimit(members, async (member) => {
+      try {
+        replies.push({ member, value: await work(this.agentOf(member), member) })
+      } catch (error) {
+        failure ??= members.length > 1 ? atCompute(error, member) : withComputeContext(error, member)
+      }
+    })
+    if (failure !== undefined) throw failure
+    return replies
+  }
+}
+
+export const retryAfter = { 'Retry-After': '5' }
+
+export const noCompute = (): ApiError =>
+  new ApiError(503, 'No compute is connected: register one, or see the last_error of the registered ones', {
+    code: 'compute-unreachable',
+    headers: retryAfter,
+  })
+
+export const unreachable = ({ name }: Member): ApiError =>
+  new ApiError(503, `The compute ${name} is not connected`, { code: 'compute-unreachable', headers: retryAfter })
+
+/** The compute was lost before its answer. */
+const isUnreachable = (error: ApiError): boolean =>
+  error instanceof Unreachable || [502, 503, 504].includes(error.status)
+
+/** An error of a compute as an error of the gateway: 503 for a compute that was not reached. */
+export function withComputeContext(error: unknown, { name }: Pick<Member, 'name'>): unknown {
+  if (!(error instanceof Unreachable)) return error
+  const [, reason = error.message] =
+    /^The compute .+? (?:is not connected|cannot be (?:used|reached)): (.+)$/s.exec(error.message) ?? []
+  return new ApiError(503, `The compute ${name} is not connected: ${reason}`, {
+    code: 'compute-unreachable',
+    cause: error,
+    headers: { ...retryAfter, ...error.headers },
+  })
+}
+
+async function within<T>(ask: () => Promise<T>, { name }: Member, left: number): Promise<T> {
+  const error = () => new ApiError(504, `The compute ${name} did not answer in time`, { headers: retryAfter })
+  if (left <= 0) throw error()
+  return withTimeout(ask(), left, () => {
+    throw error()
+  })
+}
+
+/** As `withComputeContext`, with the name of the compute in the message. */
+export function atCompute(error: unknown, member: Member): unknown {
+  if (!(error instanceof ApiError) || error instanceof Unreachable) return withComputeContext(error, member)
+  return new ApiError(error.status, `Compute ${member.name}: ${error.message}`, {
+    code: error.code,
+    cause: error,
+    headers: error.headers,
+    ...(error.extra.image !== undefined && { image: error.extra.image }),
+  })
+}

@@ -1,0 +1,33 @@
+import { type LabFileInput, readLabFile } from '../labfile/read.ts'
+import { labFileText } from '../labfile/text.ts'
+import type { LabImport } from '../model/lab/import.ts'
+import { importAppliance } from './appliance.ts'
+import { type ImportInput, importLabFile } from './formats.ts'
+import { Source } from './source.ts'
+
+/**
+ * What reads files that clients send, which may be made to keep a reader busy. Input and results are plain values, so that a host may
+ * read in another thread, with limits of its own. All throw ApiError: 400 for what is wrong in a file, 413 for one that is too large.
+ */
+export const readers = {
+  labFile: ({ document, ...options }: LabFileInput & { readonly document: string }) => readLabFile(document, options),
+
+  labImport(input: Omit<ImportInput, 'hasFile'>): LabImport {
+    const { format, file, images, leftOut } = importLabFile(input)
+    const made = images.map((image) => ({ ...image, nodes: [...image.nodes] }))
+    return { format, lab: file.lab, text: labFileText(file), images: made, left_out: [...leftOut] }
+  },
+
+  appliance: ({ text, version }: { readonly text: string; readonly version: string | undefined }) =>
+    importAppliance(new Source(text), { version }),
+}
+
+export type ReaderName = keyof typeof readers
+export type ReaderInput<Name extends ReaderName> = Parameters<(typeof readers)[Name]>[0]
+export type ReaderResult<Name extends ReaderName> = Awaited<ReturnType<(typeof readers)[Name]>>
+
+/** Reads a file. Rejects as the reader does, and with 413 or 503 for the limits of the host. */
+export type ReadFile = <Name extends ReaderName>(name: Name, input: ReaderInput<Name>) => Promise<ReaderResult<Name>>
+
+/** Reads in this thread, where there is no other. */
+export const readHere: ReadFile = async (name, input) => (await readers[name](input as never)) as never

@@ -1,0 +1,69 @@
+import { documentOf } from '../../labfile/document.ts'
+import { desiredOfProject } from '../../labfile/from-project.ts'
+import { labFileText } from '../../labfile/text.ts'
+import { mapLimit } from '../../lib/async/map-limit.ts'
+import type { KindDescriptor } from '../../model/kinds/kind.ts'
+import { kindOf } from '../../model/kinds/node.ts'
+import { isKnownKind } from '../../model/lab/node.ts'
+import type { NodeRecord } from '../lab/document.ts'
+import type { Lab } from '../lab/lab.ts'
+import type { ComputeClients } from '../labs.ts'
+import { day0MediumIn } from '../nodes/day0.ts'
+import { captureName } from '../plan/plan.ts'
+import { configTexts } from './topology.ts'
+
+/** Nodes whose configurations are read concurrently. */
+const maxAtOnce = 6
+
+/** A lab file that makes an equal lab; `schemaUrl` is for editors. Comments before it say what a lab file cannot have, and which configurations were not read. */
+export async function labFileOf(lab: Lab, clientFor: ComputeClients, schemaUrl: string): Promise<string> {
+  const records = [...lab.document.nodes.values()]
+  const configs = new Map<string, Readonly<Record<string, string>>>()
+  const unread: string[] = []
+  await mapLimit(
+    records,
+    async (record) => {
+      if (!hasConfigs(record)) return
+      const texts =
+        lab.isOpen && record.creationError === undefined
+          ? await configTexts(lab, record, clientFor).catch(() => undefined)
+          : undefined
+      configs.set(record.node_id, texts ?? shownTexts(record))
+      if (texts === undefined && Object.keys(shownTexts(record)).length === 0)
+        unread.push(`The configuration of the node ${record.name}, which cannot be read now.`)
+    },
+    maxAtOnce,
+  )
+  const { desired, leftOut } = await desiredOfProject({
+    name: lab.document.project.name,
+    nodes: records.map((record) => lab.nodeView(record)),
+    links: [...lab.document.links.values()].map((record) => lab.linkView(record)),
+    configs,
+    captured: new Map(
+      [...lab.document.links.values()].flatMap(({ link_id, capture }) =>
+        capture?.managed ? [[link_id, captureName(capture)] as const] : [],
+      ),
+    ),
+  })
+  for (const { name, file, properties } of records)
+    if (file?.day0 !== undefined && day0MediumIn(properties) !== undefined)
+      unread.push(`The files of the CD or disk of the node ${name} (day0): a new lab from this file has none.`)
+  const missing = [...leftOut, ...unread]
+  const comments = missing.length === 0 ? [] : ['Not in this file:', ...missing.map((line) => `* ${line}`)]
+  return labFileText(documentOf(desired), [`yaml-language-server: $schema=${schemaUrl}`, ...comments])
+}
+
+const configsOf = ({ node_type }: NodeRecord): KindDescriptor['configs'] =>
+  isKnownKind(node_type) ? (kindOf(node_type) as KindDescriptor).configs : undefined
+
+const hasConfigs = (record: NodeRecord): boolean => configsOf(record) !== undefined
+
+/** The configurations that the record itself has. */
+function shownTexts(record: NodeRecord): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(configsOf(record) ?? {}).flatMap(([name, { field }]) => {
+      const text = record.properties[field]
+      return typeof text === 'string' ? [[name, text]] : []
+    }),
+  )
+}

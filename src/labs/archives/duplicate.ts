@@ -1,0 +1,133 @@
+import { mapLimit } from '../../lib/async/map-limit.ts'
+import { conflict } from '../../lib/errors/api-error.ts'
+import type { Caller } from '../../model/access/caller.ts'
+import type { ProjectScope } from '../../model/access/project-scope.ts'
+import { isStateless } from '../../model/kinds/node.ts'
+import { isKnownKind } from '../../model/lab/node.ts'
+import type { LabProject } from '../../model/lab/project.ts'
+import { isUuid } from '../../model/schema/fields.ts'
+import { Changes, type LinkRecord, type NodeRecord } from '../lab/document.ts'
+import type { Lab } from '../lab/lab.ts'
+import { nodePathOf, shownIn } from '../lab/node-on-compute.ts'
+import type { ComputeClients, Labs } from '../labs.ts'
+import { joinLinks, makeNode } from '../nodes/placeholders.ts'
+import { isExported, requireStopped } from './archive.ts'
+import { withoutAddresses } from './archive-document.ts'
+
+/** Nodes that are copied concurrently. */
+const maxAtOnce = 4
+
+/** Input of a copy of a lab. */
+export interface LabCopyInput {
+  readonly name: string
+  readonly path?: string | null | undefined
+  readonly reset_mac_addresses?: boolean | undefined
+  /** The projects of the client. */
+  readonly scope?: ProjectScope | undefined
+}
+
+/** Copies a lab in another process, on behalf of a caller. */
+export type CopyLab = (lab: Lab, input: LabCopyInput, caller: Caller) => Promise<LabProject>
+
+/**
+ * Makes a closed copy of a lab, with new ids, on the same computes. Each compute copies the directories of its nodes, as reflinks where
+ * the file system can; the other files that an archive would have are copied through the computes' files. 409 while a node runs. A failure
+ * leaves nothing.
+ */
+export async function duplicateLab(
+  labs: Labs,
+  lab: Lab,
+  input: LabCopyInput,
+  { clientFor, caller }: { clientFor: ComputeClients; caller: Caller },
+): Promise<LabProject> {
+  labs.requireStaying(lab.id)
+  requireStopped(lab, 'copied')
+  return labs.withOpenLab(lab, clientFor, () => labs.copy?.(lab, input, caller) ?? copyLab(labs, lab, input, clientFor))
+}
+
+/** Copies a lab in this process. The lab must be open on its computes. */
+export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, clientFor: ComputeClients): Promise<LabProject> {
+  const { document } = lab
+  const { project_id: _, path: __, computes, ...settings } = document.project
+  return labs.build(
+    { ...settings, name: input.name, path: input.path ?? null },
+    { clientFor, like: computes, scope: input.scope },
+    async (copy) => {
+      const ids = new Map([...document.nodes.keys()].map((id) => [id, crypto.randomUUID() as string]))
+      const nodes = await mapLimit(
+        [...document.nodes.values()],
+        (source) => copyNode(lab, copy, source, { ids, resets: input.reset_mac_addresses ?? false, clientFor }),
+        maxAtOnce,
+      )
+      await copyFiles(lab, copy, { ids, clientFor })
+      const links = [...document.links.values()].map(
+        (link): LinkRecord => ({
+          ...link,
+          link_id: crypto.randomUUID(),
+          nodes: link.nodes.map((end) => ({ ...end, node_id: ids.get(end.node_id) as string })),
+          ...{ wiring: { type: 'none' }, capture: null },
+        }),
+      )
+      const noEvents = { news: () => [], result: undefined }
+      await copy.edit(() => {
+        const changes = new Changes()
+        for (const node of nodes) changes.put('node', node.node_id, node)
+        for (const link of links) changes.put('link', link.link_id, link)
+        for (const drawing of document.drawings.values()) {
+          const drawing_id = crypto.randomUUID()
+          changes.put('drawing', drawing_id, { ...drawing, drawing_id })
+        }
+        return { changes, ...noEvents }
+      })
+      const joined = await joinLinks(labs, copy, links, clientFor)
+      const changes = joined.reduce((all, link) => all.put('link', link.link_id, link), new Changes())
+      await copy.edit(() => ({ changes, ...noEvents }))
+    },
+  )
+}
+
+async function copyNode(
+  lab: Lab,
+  copy: Lab,
+  source: NodeRecord,
+  { ids, resets, clientFor }: { ids: ReadonlyMap<string, string>; resets: boolean; clientFor: ComputeClients },
+): Promise<NodeRecord> {
+  const record: NodeRecord = {
+    ...(resets ? withoutAddresses(source) : source),
+    ...{ node_id: ids.get(source.node_id) as string, console: null },
+  }
+  const made = await makeNode(copy, record, clientFor)
+  if (!isKnownKind(source.node_type) || source.creationError !== undefined) return made
+  if (made.creationError !== undefined) throw conflict(`${source.name}: ${made.creationError}`)
+  if (!copiesDirectory(source)) return made
+  const compute = clientFor(source.compute_id)
+  await compute.duplicate(nodePathOf(lab, source), made.node_id, copy.id)
+  return { ...made, ...shownIn(await compute.node(nodePathOf(copy, made))) }
+}
+
+/** Whether the compute of a node copies its directory. Placeholders are on no compute, and a node that always runs is not copied. */
+const copiesDirectory = ({ node_type, creationError }: NodeRecord): boolean =>
+  isKnownKind(node_type) && creationError === undefined && !isStateless(node_type)
+
+/** Copies the files of a lab that are not in a directory which its compute has copied with a node. */
+async function copyFiles(
+  lab: Lab,
+  copy: Lab,
+  { ids, clientFor }: { ids: ReadonlyMap<string, string>; clientFor: ComputeClients },
+): Promise<void> {
+  const { nodes, project } = lab.document
+  const newPathOf = (path: string): string | undefined => {
+    if (!isExported(path)) return undefined
+    const [, directory = '', id = '', rest = ''] = /^(project-files\/[^/]+\/)([^/]+)(\/.*)$/.exec(path) ?? []
+    if (!isUuid(id)) return path
+    const node = nodes.get(id.toLowerCase())
+    return node === undefined || copiesDirectory(node) ? undefined : directory + ids.get(node.node_id) + rest
+  }
+  await mapLimit([...project.computes], async (computeId) => {
+    const compute = clientFor(computeId)
+    for (const { path } of await compute.files(lab.id)) {
+      const newPath = newPathOf(path)
+      if (newPath !== undefined) await compute.writeFile(copy.id, newPath, await compute.readFile(lab.id, path))
+    }
+  })
+}

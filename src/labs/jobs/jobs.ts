@@ -1,0 +1,504 @@
+import { abortable } from '../../lib/async/abort.ts'
+import { ignore } from '../../lib/async/ignore.ts'
+import { startTimer } from '../../lib/async/pause.ts'
+import { ApiError, badRequest, notFound, tooMany } from '../../lib/errors/api-error.ts'
+import type { LabJob, LabJobCreate, LabJobNode } from '../../model/lab/job.ts'
+import { nameKey } from '../../model/lab/names.ts'
+import { isKnownKind } from '../../model/lab/node.ts'
+import type { NodeAction } from '../computes/compute-client.ts'
+import type { LabComputes } from '../computes/computes.ts'
+import type { Conventions } from '../lab/conventions.ts'
+import type { NodeRecord } from '../lab/document.ts'
+import type { Lab, LabNews } from '../lab/lab.ts'
+import { nodePathOf } from '../lab/node-on-compute.ts'
+import type { ComputeClients } from '../labs.ts'
+import { actOn } from '../nodes/nodes.ts'
+import { untilReady } from '../nodes/ready.ts'
+import { StartPace } from './start-pace.ts'
+
+/** Most running jobs of a service, most ended jobs in its list, and how long these are listed, ms. */
+const maxRunning = 200
+const maxEnded = 200
+const keptMs = 15 * 60_000
+/** Least time between two events of one job, ms. */
+const tellMs = 100
+/** Most nodes that a job shows. */
+const maxShown = 100
+
+/** Weights of starts, see StartPace. Other kinds have that of a machine. */
+const weightOf: Readonly<Record<string, number>> = { pc: 1, switch: 0, hub: 0, nat: 0, cloud: 0 }
+const machineWeight = 4
+
+/** The order in which a job shows its nodes. */
+const shownStates: readonly LabJobNode['state'][] = ['failed', 'skipped', 'cancelled', 'asked', 'unready', 'waiting']
+
+/** One node of a job. */
+interface Step {
+  readonly record: NodeRecord
+  /** Steps that must be done before this one. */
+  before: readonly Step[]
+  state: LabJobNode['state']
+  reason: string | null
+  /** Resolve when the request to the node has ended or was skipped, and when the step has ended. */
+  readonly requested: Promise<void>
+  readonly over: Promise<void>
+  readonly settle: { requested(): void; over(): void }
+}
+
+/** What a job shows of its work. */
+export type JobState = Pick<LabJob, 'total' | 'done' | 'failed' | 'skipped' | 'nodes'> &
+  Partial<Pick<LabJob, 'steps' | 'checks' | 'start_job_id' | 'compute_id' | 'projects'>> & {
+    /** Why the first part of the work failed. */
+    readonly reason: string | null
+    readonly isCancelled: boolean
+  }
+
+/** A job and its state. */
+interface Job {
+  readonly id: string
+  /** Absent: the job works on many labs. */
+  readonly lab: Lab | undefined
+  readonly action: LabJob['action']
+  readonly startedAt: Date
+  readonly cancel: AbortController
+  readonly state: () => JobState
+  endedAt: Date | undefined
+  /** The error of the first part that failed. */
+  failure: unknown
+  /** Whether an event of the job is scheduled. */
+  isChanged: boolean
+}
+
+/** A job that works on nodes. */
+interface NodeJob extends Job {
+  readonly lab: Lab
+  readonly action: NodeAction
+  readonly steps: readonly Step[]
+  readonly input: LabJobCreate
+  /** Nodes that were asked to start and are not ready yet, and those that wait until there are fewer. */
+  active: number
+  readonly waiting: Set<() => void>
+}
+
+/** What the work of a job gets. */
+export interface JobContext {
+  readonly id: string
+  /** Aborts when the job is cancelled, and when its project is closed. */
+  readonly signal: AbortSignal
+  /** Call after each change of the state. */
+  readonly changed: () => void
+}
+
+/** A job, for the request that started it. */
+export interface StartedJob {
+  readonly id: string
+  /** Resolves when the requests to all nodes have ended; rejects with the first failure. */
+  readonly requested: Promise<void>
+  /** Likewise at the end of the job, when all nodes are ready. */
+  readonly over: Promise<void>
+  /** Resolves when the job is in the list of the service. */
+  readonly listed: Promise<void>
+}
+
+interface JobsOptions {
+  readonly computes: LabComputes
+  /** Logs failures that are defects. */
+  readonly report: (error: unknown, what: string) => void
+  /** Called with the lab of each new job, and with undefined at its removal, for a process that lists the jobs of all labs. */
+  readonly noted?: ((jobId: string, projectId: string | undefined) => Promise<void>) | undefined
+  /** Emits the events of jobs that work on many labs. */
+  readonly emit?: (news: LabNews) => void
+}
+
+/** The jobs of a service. */
+export interface JobList {
+  list(): LabJob[] | Promise<LabJob[]>
+  /** 404. */
+  get(id: string): LabJob | Promise<LabJob>
+  /** Cancels a running job, or forgets an ended one. 404. */
+  remove(id: string): void | Promise<void>
+}
+
+/**
+ * Work on many nodes of labs. Jobs end with the service; the nodes go on. A node starts when the nodes in its `after` are ready and the load
+ * of its compute allows. The failure of a node skips only the nodes after it.
+ */
+export class Jobs implements JobList {
+  readonly #options: JobsOptions
+  readonly #jobs = new Map<string, Job>()
+  /** One for each compute. */
+  readonly #paces = new Map<string, StartPace>()
+  /** Computes whose pcs run embedded in the keeper, by their last start of a pc. */
+  readonly #embedded = new Set<string>()
+
+  constructor(options: JobsOptions) {
+    this.#options = options
+  }
+
+  list(): LabJob[] {
+    this.#sweep()
+    return [...this.#jobs.values()].map(viewOf)
+  }
+
+  get(id: string): LabJob {
+    return viewOf(this.#job(id))
+  }
+
+  /** Whether a job of a project runs; `only`: one of this action. */
+  isBusy(projectId: string, only?: LabJob['action']): boolean {
+    return [...this.#jobs.values()].some(
+      ({ lab, endedAt, action }) =>
+        lab?.id === projectId && endedAt === undefined && (only === undefined || only === action),
+    )
+  }
+
+  /** Starts a job on nodes. 400 when the `after` of nodes form a cycle, 404 for an unknown node, 429. */
+  start(lab: Lab, input: LabJobCreate, clientFor: ComputeClients, conventions?: Conventions): StartedJob {
+    const { action, nodes } = input
+    this.requireRoom()
+    // A placeholder cannot start. A job for all nodes leaves it out, so as not to fail by it.
+    const all = [...lab.document.nodes.values()].filter(
+      ({ node_type, creationError }) =>
+        isKnownKind(node_type) &&
+        (action === 'start' || (creationError === undefined && conventions?.runsAlways(node_type) !== true)),
+    )
+    const records = nodes === undefined ? all : [...new Set(nodes.map((word) => lab.node(word)))]
+    const parts = records.map(stepOf)
+    const job: NodeJob = {
+      ...newJob(lab, action, () => nodeStateOf(parts)),
+      ...{ lab, action, steps: parts, input, active: 0, waiting: new Set() },
+    }
+    if (action === 'start') putInOrder(job.steps)
+    const { listed, signal } = this.#begin(job)
+    const steps = job.steps.map((step) => this.#step(job, step, clientFor, signal))
+    const orFail = () => {
+      if (job.failure !== undefined) throw job.failure
+    }
+    const requested = Promise.all(job.steps.map((step) => step.requested)).then(orFail)
+    const over = Promise.all(steps)
+      .then(() => this.#end(job))
+      .then(orFail)
+    for (const it of [requested, over]) it.catch(ignore('the job shows what failed'))
+    return { id: job.id, requested, over, listed }
+  }
+
+  /** The list of these jobs, and of those in another list. */
+  with(others: JobList): JobList {
+    const of = (id: string): JobList => (this.#jobs.has(id.toLowerCase()) ? this : others)
+    return {
+      list: async () => [...this.list(), ...(await others.list())],
+      get: (id) => of(id).get(id),
+      remove: (id) => of(id).remove(id),
+    }
+  }
+
+  /** Runs other work as a job: on one lab, or (`lab` is undefined) on many. `work` rejects when it fails; `state` shows its progress. 429. */
+  run(
+    lab: Lab | undefined,
+    action: 'apply' | 'check' | 'drain',
+    { state, work }: { state: () => JobState; work: (context: JobContext) => Promise<void> },
+  ): StartedJob {
+    this.requireRoom()
+    const job = newJob(lab, action, state)
+    const { listed, signal } = this.#begin(job)
+    const over = work({ id: job.id, signal, changed: () => this.#changed(job) })
+      .catch((error: unknown) => {
+        job.failure = error
+        if (!(error instanceof ApiError) && !signal.aborted)
+          this.#options.report(error, `the job ${job.id} (${action}) failed`)
+        throw failureOf(error, job.id)
+      })
+      .finally(() => this.#end(job))
+    over.catch(ignore('the job shows what failed'))
+    return { id: job.id, requested: over, over, listed }
+  }
+
+  /** 429 when no more jobs may run. */
+  requireRoom(): void {
+    this.#sweep()
+    const running = [...this.#jobs.values()].filter(({ endedAt }) => endedAt === undefined)
+    if (running.length >= maxRunning)
+      throw tooMany(`${maxRunning} jobs are already running; wait for one, or cancel one`)
+  }
+
+  #begin(job: Job): { listed: Promise<void>; signal: AbortSignal } {
+    this.#jobs.set(job.id, job)
+    const listed = job.lab === undefined ? Promise.resolve() : this.#note(job.id, job.lab.id)
+    this.#emit(job, 'created')
+    const closing = job.lab === undefined ? [] : [job.lab.closing.signal]
+    return { listed, signal: AbortSignal.any([job.cancel.signal, ...closing]) }
+  }
+
+  /** Cancels a running job, or forgets an ended one. Actions on nodes are not reverted. */
+  remove(id: string): void {
+    const job = this.#job(id)
+    if (job.endedAt === undefined) job.cancel.abort(new Cancelled('A client cancelled it'))
+    else this.#forget(job)
+  }
+
+  /** Cancels the jobs of a project; undefined: the jobs on many labs. `forget` removes them from the list; `only`: jobs of this action. */
+  endOf(
+    projectId: string | undefined,
+    reason: string,
+    { forget = false, only }: { forget?: boolean; only?: LabJob['action'] } = {},
+  ): void {
+    for (const job of this.#jobs.values()) {
+      if (job.lab?.id !== projectId || (only !== undefined && job.action !== only)) continue
+      if (job.endedAt === undefined) job.cancel.abort(new Cancelled(reason))
+      if (forget) this.#drop(job)
+    }
+  }
+
+  async #step(job: NodeJob, step: Step, clientFor: ComputeClients, signal: AbortSignal): Promise<void> {
+    const { record, settle } = step
+    const { node_id, compute_id } = record
+    const show = (state: Step['state'], reason: string | null = null) => {
+      step.state = state
+      step.reason = reason
+      this.#changed(job)
+    }
+    let free = () => {}
+    try {
+      await abortable(this.#untilTurn(step, show), signal)
+      if (job.action === 'start') free = await takeTurn(job, signal)
+      const pace = this.#paceOf(compute_id)
+      step.reason = 'Waiting for other starts on its compute, or for a lower load'
+      const { load_below } = job.input
+      const end = await pace.turn(() => (job.action === 'start' ? this.#weightOf(record) : 0), signal, load_below)
+      try {
+        requireNotGivenUp(job)
+        show('asked')
+        const { command_line } = await actOn(this.#options, job.lab, job.lab.node(node_id), job.action, clientFor)
+        if (job.action === 'start' && record.node_type === 'pc') this.#learn(compute_id, command_line)
+      } finally {
+        end()
+        settle.requested()
+      }
+      if (job.action === 'start' && record.ready !== null) {
+        show('unready', 'Started, but not ready yet')
+        job.lab.unready.add(node_id)
+        await untilReady(clientFor(compute_id), nodePathOf(job.lab, record), record.ready, signal)
+        job.lab.unready.delete(node_id)
+      }
+      show('done')
+    } catch (error) {
+      if (signal.aborted)
+        show('cancelled', signal.reason instanceof Cancelled ? signal.reason.message : 'It was closed')
+      else if (error instanceof Skipped) show('skipped', error.message)
+      else {
+        job.failure ??= failureOf(error, job.id)
+        const isKnown = error instanceof ApiError
+        if (!isKnown) this.#options.report(error, `the job ${job.id} failed to ${job.action} the node ${node_id}`)
+        show('failed', isKnown ? error.message : 'Internal error of the service; see its log')
+      }
+    } finally {
+      free()
+      settle.requested()
+      settle.over()
+    }
+  }
+
+  async #untilTurn({ before }: Step, show: (state: Step['state'], reason: string) => void): Promise<void> {
+    const names = before.filter(({ state }) => state !== 'done').map(({ record }) => record.name)
+    if (names.length > 0) show('waiting', `Waiting for ${names.join(', ')}`)
+    for (const it of before) {
+      await it.over
+      if (it.state !== 'done') throw new Skipped(`It starts after ${it.record.name}, which is ${it.state}`)
+    }
+  }
+
+  #weightOf({ node_type, compute_id }: NodeRecord): number {
+    if (node_type === 'pc' && this.#embedded.has(compute_id)) return 0
+    return weightOf[node_type] ?? machineWeight
+  }
+
+  /** Learns from a started pc whether the pcs of its compute are embedded: a setting of the compute. */
+  #learn(computeId: string, commandLine: string | null): void {
+    if (commandLine?.startsWith('embedded ')) this.#embedded.add(computeId)
+    else this.#embedded.delete(computeId)
+  }
+
+  #paceOf(computeId: string): StartPace {
+    const known = this.#paces.get(computeId)
+    const load = async () => (await this.#options.computes.client(computeId).load()).cpu_usage_percent
+    const pace = known ?? new StartPace(load)
+    this.#paces.set(computeId, pace)
+    return pace
+  }
+
+  /** Emits an event of the job, at most every `tellMs`. */
+  #changed(job: Job): void {
+    if (job.isChanged) return
+    job.isChanged = true
+    startTimer(() => {
+      job.isChanged = false
+      if (job.endedAt === undefined) this.#emit(job, 'updated')
+    }, tellMs)
+  }
+
+  #end(job: Job): void {
+    job.endedAt = new Date()
+    this.#emit(job, 'updated')
+    this.#sweep()
+  }
+
+  #emit(job: Job, what: 'created' | 'updated' | 'deleted'): void {
+    const news = { action: `job.${what}`, event: viewOf(job) }
+    if (job.lab === undefined) this.#options.emit?.(news)
+    else job.lab.emit(news)
+  }
+
+  /** Forgets ended jobs above `maxEnded`, or older than `keptMs`. */
+  #sweep(): void {
+    const ended = [...this.#jobs.values()].filter(({ endedAt }) => endedAt !== undefined)
+    const isOld = ({ endedAt }: Job) => Date.now() - (endedAt?.getTime() ?? 0) > keptMs
+    for (const [index, job] of ended.entries()) if (isOld(job) || index < ended.length - maxEnded) this.#forget(job)
+  }
+
+  #forget(job: Job): void {
+    this.#drop(job)
+    this.#emit(job, 'deleted')
+  }
+
+  #drop({ id, lab }: Job): void {
+    this.#jobs.delete(id)
+    if (lab !== undefined) void this.#note(id, undefined)
+  }
+
+  async #note(id: string, projectId: string | undefined): Promise<void> {
+    await this.#options.noted?.(id, projectId).catch(ignore('the job runs, and its lab shows it'))
+  }
+
+  #job(id: string): Job {
+    const job = this.#jobs.get(id.toLowerCase())
+    if (job === undefined) throw noSuchJob(id)
+    return job
+  }
+}
+
+export const noSuchJob = (id: string): ApiError => notFound(`job_id: there is no job ${id}, or it ended some time ago`)
+
+/** A job was cancelled. */
+class Cancelled extends Error {}
+
+/** A node was skipped, as a node before it has failed. */
+class Skipped extends Error {}
+
+/** The error for a request that waits for the job. */
+function failureOf(error: unknown, jobId: string): unknown {
+  if (!(error instanceof ApiError)) return error
+  const { status, message, code, headers, extra } = error
+  const image = extra.image === undefined ? {} : { image: extra.image }
+  return new ApiError(status, message, { code, cause: error, headers: { ...headers, [jobHeader]: jobId }, ...image })
+}
+
+/** The header with the id of the job that a request has started. */
+export const jobHeader = 'X-Patchbay-Job'
+
+function stepOf(record: NodeRecord): Step {
+  const settle = { requested() {}, over() {} }
+  const settled = (of: keyof typeof settle) =>
+    new Promise<void>((resolve) => {
+      settle[of] = resolve
+    })
+  return {
+    record,
+    before: [],
+    state: 'waiting',
+    reason: null,
+    requested: settled('requested'),
+    over: settled('over'),
+    settle,
+  }
+}
+
+/** Sets `before` of each step, by the names in `after`; names of other nodes are ignored. 400 with the names of a cycle. */
+function putInOrder(steps: readonly Step[]): void {
+  const byName = new Map(steps.map((step) => [nameKey(step.record.name), step]))
+  for (const step of steps)
+    step.before = step.record.after.map((name) => byName.get(nameKey(name))).filter((it) => it !== undefined)
+  const settled = new Set<Step>()
+  for (const first of steps) {
+    // Without recursion: a chain may be as long as the lab has nodes.
+    const path: { step: Step; next: number }[] = [{ step: first, next: 0 }]
+    const onPath = new Set([first])
+    for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
+      const next = settled.has(top.step) ? undefined : top.step.before[top.next++]
+      if (next === undefined) {
+        settled.add(top.step)
+        onPath.delete(top.step)
+        path.pop()
+      } else if (onPath.has(next)) {
+        const names = path.slice(path.findIndex(({ step }) => step === next)).map(({ step }) => step.record.name)
+        throw badRequest(`after: these nodes wait for each other in a cycle: ${[...names, names[0]].join(', ')}`)
+      } else if (!settled.has(next)) {
+        path.push({ step: next, next: 0 })
+        onPath.add(next)
+      }
+    }
+  }
+}
+
+const newJob = (lab: Lab | undefined, action: LabJob['action'], state: () => JobState): Job => ({
+  ...{ id: crypto.randomUUID(), lab, action, startedAt: new Date(), cancel: new AbortController(), state },
+  ...{ endedAt: undefined, failure: undefined, isChanged: false },
+})
+
+/** Resolves when fewer than `at_once` nodes of the job are starting, with the function to call when the node is ready. */
+async function takeTurn(job: NodeJob, signal: AbortSignal): Promise<() => void> {
+  const { at_once = Number.POSITIVE_INFINITY } = job.input
+  while (job.active >= at_once) {
+    let wake = () => {}
+    const isWoken = new Promise<void>((resolve) => {
+      wake = resolve
+      job.waiting.add(wake)
+    })
+    await abortable(isWoken, signal).finally(() => job.waiting.delete(wake))
+  }
+  requireNotGivenUp(job)
+  job.active += 1
+  return () => {
+    job.active -= 1
+    for (const wake of job.waiting) wake()
+  }
+}
+
+function requireNotGivenUp({ input, steps }: NodeJob): void {
+  if (input.give_up !== 'stop') return
+  const failed = steps.find(({ state }) => state === 'failed')
+  if (failed !== undefined) throw new Skipped(`${failed.record.name} failed; no further node is started`)
+}
+
+function nodeStateOf(steps: readonly Step[]): JobState {
+  const of = (state: Step['state']) => steps.filter((step) => step.state === state)
+  const [failed, cancelled] = [of('failed'), of('cancelled')]
+  const first = cancelled[0] ?? failed[0]
+  return {
+    reason: first === undefined ? null : `${first.record.name}: ${first.reason}`,
+    isCancelled: cancelled.length > 0,
+    total: steps.length,
+    done: of('done').length,
+    failed: failed.length,
+    skipped: of('skipped').length,
+    nodes: shownStates
+      .flatMap(of)
+      .slice(0, maxShown)
+      .map(({ record: { node_id, name }, state, reason }) => ({ node_id, name, state, reason })),
+  }
+}
+
+function viewOf({ id, lab, action, startedAt, endedAt, state, cancel, failure }: Job): LabJob {
+  const { isCancelled, reason, ...shown } = state()
+  const hasFailed = shown.failed > 0 || failure !== undefined
+  const ended = isCancelled || cancel.signal.aborted ? 'cancelled' : hasFailed ? 'failed' : 'done'
+  return {
+    job_id: id,
+    project_id: lab?.id ?? null,
+    action,
+    status: endedAt === undefined ? 'running' : ended,
+    reason: reason ?? (failure instanceof ApiError || failure instanceof Cancelled ? failure.message : null),
+    started_at: startedAt.toISOString(),
+    ended_at: endedAt?.toISOString() ?? null,
+    ...shown,
+  }
+}

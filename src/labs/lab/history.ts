@@ -1,0 +1,107 @@
+import { labSettings } from '../../model/lab/project.ts'
+import type { LabDocument, LinkRecord, NodeRecord, ProjectRecord } from './document.ts'
+import { sizeOf } from './lab-limits.ts'
+import type { LabEntries } from './store.ts'
+
+const maxEdits = 100
+/** Memory of all edits together, bytes. */
+const maxBytes = 16 << 20
+
+/** Groups the edits that one undo reverts together. Steps are compared by identity. */
+export interface EditStep {
+  /** `rollback`: reverts what has failed, and is not recorded. */
+  readonly by: 'edit' | 'undo' | 'redo' | 'rollback'
+  /** Keys of the nodes whose console ports this step has set. All other changes of console ports are made by the service itself. */
+  readonly consoles?: Set<string>
+}
+
+/** The entries of a document that one step changed, before and after it. */
+export interface PastEdit {
+  readonly before: Map<string, unknown>
+  readonly after: Map<string, unknown>
+  readonly step: EditStep
+  /** Memory of the entries. */
+  bytes: number
+}
+
+/** The last edits of an open lab, for undo and redo. */
+export class LabHistory {
+  readonly #undo: PastEdit[] = []
+  readonly #redo: PastEdit[] = []
+
+  /** Records an edit. Edits of one step become one. An edit that changes no field that a user sets is not recorded. */
+  note(before: LabEntries, after: LabEntries, step: EditStep = { by: 'edit' }): void {
+    const isSet = (key: string) => step.consoles?.has(key) && consoleOf(before.get(key)) !== consoleOf(after.get(key))
+    const keys = [...after.keys()].filter((key) => isSet(key) || !isSame(key, before.get(key), after.get(key)))
+    if (keys.length === 0 || step.by === 'rollback') return
+    const list = step.by === 'undo' ? this.#redo : this.#undo
+    const last = list.at(-1)
+    const edit: PastEdit = last?.step === step ? last : { before: new Map(), after: new Map(), step, bytes: 0 }
+    for (const key of keys) {
+      if (!edit.before.has(key)) edit.before.set(key, before.get(key))
+      edit.after.set(key, after.get(key))
+      edit.bytes += sizeOf(before.get(key)).memory + sizeOf(after.get(key)).memory
+    }
+    if (edit !== last) list.push(edit)
+    if (step.by === 'edit') this.#redo.length = 0
+    for (const it of [this.#undo, this.#redo]) while (it.length > maxEdits) it.shift()
+    this.shrink(this.bytes - maxBytes)
+  }
+
+  /** Memory of all edits, bytes. */
+  get bytes(): number {
+    return [...this.#undo, ...this.#redo].reduce((sum, { bytes }) => sum + bytes, 0)
+  }
+
+  /** Forgets the oldest edits, of so many bytes if there are as many; the bytes that it forgot. */
+  shrink(bytes: number): number {
+    let forgotten = 0
+    // The last one stays, whatever its size: it may have to be rolled back.
+    for (const it of [this.#redo, this.#undo])
+      while (forgotten < bytes && it.length > 1) forgotten += it.shift()?.bytes ?? 0
+    return forgotten
+  }
+
+  /** The edits of one step, the last first: several when others edited in between. */
+  of(step: EditStep): PastEdit[] {
+    return this.#undo.filter((edit) => edit.step === step).reverse()
+  }
+
+  last(way: 'undo' | 'redo'): PastEdit | undefined {
+    return (way === 'undo' ? this.#undo : this.#redo).at(-1)
+  }
+
+  /** Forgets an edit: it was reverted, or cannot be reverted any more. */
+  drop(edit: PastEdit): void {
+    for (const list of [this.#undo, this.#redo]) if (list.includes(edit)) list.splice(list.indexOf(edit), 1)
+  }
+
+  clear(): void {
+    this.#undo.length = 0
+    this.#redo.length = 0
+  }
+}
+
+/** Whether two values of an entry are equal in the fields that a user sets. */
+export const isSame = (key: string, a: unknown, b: unknown): boolean =>
+  JSON.stringify(setBy(key, a)) === JSON.stringify(setBy(key, b))
+
+/** The fields of an entry that a user sets: not captures, consoles and wirings, which the service changes itself. */
+export function setBy(key: string, value: unknown): unknown {
+  if (value === undefined || key.startsWith('snapshot/')) return undefined
+  if (key === 'project') return settingsOf(value as ProjectRecord)
+  if (key.startsWith('link/')) {
+    const { capture: _, wiring: __, file: ___, ...link } = value as LinkRecord
+    return link
+  }
+  if (!key.startsWith('node/')) return value
+  const { console: _, creationError: __, file: ___, ...node } = value as NodeRecord
+  return node
+}
+
+/** The console port in the record of a node. */
+export const consoleOf = (node: unknown): number | null | undefined => (node as NodeRecord | undefined)?.console
+
+/** The fields of a project that a user sets. */
+export const settingsOf = (record: ProjectRecord): Partial<LabDocument['project']> =>
+  Object.fromEntries(Object.entries(record).filter(([name]) => name === 'name' || name in labSettings))

@@ -1,0 +1,75 @@
+import { longWaitsMs } from '../../lib/async/long-waits.ts'
+import { pause } from '../../lib/async/pause.ts'
+import { ignoreNotFound, mayHaveSucceeded } from '../../lib/errors/api-error.ts'
+import type { ComputeClients } from '../labs.ts'
+import type { NodeRecord } from './document.ts'
+import type { Lab } from './lab.ts'
+
+/** What a request whose answer was lost may have made on a compute. */
+interface Leftover {
+  /** Whether the project has it nevertheless. */
+  readonly isWanted: () => boolean
+  readonly remove: () => Promise<unknown>
+}
+
+/**
+ * Makes something on a compute. When the answer is lost, what it may have made is removed: nobody would know of it, and its id and its ports
+ * would stay taken. A compute that does not answer is asked again for days, until the lab is closed.
+ */
+export async function createOrCleanUp<T>(lab: Lab, make: () => Promise<T>, leftover: Leftover): Promise<T> {
+  try {
+    return await make()
+  } catch (error) {
+    if (mayHaveSucceeded(error)) await removeLeftover(lab, leftover)
+    throw error
+  }
+}
+
+/** Removes what was made, as `createOrCleanUp` does. */
+export async function removeLeftover(lab: Lab, leftover: Leftover): Promise<void> {
+  if (!(await isRemoved(leftover))) void removeLater(lab, leftover)
+}
+
+async function removeLater(lab: Lab, leftover: Leftover): Promise<void> {
+  for (const ms of longWaitsMs) {
+    await pause(ms, lab.closing.signal)
+    if (lab.closing.signal.aborted || (await isRemoved(leftover))) return
+  }
+}
+
+async function isRemoved({ isWanted, remove }: Leftover): Promise<boolean> {
+  if (isWanted()) return true
+  return remove()
+    .catch(ignoreNotFound)
+    .then(
+      () => true,
+      () => false,
+    )
+}
+
+/** A node whose creation has failed. Its directory stays: it may be that of a deleted node which is made again. */
+export const nodeLeftover = (
+  lab: Lab,
+  { compute_id, node_type, node_id }: Pick<NodeRecord, 'compute_id' | 'node_type' | 'node_id'>,
+  clientFor: ComputeClients,
+): Leftover => ({
+  isWanted() {
+    const now = lab.document.nodes.get(node_id)
+    return now?.compute_id === compute_id && now.creationError === undefined
+  },
+  remove: () => clientFor(compute_id).removeNode({ project_id: lab.id, node_type, node_id }, { files: 'later' }),
+})
+
+/** A link within a compute that could not be made. */
+export const linkLeftover = (lab: Lab, computeId: string, linkId: string, clientFor: ComputeClients): Leftover => ({
+  isWanted: () => lab.document.links.get(linkId)?.wiring.type === 'direct',
+  remove: () => clientFor(computeId).removeLink(lab.id, linkId),
+})
+
+/** Several as one. */
+export const all = (leftovers: readonly Leftover[]): Leftover => ({
+  isWanted: () => leftovers.every((it) => it.isWanted()),
+  async remove() {
+    for (const it of leftovers) if (!it.isWanted()) await it.remove().catch(ignoreNotFound)
+  },
+})

@@ -1,0 +1,1847 @@
+import type { EventLog } from '../fleet/events/event-log.ts'
+import { retryAfter, silentMs } from '../fleet/members/fan-out.ts'
+import type { ProjectQuota } from '../fleet/placement/project-quota.ts'
+import type { FeedRequest } from '../host-agent.ts'
+import { onAbort } from '../lib/async/abort.ts'
+import { ignore } from '../lib/async/ignore.ts'
+import { KeyedMutex } from '../lib/async/keyed-mutex.ts'
+import { longWaitsMs } from '../lib/async/long-waits.ts'
+import { mapLimit } from '../lib/async/map-limit.ts'
+import { pause, startTimer } from '../lib/async/pause.ts'
+import { relay } from '../lib/async/relay.ts'
+import { Slots } from '../lib/async/slots.ts'
+import { withTimeout } from '../lib/async/timeout.ts'
+import { ApiError, badRequest, conflict, ignoreNotFound, notFound, retryLater } from '../lib/errors/api-error.ts'
+import { requireNoSeparator } from '../lib/errors/project-name.ts'
+import { compareText } from '../lib/text/compare-text.ts'
+import { counted } from '../lib/text/counted.ts'
+import type { ProjectScope } from '../model/access/project-scope.ts'
+import type { EventPayload, FeedItem } from '../model/event.ts'
+import type { LabJobCreate } from '../model/lab/job.ts'
+import { type FreeName, freeName, nameKey } from '../model/lab/names.ts'
+import { type LabProject, type LabProjectCreate, type LabProjectUpdate, labSettings } from '../model/lab/project.ts'
+import type { LabTemplate } from '../model/lab/template.ts'
+import type { Project } from '../model/project.ts'
+import { isUuid } from '../model/schema/fields.ts'
+import { exportLab } from './archives/archive.ts'
+import type { ArchiveStore } from './archives/archive-store.ts'
+import type { HostProjects, LabArchives } from './archives/archives.ts'
+import type { CopyLab } from './archives/duplicate.ts'
+import type { ComputeClient } from './computes/compute-client.ts'
+import type { AbsentCompute, LabComputes } from './computes/computes.ts'
+import { ComputeWatch } from './computes/watch.ts'
+import { type JobList, Jobs, type StartedJob } from './jobs/jobs.ts'
+import type { Conventions } from './lab/conventions.ts'
+import { Changes, noSizes, type ProjectRecord } from './lab/document.ts'
+import { encodeHead, recordStorage } from './lab/document-codec.ts'
+import { withDefaults, withoutNulls } from './lab/fields.ts'
+import { requireSmallHead } from './lab/head-size.ts'
+import type { EditStep } from './lab/history.ts'
+import {
+  archivedOf,
+  archiveFailureOf,
+  fileName,
+  Lab,
+  type LabNews,
+  type LabRoom,
+  nextTryOf,
+  placementOf,
+} from './lab/lab.ts'
+import { defaultLabLimits, inMebibytes, type LabLimits, limitReached, mebibyte } from './lab/lab-limits.ts'
+import { saveOrRevert } from './lab/save-or-revert.ts'
+import { SharedDocument } from './lab/shared-document.ts'
+import {
+  apart,
+  type LabDirectory,
+  type LabEntries,
+  type LabStorage,
+  type StoredHead,
+  UnreadableLab,
+} from './lab/store.ts'
+import { LabTimes } from './lab-times.ts'
+import { LabUses } from './lab-uses.ts'
+import { recordEndedCaptures } from './links/captures.ts'
+import { watchLinks } from './links/link-states.ts'
+import { forgetOn, type MoveOptions, moveLab, recoverMove } from './moves/move.ts'
+import type { FileTrust } from './plan/trust.ts'
+import { requireProjectRoom } from './project-limits.ts'
+import { recoverSnapshots, runRestored } from './snapshots/snapshots.ts'
+import { Symbols } from './symbols.ts'
+import { Templates } from './templates.ts'
+
+/** How long requests wait for labs that the start of the service opens, ms. */
+const maxRestoreMs = 30_000
+
+/** Changes of `lastRunning` within this time are saved together, ms. */
+const saveRanMs = 1000
+/** Age of node states at which a lab without a feed reads them again, ms. */
+const freshMs = 1000
+/** Time between two checks whether the feed of the only lab has readers, ms. */
+const readersMs = 5000
+
+/** Gives the client of a compute, on behalf of the caller of a request or of the service itself. */
+export type ComputeClients = (computeId: string) => ComputeClient
+
+/** Time after which a lab is stopped, s, and whether it is deleted then. */
+interface Ttl {
+  readonly ttl_s: number | null | undefined
+  readonly ttl_deletes: boolean | null | undefined
+}
+
+interface ArchiveLimits {
+  readonly ms: number
+  readonly bytes: number
+}
+
+const defaultArchiveLimits: ArchiveLimits = { ms: 2 * 60 * 60_000, bytes: 64 * 2 ** 30 }
+/** Most archives of closed labs that are made at a time. */
+const maxArchiving = 4
+/** Longest reason of a failed archive that is saved with its project, characters. */
+const maxFailure = 500
+
+interface BuildOptions {
+  readonly clientFor: ComputeClients
+  /** Computes on which it is made. */
+  readonly like?: readonly string[]
+  readonly asksAll?: boolean
+  /** The projects of the client. */
+  readonly scope?: ProjectScope | undefined
+}
+
+interface LabsOptions {
+  readonly store: LabStorage
+  readonly computes: LabComputes
+  readonly events: EventLog
+  /** Absent: there are no archives here. */
+  readonly archives?: LabArchives
+  /** Absent: files are not judged, as no compute of the service is in local mode for it. */
+  readonly trust?: FileTrust
+  /** Absent: this service has no disk, or its computes have the projects. */
+  readonly hostProjects?: HostProjects
+  /** The id of the only lab of this process. It reads the feeds of its computes only while its own feed has readers. */
+  readonly only?: string
+  /** Whether each lab has a process of its own, and this one only lists them. */
+  readonly isDirectory?: boolean
+  /** Stores the heads and the names of all labs; absent: this process does. */
+  readonly directory?: LabDirectory
+  /** Copies a lab in the process of the new lab; absent: this process does. */
+  readonly copy?: CopyLab
+  /** Archives of closed labs apart from their computes; absent: none are kept. */
+  readonly keptArchives?: ArchiveStore
+  /** Time for the archive of a closed lab, and most bytes of its files. */
+  readonly archiveLimits?: ArchiveLimits
+  /** Moves a lab that has a process of its own, in that process. */
+  readonly move?: (id: string, from: string, options: MoveOptions) => Promise<string>
+  /** How long a drain of a compute may take, s; absent: `defaultDrainS`. */
+  readonly drainS?: () => number
+  /** The jobs of all labs, where labs have processes of their own. */
+  readonly jobs?: JobList
+  /** Takes note of the next time at which `runDue` must be called, ms since 1970, for a process that sleeps until it is asked. */
+  readonly wakeAt?: (time: number) => void
+  /** How much clients can store; absent: the defaults. Read for each change. */
+  readonly limits?: () => LabLimits
+  /** Limits how many labs are made; absent: there is no limit, or the directory knows it. */
+  readonly quota?: ProjectQuota | undefined
+  /** Logs a message for the administrator. */
+  readonly warn: (message: string) => void
+  /** Logs failures that are defects. */
+  readonly report: (error: unknown, what: string) => void
+}
+
+/** Every lab of a service, open or closed. */
+export class Labs {
+  readonly computes: LabComputes
+  readonly events: EventLog
+  readonly archives: LabArchives | undefined
+  readonly hostProjects: HostProjects | undefined
+  readonly trust: FileTrust | undefined
+  readonly keptArchives: ArchiveStore | undefined
+  readonly copy: CopyLab | undefined
+  readonly templates: Templates
+  readonly symbols: Symbols
+  readonly jobs: Jobs
+  /** The jobs of all labs. */
+  readonly jobList: JobList
+  readonly uses: LabUses
+  readonly #drainS: LabsOptions['drainS']
+  readonly #listeners = new Set<(news: LabNews) => void>()
+  readonly #store: LabStorage
+  readonly #only: string | undefined
+  readonly #directory: LabDirectory | undefined
+  readonly #isDirectory: boolean
+  readonly #moveElsewhere: LabsOptions['move']
+  /** When the nodes of the only lab were read, ms since 1970. */
+  #readAt = 0
+  /** The only lab, while it reads the feeds of its computes for the readers of its own. */
+  #attended: Lab | undefined
+  /** Feeds that have the states of links, by lab. */
+  readonly #linkReaders = new Map<string, number>()
+  readonly #quota: ProjectQuota | undefined
+  readonly #limits: () => LabLimits
+  readonly #room: LabRoom
+  /** Why documents cannot be read: they are damaged, too large or of a newer version. Their labs are closed, with heads that may be made up. */
+  readonly #unreadable = new Map<string, string>()
+  /** Labs that are being opened. */
+  readonly #entering = new Set<Lab>()
+  /** Why labs that were open at the end of the last run are closed. */
+  readonly #unopened = new Map<string, string>()
+  readonly #warn: (message: string) => void
+  /** Logs failures that are defects. */
+  readonly report: (error: unknown, what: string) => void
+  /** The records of all projects, open and closed. */
+  readonly #heads = new Map<string, ProjectRecord>()
+  readonly #open = new Map<string, Lab>()
+  /** Labs that are being moved to other computes. */
+  readonly #moving = new Set<string>()
+  /** Closed labs that are being opened, and those that `withOpenLab` is closing on their computes again. */
+  readonly #opening = new Set<string>()
+  readonly #leaving = new Map<string, Promise<void>>()
+  /** Archives of closed labs: of each compute one after the other, so that a compute that sends nothing delays its own labs only. */
+  readonly #archiving = new KeyedMutex()
+  readonly #archiveSlots = new Slots(maxArchiving)
+  /** Number of running operations of `withOpenLab`, by lab. */
+  readonly #users = new Map<string, number>()
+  /** One opening, closing, deletion or restore of a lab at a time. */
+  readonly #mutex = new KeyedMutex()
+  /** Names that labs are about to get. */
+  readonly #newNames = new Map<string, string>()
+  /** One enlistment of a compute for a lab at a time. */
+  readonly #enlistments = new KeyedMutex()
+  /** Creations in progress: lists have these projects already, but their documents are not stored yet. */
+  readonly #creations = new KeyedMutex()
+  readonly #watch: ComputeWatch
+  readonly #stopTimes: LabTimes
+  readonly #archiveLimits: ArchiveLimits
+  /** Times of the next attempts to keep archives of closed labs. */
+  readonly #archiveTimes: LabTimes
+  readonly #wakeAt: (time: number) => void
+  /** Cancels the pending save of `lastRunning` of a lab. */
+  readonly #unsaved = new Map<Lab, () => void>()
+  /** Settled when the labs of the last run are open again, or after `maxRestoreMs`. */
+  #restored: Promise<void> = Promise.resolve()
+
+  /** See `LabsOptions.drainS`. */
+  get drainS(): number | undefined {
+    return this.#drainS?.()
+  }
+
+  private constructor(options: LabsOptions, own: SharedDocument<LabTemplate>, symbols: SharedDocument<string>) {
+    this.#drainS = options.drainS
+    const {
+      store,
+      computes,
+      events,
+      archives,
+      hostProjects,
+      trust,
+      keptArchives,
+      archiveLimits = defaultArchiveLimits,
+      copy,
+      jobs,
+      quota,
+      move,
+      warn,
+      report,
+      only,
+      directory,
+      isDirectory = false,
+      limits = () => defaultLabLimits,
+      wakeAt = () => {},
+    } = options
+    this.#only = only
+    this.#directory = directory
+    this.#isDirectory = isDirectory
+    this.#moveElsewhere = move
+    this.#limits = limits
+    this.#room = { limits, excess: (growth) => this.#excess(growth) }
+    this.templates = new Templates({ own, limits, emit: (action, event) => this.#emit({ action, event }) })
+    this.symbols = new Symbols(symbols)
+    this.#store = recordStorage(store)
+    this.computes = computes
+    this.events = events
+    this.archives = archives
+    this.#archiveLimits = archiveLimits
+    this.hostProjects = hostProjects
+    this.trust = trust
+    this.keptArchives = keptArchives
+    this.copy = copy
+    this.#quota = quota
+    this.#warn = warn
+    this.report = report
+    this.#wakeAt = wakeAt
+    this.#stopTimes = new LabTimes({
+      run: (id, stopAt) => this.#stopNow(id, stopAt),
+      failed: (id, stopAt, { message }) => warn(`The project ${id} was not stopped at ${stopAt}: ${message}`),
+    })
+    this.#archiveTimes = new LabTimes({
+      run: (id, time) => this.#keepArchive(id, time),
+      failed: (id, _, error) => this.#notArchived(id, error),
+    })
+    this.jobs = new Jobs({
+      ...{ computes, report, noted: directory?.job?.bind(directory) },
+      emit: (news) => this.#emit(news),
+    })
+    this.jobList = jobs === undefined ? this.jobs : this.jobs.with(jobs)
+    this.uses = new LabUses({
+      openLab: (id) => this.#open.get(id),
+      isBusy: (lab) => this.jobs.isBusy(lab.id),
+      async hasTelnet({ id, document: { project } }) {
+        const count = (computeId: string) => computes.client(computeId).telnetClients(id)
+        const none = ignore('a compute that does not answer counts as without clients')
+        return (await mapLimit(project.computes, (it) => count(it).catch(none))).some((found) => (found ?? 0) > 0)
+      },
+      close: (lab) => this.close(lab.id, ownAsk(computes)),
+      warn,
+    })
+    const listener: ConstructorParameters<typeof ComputeWatch>[1] = {
+      item: (computeId, item) => {
+        const { project_id, payload } = item
+        const lab = this.#open.get(project_id)
+        // A compute may send events of any project.
+        if (lab?.document.project.computes.includes(computeId)) this.#onComputeEvent(lab, computeId, payload)
+      },
+      refresh: (computeId) => this.#refreshAll(computeId),
+      lost: (computeId, error) => {
+        for (const lab of this.#openOn(computeId)) {
+          this.#absent(lab, computeId, error)
+          this.#publishNodes(lab, computeId)
+          this.#publishReason(lab)
+        }
+      },
+    }
+    this.#watch = new ComputeWatch(computes, listener, only)
+  }
+
+  /** Most nodes, links, drawings and snapshots of a lab together. */
+  get maxObjects(): number {
+    return this.#limits().lab_objects
+  }
+
+  /** Loads the heads of the labs, templates and symbols. `restore` opens labs. */
+  static async start(options: LabsOptions): Promise<Labs> {
+    const { store, warn, only, limits = () => defaultLabLimits } = options
+    const shared = { store, limits, warn, isElsewhere: only !== undefined }
+    const [templates, symbols, heads] = await Promise.all([
+      SharedDocument.open<LabTemplate>({ ...shared, scope: 'templates' }),
+      SharedDocument.open<string>({ ...shared, scope: 'symbols' }),
+      recordStorage(store).heads(),
+    ])
+    const labs = new Labs(options, templates, symbols)
+    for (const [id, stored] of heads) labs.#takeStored(id, stored)
+    return labs
+  }
+
+  #takeStored(id: string, { head, fault }: StoredHead): void {
+    this.#heads.set(id, (head as ProjectRecord | undefined) ?? madeUpHead(id))
+    if (fault !== undefined) this.#staysClosed(this.#unreadable, id, fault)
+  }
+
+  /** Keeps the reason why a lab is closed, and reports it once. */
+  #staysClosed(reasons: Map<string, string>, id: string, reason: string): void {
+    if (reasons.get(id) === reason) return
+    reasons.set(id, reason)
+    this.#warn(`The project ${this.#heads.get(id)?.name ?? id} (${id}) stays closed: ${reason}`)
+  }
+
+  /** Loads the document of a lab. Rejects with UnreadableLab. */
+  async #entriesOf(id: string): Promise<LabEntries | undefined> {
+    try {
+      const entries = await this.#store.load(id)
+      this.#unreadable.delete(id)
+      return entries
+    } catch (error) {
+      if (error instanceof UnreadableLab) this.#staysClosed(this.#unreadable, id, error.message)
+      throw error
+    }
+  }
+
+  /** See `LabRoom`. */
+  #excess(growth: number): number {
+    const open = [...new Set([...this.#open.values(), ...this.#entering])]
+    let excess = open.reduce((sum, { bytes }) => sum + bytes, growth) - this.#limits().open_labs_mb * mebibyte
+    if (excess <= 0) return excess
+    for (const { history } of open.sort((a, b) => b.history.bytes - a.history.bytes)) {
+      excess -= history.shrink(excess)
+      if (excess <= 0) break
+    }
+    return excess
+  }
+
+  /** 413 when a lab that is opened does not fit into memory beside the open ones. */
+  #requireMemory({ bytes, document }: Lab): void {
+    if (this.#excess(bytes) <= 0) return
+    const max = this.#limits().open_labs_mb
+    const what = `The project ${document.project.name} needs ${inMebibytes(bytes)} of memory`
+    throw limitReached(
+      `${what}, and all open projects together are limited to ${max} MiB: close others first`,
+      'open_labs_mb',
+    )
+  }
+
+  /**
+   * Opens the labs that were open at the end of the last run, and those with `auto_open`, once `ready` resolves.
+   */
+  restore(ready: Promise<unknown> = Promise.resolve()): Promise<void> {
+    const wanted = [...this.#heads].filter(
+      ([, { is_open, auto_open, unfinished }]) => is_open || auto_open || unfinished,
+    )
+    const open = async ([id, { name, is_open, unfinished, computes }]: (typeof wanted)[number]) => {
+      if (unfinished) {
+        const clientFor = ownAsk(this.computes)
+        // A compute that crashed may have the directory of the project and not know the project: once opened, both can be removed.
+        // One that was removed from the fleet cannot be asked any more.
+        const known = mapLimit(computes, async (computeId) => {
+          await clientFor(computeId).openProject({ project_id: id, name }).catch(ignoreNotFound)
+        })
+        await known
+          .then(() => this.#drop(id, computes, clientFor))
+          .catch(ignore('the next start of the service tries again'))
+        return
+      }
+      await this.#openNow(id, id, ownAsk(this.computes), !is_open).catch((error: Error) => {
+        // An unreadable document is reported already. A lab that does not fit shows why until it is opened.
+        if (error instanceof UnreadableLab) return
+        if (error instanceof ApiError && error.code === 'limit-reached')
+          this.#staysClosed(this.#unopened, id, error.message)
+        else this.#warn(`The project ${id} could not be opened: ${error.message}`)
+      })
+    }
+    const opened = ready.then(() => mapLimit(wanted, open)).then(() => this.#recoverMoves())
+    this.#restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
+    for (const [id, head] of this.#heads) this.#scheduleTimes(id, head)
+    return this.#restored
+  }
+
+  /** Settles moves of closed labs that ended with the service; those of open ones are settled when they are opened. */
+  async #recoverMoves(): Promise<void> {
+    const left = [...this.#heads].filter(([id, { moving, formerComputes, pendingLinks, unfinished }]) => {
+      return !this.#open.has(id) && !unfinished && (moving ?? formerComputes ?? pendingLinks) !== undefined
+    })
+    await mapLimit(left, async ([id]) => {
+      const settle = async () => recoverMove(this, await this.find(id), ownAsk(this.computes))
+      await this.#mutex.run(id, settle).catch(ignore('the next opening or move of the project tries again'))
+    })
+  }
+
+  /** Subscribes to events of projects and templates; the returned function unsubscribes. */
+  listen(listener: (news: LabNews) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  #emit(news: LabNews): void {
+    for (const listener of this.#listeners) listener(news)
+  }
+
+  /** Emits an event to the feed of the lab and to that of the service. */
+  #publish(lab: Lab, action: string): void {
+    const news = { action, event: lab.project() }
+    lab.emit(news)
+    this.#emit(news)
+  }
+
+  /** All labs, and the projects that only computes have. */
+  async list(clientFor: ComputeClients): Promise<LabProject[]> {
+    await this.#restored
+    const shown = [...this.#heads].filter(([, { unfinished }]) => !unfinished)
+    const reasonOf = await this.#reasons(shown.flatMap(([, { computes }]) => computes))
+    const known = shown.map(([id, head]) => {
+      const lab = this.#open.get(id)
+      if (lab === undefined) return this.#closedView(id, head, reasonOf(head))
+      lab.statusReason = reasonOf(lab.document.project)
+      return lab.project()
+    })
+    const elsewhere = await mapLimit(
+      await this.computes.all(),
+      async (compute_id) => {
+        const none = ignore('a compute that does not answer has no projects to list')
+        const projects = (await clientFor(compute_id).projects().catch(none)) ?? []
+        return projects.map((project) => ({ ...unmanaged(project), compute_ids: [compute_id] }))
+      },
+      undefined,
+      silentMs,
+    )
+    const others = new Map(elsewhere.flat().map((project) => [project.project_id, project]))
+    for (const id of this.#heads.keys()) others.delete(id)
+    return [...known, ...others.values()].sort((a, b) => compareText(a.name, b.name))
+  }
+
+  /** The id of a project, from its id or its name in a path. 404. */
+  idOf(word: string): string {
+    if (isUuid(word)) return word.toLowerCase()
+    const key = nameKey(word)
+    for (const [id, { name, unfinished }] of this.#heads) if (nameKey(name) === key && !unfinished) return id
+    throw noSuchProject(word)
+  }
+
+  /** Ids of all labs, also of those that are being made. */
+  ids(): Iterable<string> {
+    return this.#heads.keys()
+  }
+
+  /** The name of a lab; undefined for a project that is not a lab. */
+  nameOf(id: string): string | undefined {
+    return this.#heads.get(id.toLowerCase())?.name
+  }
+
+  /** Ids of the computes of a lab; undefined for a project that is not a lab. */
+  computesOf(id: string): readonly string[] | undefined {
+    return this.#open.get(id)?.document.project.computes ?? this.#heads.get(id)?.computes
+  }
+
+  /** The compute that has a node or a direct link of an open lab. */
+  computeOf(id: string, part: string): string | undefined {
+    const document = this.#open.get(id)?.document
+    const wiring = document?.links.get(part)?.wiring
+    return document?.nodes.get(part)?.compute_id ?? (wiring?.type === 'direct' ? wiring.compute_id : undefined)
+  }
+
+  /** Finds an open lab. 404; for a closed lab with the error code `project-closed`. */
+  async lab(word: string): Promise<Lab> {
+    const lab = await this.find(word)
+    if (lab.isOpen) return lab
+    throw notFound(`project_id: the project ${word} is closed; open it first`, { code: 'project-closed' })
+  }
+
+  /** Finds an open or closed lab, for reading. Waits while the start of the service opens it. 404. */
+  async find(word: string): Promise<Lab> {
+    const id = this.idOf(word)
+    if (this.#heads.get(id)?.is_open === true && !this.#open.has(id)) await this.#restored
+    const open = this.#open.get(id)
+    if (open !== undefined) {
+      if (!this.#listens && Date.now() - this.#readAt > freshMs) await this.#readAgain(open)
+      else if (this.#only === undefined) await this.#recordReason(open)
+      return open
+    }
+    if (this.#creations.isBusy(id)) {
+      await this.#creations.run(id, async () => {})
+      const created = this.#open.get(id)
+      if (created !== undefined) return created
+    }
+    const entries = await this.#entriesOf(id)
+    if (entries === undefined || this.#heads.get(id)?.unfinished) {
+      // A creation or a deletion that broke off may have left its name in the directory.
+      if (!this.#heads.has(id)) await this.#directory?.remove(id)
+      throw noSuchProject(word)
+    }
+    const lab = this.#labOf(id, entries)
+    await this.#recordReason(lab)
+    return lab
+  }
+
+  #labOf(id: string, entries: LabEntries): Lab {
+    return new Lab(id, entries, this.#store, this.events, this.#room)
+  }
+
+  /** Updates what is wrong with a lab; true when that has changed. */
+  async #recordReason(lab: Lab): Promise<boolean> {
+    const { project } = lab.document
+    const before = lab.statusReason
+    lab.statusReason = this.#unopened.get(lab.id) ?? (await this.#reasons(project.computes))(project)
+    return lab.statusReason !== before
+  }
+
+  /** Asks which of these computes are not connected; the result gives what that means for a lab. */
+  async #reasons(computes: readonly string[]): Promise<(lab: Pick<ProjectRecord, 'computes'>) => string | undefined> {
+    const none = ignore('without an answer no reason is shown')
+    const found = (await this.computes.absent([...new Set(computes)]).catch(none)) ?? []
+    const absent = new Map(found.map((it) => [it.compute_id, it]))
+    return (lab) => absenceReason(lab.computes.flatMap((id) => absent.get(id) ?? []))
+  }
+
+  /** `more`: members of the record that no client gives. `scope`: the projects of the client. */
+  async create(
+    input: LabProjectCreate,
+    clientFor: ComputeClients,
+    { scope, ...more }: Pick<ProjectRecord, 'file'> & { readonly scope?: ProjectScope | undefined } = {},
+  ): Promise<LabProject> {
+    const { name, path = null, compute_id, project_id, ...settings } = input
+    requireName(name)
+    requireSmallHead(settings)
+    const id = this.#only ?? project_id?.toLowerCase() ?? crypto.randomUUID()
+    return this.#mutex.run(id, async () => {
+      if (this.#heads.has(id)) throw projectExists(id)
+      const record: ProjectRecord = {
+        project_id: id,
+        name,
+        ...withDefaults(labSettings, settings),
+        ...withoutNulls({ kept: settings.kept }),
+        path: null,
+        ...{ revision: 0, changed_at: new Date().toISOString(), sizes: noSizes },
+        computes: [await this.computes.choose(compute_id ?? undefined, settings.placement ?? undefined)],
+        is_open: true,
+        ...more,
+      }
+      // Before the next `await`, so that no other request takes the name.
+      this.#quota?.require(id)
+      this.#takeName(id, record, scope)
+      try {
+        const lab = await this.#creations.run(id, async () => {
+          await this.#directory?.put(id, encodeHead(record), scope)
+          const compute = clientFor(record.computes[0] as string)
+          // A project that only the compute knows has nodes that the new one would not show, and would delete.
+          const known = project_id == null ? undefined : await compute.project(id).catch(ignoreNotFound)
+          if (known !== undefined) throw projectExists(id)
+          const made = await compute.openProject({ project_id: id, name, path })
+          const head = { ...record, path: made.path }
+          try {
+            await this.#store.save(id, new Changes().project(head).entries)
+          } catch (error) {
+            await compute.removeProject(id).catch(ignore('it is listed as a project of its compute'))
+            throw error
+          }
+          await this.#keepHead(id, head)
+          return this.#opened(id, this.#labOf(id, new Map([['project', head]])))
+        })
+        this.#publish(lab, 'project.created')
+        await this.#startAfterReboot(lab, record.computes, clientFor)
+        return lab.project()
+      } catch (error) {
+        this.#heads.delete(id)
+        await this.#directory?.remove(id).catch(ignore('the client gets the first error'))
+        throw error
+      }
+    })
+  }
+
+  /**
+   * Makes a closed project whose content `fill` writes. The project is invisible until it is complete. A failure or a crash leaves nothing:
+   * the next start of the service removes an unfinished project. `asksAll`: no compute of the fleet may have a project of its id.
+   */
+  async build(
+    { name, path = null, ...settings }: LabProjectCreate,
+    { clientFor, like = [], asksAll = false, scope }: BuildOptions,
+    fill: (lab: Lab) => Promise<void>,
+  ): Promise<LabProject> {
+    const id = this.#only ?? settings.project_id?.toLowerCase() ?? crypto.randomUUID()
+    // The start of the service first removes unfinished projects.
+    await this.#restored
+    return this.#mutex.run(id, async () => {
+      requireName(name)
+      requireSmallHead(settings)
+      if (this.#heads.has(id)) throw projectExists(id)
+      // Before the lab has its name, by which credentials see every project of its id.
+      if (asksAll) await this.#requireNowhere(id, clientFor)
+      const first =
+        like[0] ?? (await this.computes.choose(settings.compute_id ?? undefined, settings.placement ?? undefined))
+      const record: ProjectRecord = {
+        ...{ project_id: id, name, ...withDefaults(labSettings, settings), path: null, revision: 0 },
+        ...withoutNulls({ kept: settings.kept }),
+        ...{ computes: [first, ...like.slice(1)], is_open: false, unfinished: true },
+      }
+      this.#quota?.require(id)
+      this.#takeName(id, record, scope)
+      let isNew = false
+      try {
+        const lab = this.#labOf(id, new Map([['project', record]]))
+        await this.#directory?.put(id, encodeHead(record), scope)
+        const input = { project_id: id, name }
+        // Before the record is saved: after a crash the next start removes an unfinished project from all its computes.
+        for (const computeId of record.computes)
+          if ((await clientFor(computeId).projects()).some(({ project_id }) => project_id === id))
+            throw projectExists(id)
+        await this.#store.save(id, new Changes().project(record).entries)
+        isNew = true
+        const made = await clientFor(first).openProject({ ...input, path })
+        for (const computeId of like.slice(1)) await clientFor(computeId).openProject(input)
+        await fill(lab)
+        await this.#closeComputes(lab, clientFor)
+        await lab.edit(({ project: { unfinished: _, ...project } }) => ({
+          changes: new Changes().project({ ...project, path: made.path }),
+          news: () => [],
+          result: undefined,
+        }))
+        await this.#keepHead(id, lab.document.project)
+        this.#emit({ action: 'project.created', event: lab.project() })
+        return lab.project()
+      } catch (error) {
+        await this.#drop(id, isNew ? record.computes : [], clientFor).catch(ignore('the client gets the first error'))
+        throw error
+      }
+    })
+  }
+
+  /** 409 when any compute of the fleet has a project of this id, 503 when one cannot be asked. */
+  async #requireNowhere(id: string, clientFor: ComputeClients): Promise<void> {
+    const all = await this.computes.registered()
+    await mapLimit(all, async (computeId) => {
+      const projects = await clientFor(computeId)
+        .projects()
+        .catch((error: unknown) => {
+          if (error instanceof ApiError && error.code === 'no-such-compute') return []
+          const message = `Could not check whether compute ${computeId} has a project ${id}; try again`
+          throw retryLater(503, message, 5, error)
+        })
+      if (projects.some(({ project_id }) => project_id === id)) throw projectExists(id)
+    })
+  }
+
+  /** Runs an operation while a project is open on its computes. Closes a closed lab there again after the last one. */
+  async withOpenLab<T>(lab: Lab, clientFor: ComputeClients, run: () => Promise<T>): Promise<T> {
+    if (!lab.isOpen) await recoverSnapshots(this, lab, clientFor)
+    const { computes, name } = lab.document.project
+    this.#users.set(lab.id, (this.#users.get(lab.id) ?? 0) + 1)
+    try {
+      if (!lab.isOpen) {
+        await this.#leaving
+          .get(lab.id)
+          ?.catch(ignore('the operation before reports that it could not close the project'))
+        for (const id of computes) await clientFor(id).openProject({ project_id: lab.id, name })
+      }
+      return await run()
+    } finally {
+      const left = (this.#users.get(lab.id) ?? 1) - 1
+      if (left > 0) this.#users.set(lab.id, left)
+      else {
+        this.#users.delete(lab.id)
+        if (!lab.isOpen && !this.#open.has(lab.id) && !this.#opening.has(lab.id)) {
+          const leaving = this.#closeComputes(lab, clientFor)
+          this.#leaving.set(lab.id, leaving)
+          await leaving.finally(() => this.#leaving.delete(lab.id))
+        }
+      }
+    }
+  }
+
+  /**
+   * Closes a lab, runs an operation on it, and opens it again if it was open. `check` throws to refuse before anything is changed. Requests
+   * that would change the lab get 409 meanwhile.
+   */
+  async withClosedLab<T>(
+    id: string,
+    clientFor: ComputeClients,
+    check: (lab: Lab) => void,
+    run: (lab: Lab) => Promise<T>,
+  ): Promise<T> {
+    this.requireStaying(id)
+    this.#moving.add(id)
+    let wasOpen = false
+    try {
+      return await this.#mutex.run(id, async () => {
+        const open = await this.find(id)
+        check(open)
+        if (open.isOpen) {
+          await this.#requirePresent(open, 'close')
+          wasOpen = true
+          await open.exclusive(async () => {
+            await this.#closeComputes(open, clientFor)
+            // The record says that it is open: after a crash the next start opens it.
+            this.#closed(open, 'project.closed')
+          }, force)
+        }
+        return run(await this.find(id))
+      })
+    } finally {
+      this.#moving.delete(id)
+      if (wasOpen)
+        await this.#openNow(id, id, clientFor, false).then(
+          () => {
+            const opened = this.#open.get(id)
+            if (opened !== undefined) this.#publish(opened, 'project.opened')
+          },
+          (error: Error) => this.#warn(`The project ${id} could not be opened after its move: ${error.message}`),
+        )
+    }
+  }
+
+  /** 409 while the lab is moved to another compute. */
+  requireStaying(id: string): void {
+    if (!this.#moving.has(id)) return
+    const name = this.#heads.get(id)?.name ?? id
+    throw conflict(`The project ${name} is being moved to another compute: try again when the move is done`)
+  }
+
+  /** Whether a job of the lab runs, or a copy or an archive of it is made. */
+  isUsed(id: string): boolean {
+    return this.jobs.isBusy(id) || this.#users.has(id)
+  }
+
+  /** Moves the part of a lab on one compute to another compute, whose id is the result. See `moveLab`. */
+  move(id: string, from: string, options: MoveOptions): Promise<string> {
+    if (!this.#isDirectory) return moveLab(this, id, from, options)
+    if (this.#moveElsewhere === undefined) throw new ApiError(501, 'This service cannot move projects')
+    return this.#moveElsewhere(id, from, options)
+  }
+
+  /** Saves what a move has changed in a lab. */
+  async moved(lab: Lab, changes: (project: ProjectRecord) => Changes): Promise<void> {
+    await lab.edit(({ project }) => {
+      const { archived, revision } = project
+      const all = changes(project)
+      const next = all.entries.get('project') as ProjectRecord
+      // A move changes nothing that is in archives: an archive of the revision before is also one of this revision.
+      const isArchived = archived === revision || next.archived === revision
+      if (isArchived) all.project({ ...next, archived: revision + 1 })
+      return { changes: all, news: () => [], result: undefined, isUpkeep: true }
+    })
+    await this.#keepHead(lab.id, lab.document.project)
+  }
+
+  /** The labs with a part on a compute, by name. */
+  on(computeId: string): { readonly project_id: string; readonly name: string }[] {
+    return [...this.#heads]
+      .filter(
+        ([, { computes, formerComputes = [], unfinished }]) =>
+          !unfinished && [...computes, ...formerComputes].includes(computeId),
+      )
+      .map(([project_id, { name }]) => ({ project_id, name }))
+      .sort((a, b) => compareText(a.name, b.name))
+  }
+
+  /**
+   * Runs an operation on a lab while no other opens, closes, deletes or restores it. The operation must use the `lab` that it gets: a lab
+   * that was found before may be another object by then. 404, 409 while it is moved.
+   */
+  async exclusively<T>(id: string, run: (lab: Lab) => Promise<T>): Promise<T> {
+    this.requireStaying(id)
+    return this.#mutex.run(id, async () => run(await this.find(id)))
+  }
+
+  /** Opens a lab on its computes again, and reads its nodes. */
+  async reopen(lab: Lab, clientFor: ComputeClients): Promise<void> {
+    const { computes, name } = lab.document.project
+    for (const id of computes) await clientFor(id).openProject({ project_id: lab.id, name })
+    lab.shown.clear()
+    lab.unknownReasons.clear()
+    await this.#refresh(lab, computes, clientFor)
+  }
+
+  /** Takes note that the document of a lab was replaced. */
+  replaced(lab: Lab): void {
+    lab.history.clear()
+    this.#keepHead(lab.id, lab.document.project).catch(ignore('the next change of the project is saved again'))
+  }
+
+  closeOnComputes(lab: Lab, clientFor: ComputeClients): Promise<void> {
+    return this.#closeComputes(lab, clientFor)
+  }
+
+  /** Saves a document apart from that of its lab (see `apart`); undefined removes it. */
+  async putSideDocument(word: string, document: unknown): Promise<void> {
+    if (document === undefined) await this.#store.remove(apart(word))
+    else await this.#store.save(apart(word), new Map([['document', document]]))
+  }
+
+  async readSideDocument(word: string): Promise<unknown> {
+    return (await this.#store.load(apart(word)))?.get('document')
+  }
+
+  /** The name, or if it is taken the next free one with a number. */
+  async freeName(name: string, free: FreeName = freeName): Promise<string> {
+    if (this.#directory !== undefined) return this.#directory.freeName(name)
+    const taken = new Set([...this.#heads.values()].map((head) => nameKey(head.name)))
+    return free(name, (key) => taken.has(key))
+  }
+
+  /** Removes an unfinished project. */
+  async #drop(id: string, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
+    for (const computeId of computes) await clientFor(computeId).removeProject(id).catch(ignoreNotFound)
+    const unreadable = ignore('snapshots of a document that cannot be read are not known')
+    for (const key of (await this.#entriesOf(id).catch(unreadable))?.keys() ?? [])
+      if (key.startsWith('snapshot/')) await this.#store.remove(apart(key.slice('snapshot/'.length)))
+    await this.#store.remove(id)
+    this.#heads.delete(id)
+    await this.#directory?.remove(id)
+  }
+
+  async update(word: string, input: LabProjectUpdate, clientFor: ComputeClients): Promise<LabProject> {
+    this.requireStaying(this.idOf(word))
+    const { ttl_s, ttl_deletes, ...settings } = input
+    const lab = await this.find(word).catch((error) => this.#notFound(error, word, clientFor))
+    // Refused before anything is changed; the time is set last, as a name may be refused, too.
+    deletesAfter(lab, { ttl_s, ttl_deletes })
+    await this.set(lab, withoutNulls(settings), clientFor)
+    await this.stopAfter(lab, { ttl_s, ttl_deletes })
+    return lab.project()
+  }
+
+  /**
+   * Stops the nodes of a lab after a time in seconds, or deletes the lab, also when the service ends and is started meanwhile; 0: neither.
+   * Without a time nothing is changed. 400.
+   */
+  async stopAfter(lab: Lab, ttl: Ttl): Promise<void> {
+    const deletes = deletesAfter(lab, ttl)
+    const { ttl_s } = ttl
+    if (ttl_s == null) return
+    await this.#setStopTime(lab, ttl_s === 0 ? undefined : new Date(Date.now() + ttl_s * 1000).toISOString(), deletes)
+  }
+
+  async #setStopTime(lab: Lab, stop_at: string | undefined, deletes = false): Promise<void> {
+    if (lab.document.project.stop_at === stop_at) return
+    await lab.edit(({ project: { stop_at: _, ttl_deletes: __, ...project } }) => ({
+      changes: new Changes().project({
+        ...{ ...project, ...withoutNulls({ stop_at }) },
+        ...(stop_at !== undefined && deletes && { ttl_deletes: true }),
+      }),
+      news: () => [],
+      result: undefined,
+    }))
+    await this.#keepHead(lab.id, lab.document.project)
+    this.#publish(lab, 'project.updated')
+  }
+
+  /** Starts a job on nodes. One that stops all nodes ends the jobs that start nodes, and removes `stop_at`. 400, 404, 429. */
+  act(lab: Lab, input: LabJobCreate, clientFor: ComputeClients, conventions?: Conventions): StartedJob {
+    const job = this.jobs.start(lab, input, clientFor, conventions)
+    if (input.action !== 'stop' || input.nodes !== undefined) return job
+    this.jobs.endOf(lab.id, 'All nodes were stopped', { only: 'start' })
+    const { stop_at } = lab.document.project
+    if (stop_at === undefined) return job
+    const forget = async () => {
+      // A client may have given another one meanwhile.
+      if (lab.document.project.stop_at === stop_at) await this.#setStopTime(lab, undefined)
+    }
+    const over = job.over.then(forget)
+    over.catch(ignore('the job shows what failed, and the lab is stopped at its time'))
+    return { ...job, over }
+  }
+
+  /** Stops or deletes a lab that is due. */
+  async #stopNow(id: string, stopAt: string): Promise<void> {
+    await this.#restored
+    const head = this.#heads.get(id)
+    if (head?.stop_at !== stopAt) return
+    const lab = this.#open.get(id)
+    if (lab === undefined && head.is_open) throw new Error('it could not be opened')
+    if (head.ttl_deletes) await this.remove(id, ownAsk(this.computes))
+    else if (lab !== undefined) await this.act(lab, { action: 'stop' }, ownAsk(this.computes)).over
+    else await this.#setStopTime(await this.find(id), undefined)
+  }
+
+  /** Stops and archives the lab whose time has come, in a process that `wakeAt` has woken. */
+  async runDue(): Promise<void> {
+    await this.#restored
+    for (const times of [this.#stopTimes, this.#archiveTimes]) {
+      await times.due()
+      if (times.next !== undefined) this.#wakeAt(times.next)
+    }
+  }
+
+  #scheduleTimes(id: string, { stop_at, is_open, archiving }: ProjectRecord): void {
+    // Each lab of a directory has a process of its own.
+    if (this.#isDirectory) return
+    const againAt = this.keptArchives === undefined || is_open ? undefined : archiving?.again_at
+    this.#stopTimes.note(id, stop_at)
+    this.#archiveTimes.note(id, againAt)
+    for (const time of [stop_at, againAt]) if (time !== undefined) this.#wakeAt(Date.parse(time))
+  }
+
+  /** Changes the settings of a lab. In contrast to `update` null is a value. */
+  async set(lab: Lab, input: Partial<ProjectRecord>, clientFor: ComputeClients, step?: EditStep): Promise<LabProject> {
+    const { name, ...settings } = input
+    requireSmallHead({ ...lab.document.project, ...settings }, lab.document.project)
+    if (step?.by !== 'rollback') {
+      const head = { ...lab.document.project, ...settings }
+      this.#requireProjectRoom(lab.id, head)
+      // Before it is saved: the directory refuses what is too much together with other labs.
+      if (['variables', 'supplier', 'kept'].some((key) => key in settings))
+        await this.#directory?.put(lab.id, encodeHead(head))
+    }
+    const save = async (more: { readonly name?: string }) => {
+      // Before the setting: a start of the service would start what ran when `lastRunning` was saved last.
+      if (settings.auto_start ?? lab.document.project.auto_start) await lab.saveLastRunning()
+      await lab.edit(
+        ({ project }) => ({
+          changes: new Changes().project({ ...project, ...settings, ...more }),
+          news: () => [],
+          result: undefined,
+        }),
+        step,
+      )
+    }
+    if (name === undefined || name === lab.document.project.name) await save({})
+    else await this.#rename(lab, name, clientFor, () => save({ name }))
+    await this.#keepHead(lab.id, lab.document.project)
+    if (lab.document.project.auto_start && lab.isOpen)
+      await this.#startAfterReboot(lab, lab.document.project.computes, clientFor)
+    this.#publish(lab, 'project.updated')
+    return lab.project()
+  }
+
+  /** Gives a lab a name in the directory and on its computes; then `save` gives it in the document. A failure leaves the former name. */
+  async #rename(lab: Lab, name: string, clientFor: ComputeClients, save: () => Promise<void>): Promise<void> {
+    requireName(name)
+    this.#requireFreeName(lab.id, name)
+    this.#newNames.set(lab.id, name)
+    const { project } = lab.document
+    const give = async (to: string) => {
+      await this.#directory?.put(lab.id, encodeHead({ ...project, name: to }))
+      if (!lab.isOpen) return
+      for (const id of project.computes) await clientFor(id).renameProject(lab.id, to).catch(ignoreUnreachable)
+    }
+    try {
+      await saveOrRevert(
+        lab,
+        async () => {
+          await give(name)
+          await save()
+        },
+        () => give(project.name),
+      )
+    } finally {
+      this.#newNames.delete(lab.id)
+    }
+  }
+
+  /** Opens a lab, or a project that only a compute has. Does nothing for an open lab. */
+  async open(word: string, clientFor: ComputeClients): Promise<LabProject> {
+    const id = this.idOf(word)
+    await this.#restored
+    this.requireStaying(id)
+    return this.#openNow(id, word, clientFor, true)
+  }
+
+  /** `startsAll`: `auto_start` starts all nodes, and else those that ran before a reboot of their computes. */
+  #openNow(id: string, word: string, clientFor: ComputeClients, startsAll: boolean): Promise<LabProject> {
+    return this.#mutex.run(id, async () => {
+      const open = this.#open.get(id)
+      if (open !== undefined) return open.project()
+      this.#unopened.delete(id)
+      const lab = await this.#load(id, word, clientFor)
+      this.#requireMemory(lab)
+      // From now on it counts, while its computes are asked.
+      this.#entering.add(lab)
+      using _ = { [Symbol.dispose]: () => this.#entering.delete(lab) }
+      if (lab.document.project.archived !== undefined) {
+        await this.#recordReason(lab)
+        if (this.isComputeLost(lab)) throw computeLost(lab, lab.statusReason)
+      }
+      await recoverSnapshots(this, lab, clientFor)
+      await recoverMove(this, lab, clientFor).catch(ignore('the next opening of the project tries again'))
+      const { computes, name } = lab.document.project
+      // An export that ends just now must not close it again.
+      this.#opening.add(id)
+      try {
+        await this.#leaving.get(id)?.catch(ignore('the export reports that it could not close the project'))
+        await mapLimit(computes, async (computeId) => {
+          await clientFor(computeId)
+            .openProject({ project_id: id, name })
+            .catch((error: Error) => {
+              // The compute has just gone: `#noteReason` did not know it yet.
+              if (this.#isArchived(lab) && isAway(error)) throw computeLost(lab, error.message)
+              // A restart of the service opens what it can.
+              if (startsAll && isMalformed(error)) throw error
+              this.#absent(lab, computeId, error)
+            })
+        })
+        this.#opened(id, lab)
+      } catch (error) {
+        // Those that have opened it.
+        await this.#closeComputes(lab, clientFor).catch(ignore('the client gets the first error'))
+        throw error
+      } finally {
+        this.#opening.delete(id)
+      }
+      await this.#refresh(lab, computes, clientFor)
+      this.#readAt = Date.now()
+      // A lab that the start of the service opens was open before, so there is no event.
+      if (!lab.document.project.is_open) {
+        try {
+          await this.#saveOpen(lab, true)
+        } catch (error) {
+          await this.#closeComputes(lab, clientFor).catch(ignore('the client gets the first error'))
+          this.#closed(lab, 'project.closed')
+          throw error
+        }
+        this.#publish(lab, 'project.opened')
+      }
+      await runRestored(lab, clientFor)
+      this.#startStopped(lab, clientFor)
+      for (const [node, { status }] of lab.shown) if (status !== 'stopped') lab.lastRunning.add(node)
+      if (startsAll) this.#autoStart(lab, undefined, clientFor)
+      await this.#startAfterReboot(lab, computes, clientFor)
+      return lab.project()
+    })
+  }
+
+  /** Starts nodes by a job, with `auto_start`. `nodes`: their ids; undefined: all. */
+  #autoStart(lab: Lab, nodes: string[] | undefined, clientFor: ComputeClients): void {
+    if (!lab.document.project.auto_start || (nodes ?? [...lab.document.nodes.keys()]).length === 0) return
+    try {
+      this.jobs.start(lab, { action: 'start', ...(nodes && { nodes }) }, clientFor)
+    } catch (error) {
+      lab.emit({
+        action: 'log.warning',
+        event: { message: `The nodes of the project were not started: ${(error as Error).message}` },
+      })
+    }
+  }
+
+  /** Starts the nodes that an apply of a lab file had stopped when the service ended, and reports that there is more to do. */
+  #startStopped(lab: Lab, clientFor: ComputeClients): void {
+    const { name, file } = lab.document.project
+    if (file?.pendingApply === undefined) return
+    const nodes = file.pendingApply.stopped.filter((id) => lab.shown.get(id)?.status === 'stopped')
+    const what = `The service stopped while it applied the lab file of ${name}`
+    const more = nodes.length === 0 ? '' : `; the ${counted(nodes.length, 'node')} that it had stopped will be started`
+    const message = `${what}: apply the file again to finish${more}`
+    this.#warn(message)
+    lab.emit({ action: 'log.warning', event: { message } })
+    if (nodes.length === 0) return
+    const { pendingApply } = file
+    const done = async () => {
+      // When the service ends, its next start starts the nodes that are left.
+      if (lab.closing.signal.aborted) return
+      await lab.edit(({ project }) => {
+        const isSame = project.file?.pendingApply?.job_id === pendingApply.job_id
+        const changed = isSame
+          ? { ...project, file: { ...file, pendingApply: { ...pendingApply, stopped: [] } } }
+          : project
+        return { changes: new Changes().project(changed), news: () => [], result: undefined }
+      })
+    }
+    this.jobs
+      .start(lab, { action: 'start', nodes }, clientFor)
+      .over.then(done, done)
+      .catch(ignore('the job shows what failed'))
+  }
+
+  /** Starts the nodes that ran on computes whose boot id has changed. */
+  async #startAfterReboot(lab: Lab, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
+    if (!lab.document.project.auto_start) return
+    const rebooted = new Set<string>()
+    await mapLimit(computes, async (id) => {
+      const note = async (boot: string | undefined) => boot !== undefined && lab.recordBoot(id, boot)
+      const isOther = await clientFor(id)
+        .bootId()
+        .then(note)
+        .catch(ignore('an absent compute is asked when it is back'))
+      if (isOther === true) rebooted.add(id)
+    })
+    const ran = [...lab.document.nodes.values()].filter(
+      ({ node_id, compute_id }) =>
+        rebooted.has(compute_id) && lab.lastRunning.has(node_id) && lab.shown.get(node_id)?.status === 'stopped',
+    )
+    if (ran.length > 0)
+      this.#autoStart(
+        lab,
+        ran.map(({ node_id }) => node_id),
+        clientFor,
+      )
+  }
+
+  /** Closes a lab, which stops its nodes. Does nothing for a closed lab. */
+  async close(word: string, clientFor: ComputeClients): Promise<void> {
+    const id = this.idOf(word)
+    this.requireStaying(id)
+    // A running apply has locked the lab until it has reverted its changes: it is cancelled before the lock is waited for.
+    this.jobs.endOf(id, 'The project was closed', { only: 'apply' })
+    return this.#mutex.run(id, async () => {
+      const lab = this.#open.get(id)
+      if (lab === undefined) return
+      await this.#requirePresent(lab, 'close')
+      await lab.requireSavable()
+      this.jobs.endOf(id, 'The project was closed')
+      await lab.exclusive(async () => {
+        await this.#closeComputes(lab, clientFor)
+        await saveOrRevert(
+          lab,
+          () => this.#saveOpen(lab, false),
+          () => this.reopen(lab, clientFor),
+        )
+        this.#closed(lab, 'project.closed')
+      }, force)
+      if (this.keptArchives !== undefined)
+        void this.#keepArchive(id).catch((error: Error) => this.#notArchived(id, error))
+    })
+  }
+
+  /** Says why a closed lab was not archived, in the log and with the lab. */
+  #notArchived(id: string, { message }: Error): void {
+    const { is_open, archiving } = this.#heads.get(id) ?? {}
+    if (archiving === undefined || is_open) return
+    this.#warn(`The project ${id} was not archived (${nextTryOf(archiving)}): ${message}`)
+    const noting = this.#mutex.run(id, async () => {
+      const now = this.#heads.get(id)?.archiving
+      // Another attempt may have begun meanwhile, also the first one after another close.
+      if (now?.tries !== archiving.tries || now.again_at !== archiving.again_at) return
+      const failure = message.slice(0, maxFailure)
+      await this.moved(await this.find(id), (project) =>
+        new Changes().project({ ...project, archiving: { ...archiving, failure } }),
+      )
+    })
+    noting.catch(ignore('the log has it'))
+  }
+
+  #keepArchive(id: string, time?: string): Promise<void> {
+    const make = () => this.#archiveSlots.run(() => this.#makeArchive(id, time))
+    return this.#archiving.runAll(this.#heads.get(id)?.computes ?? [], make)
+  }
+
+  /**
+   * Archives a closed lab, unless it is opened meanwhile. `time`: when this attempt was due; absent for the first one, which the close makes.
+   * The next attempt is planned before this one begins, as the process may end during it.
+   */
+  async #makeArchive(id: string, time?: string): Promise<void> {
+    const lab = await this.#mutex.run(id, async () => {
+      const head = this.#heads.get(id)
+      if (head?.archiving === undefined || head.is_open || this.#open.has(id)) return undefined
+      const found = await this.find(id)
+      if (time !== undefined) {
+        if (head.archiving.again_at !== time) return undefined
+        const { tries, failure } = head.archiving
+        const archiving = { ...archiveTry(tries), ...withoutNulls({ failure }) }
+        await this.moved(found, (project) => new Changes().project({ ...project, archiving }))
+      }
+      return found
+    })
+    const { keptArchives } = this
+    if (lab === undefined || keptArchives === undefined) return
+    const { revision } = lab.document.project
+    const { ms, bytes: maxBytes } = this.#archiveLimits
+    const options = { withImages: false, withSnapshots: true, resetsAddresses: false, level: 1, maxBytes }
+    const late = new AbortController()
+    const timer = setTimeout(
+      () => late.abort(new ApiError(504, `Its computes did not send all files in ${ms / 60_000} minutes`)),
+      ms,
+    )
+    try {
+      const content = await exportLab(this, lab, options, ownAsk(this.computes))
+      await keptArchives.write(id, relay(content, { signal: late.signal }))
+    } finally {
+      clearTimeout(timer)
+    }
+    await this.#mutex.run(id, async () => {
+      const now = this.#heads.has(id) ? await this.find(id) : undefined
+      if (now === undefined) await keptArchives.remove(id)
+      else if (now.document.project.revision === revision)
+        await this.moved(now, ({ archiving: _, ...project }) =>
+          new Changes().project({ ...project, archived: revision }),
+        )
+    })
+  }
+
+  /** Whether the compute of a lab is not connected, and the lab can be made elsewhere from its archive. */
+  isComputeLost(lab: Lab): boolean {
+    return this.#isArchived(lab) && lab.statusReason !== undefined
+  }
+
+  /** Whether a lab is on one compute, and there is an archive of it as it is. */
+  #isArchived({ document: { project } }: Lab): boolean {
+    return this.keptArchives !== undefined && project.archived === project.revision && project.computes.length === 1
+  }
+
+  /** Deletes a lab, also on its computes, or a project that only computes have. */
+  async remove(word: string, clientFor: ComputeClients): Promise<void> {
+    const id = this.idOf(word)
+    this.requireStaying(id)
+    this.jobs.endOf(id, 'The project was deleted', { only: 'apply' })
+    return this.#mutex.run(id, async () => {
+      const lab = await this.find(id)
+        .catch((error) => this.#withoutDocument(id, error))
+        .catch(ignoreNotFound)
+      if (lab === undefined) return this.#removeUnmanaged(id, word, clientFor)
+      await this.#requirePresent(lab, 'delete')
+      this.jobs.endOf(id, 'The project was deleted', { forget: true })
+      await this.discard(lab, clientFor)
+    })
+  }
+
+  /** For `catch` of `find`: a lab whose document cannot be read, with its settings alone. */
+  #withoutDocument(id: string, error: unknown): Lab {
+    const head = this.#heads.get(id)
+    if (!(error instanceof UnreadableLab) || head === undefined) throw error
+    return this.#labOf(id, new Map([['project', head]]))
+  }
+
+  /** Deletes a project that only computes have, as lists show it. 404. */
+  async #removeUnmanaged(id: string, word: string, clientFor: ComputeClients): Promise<void> {
+    const shown = await this.#unmanaged(id, word, clientFor)
+    for (const computeId of shown.compute_ids) await clientFor(computeId).removeProject(id).catch(ignoreNotFound)
+    this.#emit({ action: 'project.deleted', event: shown })
+  }
+
+  /** A lab, or a project that only computes have, as lists show it. `before`: called with a lab. 404. */
+  async read(
+    word: string,
+    clientFor: ComputeClients,
+    before: (lab: Lab) => Promise<void> = async () => {},
+  ): Promise<LabProject> {
+    const id = this.idOf(word)
+    const lab = await this.find(id).catch(ignoreNotFound).catch(unlessUnreadable)
+    const head = this.#heads.get(id)
+    if (lab !== undefined) {
+      await before(lab)
+      return lab.project()
+    }
+    if (head === undefined || !this.#unreadable.has(id)) return this.#unmanaged(id, word, clientFor)
+    return this.#closedView(id, head, undefined)
+  }
+
+  /** A project that only computes have. 404. */
+  async #unmanaged(
+    id: string,
+    word: string,
+    clientFor: ComputeClients,
+  ): Promise<LabProject & { compute_ids: string[] }> {
+    if (this.#heads.get(id)?.unfinished) throw noSuchProject(word)
+    const none = ignore('a compute that does not answer has no projects to show')
+    const look = async (computeId: string) => {
+      const project = await clientFor(computeId).project(id).catch(ignoreNotFound).catch(none)
+      return project === undefined ? [] : [{ computeId, project }]
+    }
+    const found = (await mapLimit(await this.computes.all(), look, undefined, silentMs)).flat()
+    const [first] = found
+    if (first === undefined) throw noSuchProject(word)
+    return { ...unmanaged(first.project), compute_ids: found.map(({ computeId }) => computeId) }
+  }
+
+  /** For `catch`: 409 for a project that only computes have. */
+  async #notFound(error: unknown, word: string, clientFor: ComputeClients): Promise<never> {
+    ignoreNotFound(error)
+    const { name, project_id } = await this.#unmanaged(this.idOf(word), word, clientFor)
+    throw conflict(
+      `Project ${name} exists only on a compute. Import it first with POST /v2/projects/${project_id}/open`,
+    )
+  }
+
+  /** Deletes a lab that the caller has locked (`exclusively`). Its jobs stay in the list. */
+  async discard(lab: Lab, clientFor: ComputeClients): Promise<void> {
+    return lab.exclusive(() => this.#discardNow(lab, clientFor), force)
+  }
+
+  async #discardNow(lab: Lab, clientFor: ComputeClients): Promise<void> {
+    const { id, document } = lab
+    const { formerComputes = [], name } = document.project
+    for (const computeId of computesWithFiles(document.project)) {
+      const isLeft = formerComputes.includes(computeId)
+      await clientFor(computeId)
+        .removeProject(id)
+        .catch((error: unknown) => {
+          if (!isLeft || !isAway(error)) return ignoreNotFound(error)
+          this.#warn(
+            `The project ${name} was deleted, but compute ${computeId}, which is not connected, may still have an old copy of its ` +
+              'files. When the compute is back, the copy is listed as a project and can be deleted',
+          )
+        })
+    }
+    for (const snapshot of document.snapshots.keys()) await this.#store.remove(apart(snapshot))
+    lab.isOver = true
+    await this.#store.remove(id)
+    await this.keptArchives?.remove(id)
+    this.#heads.delete(id)
+    for (const reasons of [this.#unreadable, this.#unopened]) reasons.delete(id)
+    for (const times of [this.#stopTimes, this.#archiveTimes]) times.note(id, undefined)
+    await this.#directory?.remove(id)
+    if (lab.isOpen) this.#closed(lab, 'project.deleted')
+    else {
+      this.#publish(lab, 'project.deleted')
+      this.events.closeProject(lab.id)
+    }
+  }
+
+  /** Opens an open lab on a further compute. */
+  async attachCompute(lab: Lab, computeId: string, clientFor: ComputeClients): Promise<void> {
+    const isOn = () => lab.document.project.computes.includes(computeId)
+    if (isOn()) return
+    await this.#enlistments.run(`${lab.id}/${computeId}`, async () => {
+      if (isOn()) return
+      await forgetOn(this, lab, computeId, clientFor)
+      const known = await clientFor(computeId).project(lab.id).catch(ignoreNotFound)
+      await clientFor(computeId).openProject({ project_id: lab.id, name: lab.document.project.name })
+      const save = () =>
+        lab.edit(({ project }) => ({
+          changes: new Changes().project({ ...project, computes: [...project.computes, computeId] }),
+          news: () => [],
+          result: undefined,
+        }))
+      await saveOrRevert(lab, save, async () => {
+        // What another client has made there is not ours to remove.
+        if (known === undefined) await clientFor(computeId).removeProject(lab.id)
+      })
+      await this.#keepHead(lab.id, lab.document.project)
+      if (this.#listens) this.#watch.add(computeId)
+      await this.#startAfterReboot(lab, [computeId], clientFor)
+    })
+  }
+
+  /**
+   * Saves the head of a lab that has a process of its own, for lists. 409 when another lab has its name. A head without a path reserves the
+   * name of a lab that is being created, and emits no event.
+   */
+  register(id: string, head: ProjectRecord, scope?: ProjectScope): Promise<void> {
+    const before = this.#heads.get(id)
+    if (before === undefined) this.#quota?.require(id)
+    this.#requireFreeName(id, head.name)
+    this.#requireProjectRoom(id, head, scope)
+    this.#heads.set(id, head)
+    const action =
+      before === undefined || before.path === null
+        ? 'created'
+        : before.is_open === head.is_open
+          ? 'updated'
+          : head.is_open
+            ? 'opened'
+            : 'closed'
+    const shown = ({ revision: _, changed_at: __, sizes: ___, ...rest }: ProjectRecord) => JSON.stringify(rest)
+    if (head.path !== null && (before === undefined || shown(before) !== shown(head)))
+      this.#emit({ action: `project.${action}`, event: this.#headView(head) })
+    return this.#store.save(id, new Changes().project(head).entries)
+  }
+
+  /** Removes the head of a lab. */
+  async forget(id: string): Promise<void> {
+    const head = this.#heads.get(id)
+    this.#heads.delete(id)
+    if (head === undefined) return
+    if (head.path !== null) this.#emit({ action: 'project.deleted', event: this.#headView(head) })
+    await this.#store.remove(id)
+  }
+
+  /** A closed lab from its head. `reason`: what else is wrong with it. */
+  #closedView(id: string, head: ProjectRecord, reason: string | undefined): LabProject {
+    const status_reason = this.#unreadable.get(id) ?? this.#unopened.get(id) ?? reason ?? archiveFailureOf(head)
+    return { ...this.#headView(head), ...withoutNulls({ status_reason }) }
+  }
+
+  #headView(head: ProjectRecord): LabProject {
+    return shownHead(head, this.#isDirectory && head.is_open ? 'opened' : 'closed')
+  }
+
+  /** Ends jobs and feeds. */
+  async shutdown(): Promise<void> {
+    this.#watch.close()
+    for (const times of [this.#stopTimes, this.#archiveTimes]) times.end()
+    for (const lab of this.#open.values()) {
+      this.jobs.endOf(lab.id, 'The service has stopped')
+      lab.closing.abort()
+    }
+    this.jobs.endOf(undefined, 'The service has stopped')
+    this.uses.end()
+    this.events.close()
+    for (const [lab, cancel] of this.#unsaved) {
+      cancel()
+      await lab.saveLastRunning().catch(ignore('the saved set is a second older'))
+    }
+  }
+
+  /** The document of a closed lab, or a new one for a project that a compute has. */
+  async #load(id: string, word: string, clientFor: ComputeClients): Promise<Lab> {
+    const entries = await this.#entriesOf(id)
+    if (entries !== undefined) return this.#labOf(id, entries)
+    for (const computeId of await this.computes.all()) {
+      const found = (await clientFor(computeId).projects()).find(({ project_id }) => project_id === id)
+      if (found === undefined) continue
+      const record: ProjectRecord = {
+        project_id: id,
+        name: found.name ?? id.slice(0, 8),
+        ...withDefaults(labSettings, {}),
+        path: found.path,
+        revision: 0,
+        computes: [computeId],
+        is_open: false,
+      }
+      this.#takeName(id, record)
+      await this.#directory?.put(id, encodeHead(record))
+      await this.#store.save(id, new Changes().project(record).entries)
+      return this.#labOf(id, new Map([['project', record]]))
+    }
+    throw noSuchProject(word)
+  }
+
+  #opened(id: string, lab: Lab): Lab {
+    lab.isOpen = true
+    this.events.openProject(id)
+    this.#open.set(id, lab)
+    lab.acted = (shown) => this.#trackRunning(lab, shown)
+    lab.linkReaders = this.#linkReaders.get(id) ?? 0
+    if (this.#only === undefined) this.#listen(lab, lab.closing.signal)
+    else if (this.events.hasReaders(id)) void this.#attend(lab)
+    return lab
+  }
+
+  /**
+   * Opens a feed of a lab, which ends when the lab is deleted: a closed lab may be opened again. `showsLinks`: whether it has the states of
+   * links, which are read only then.
+   */
+  feed(lab: Lab, request: FeedRequest, showsLinks: boolean): ReadableStream<FeedItem> {
+    if (!lab.isOpen) this.events.openProject(lab.id)
+    try {
+      const items = this.events.open(request)
+      if (showsLinks) {
+        this.#countLinkReaders(lab.id, 1)
+        onAbort(request.signal, () => this.#countLinkReaders(lab.id, -1))
+      }
+      if (lab.isOpen && !this.#listens) void this.#attend(lab)
+      return items
+    } finally {
+      if (!lab.isOpen) this.events.idleProject(lab.id)
+    }
+  }
+
+  #countLinkReaders(id: string, more: 1 | -1): void {
+    const count = (this.#linkReaders.get(id) ?? 0) + more
+    if (count > 0) this.#linkReaders.set(id, count)
+    else this.#linkReaders.delete(id)
+    const lab = this.#open.get(id)
+    if (lab !== undefined) lab.linkReaders = count
+  }
+
+  /** Whether this process reads the feeds of computes. */
+  get #listens(): boolean {
+    return this.#only === undefined || this.#attended !== undefined
+  }
+
+  #listen(lab: Lab, signal: AbortSignal): void {
+    const clientFor = ownAsk(this.computes)
+    void watchLinks(lab, { clientFor, signal })
+    for (const computeId of lab.document.project.computes) this.#watch.add(computeId)
+  }
+
+  /** Reads the feeds of the computes of the only lab while its own feed has readers: otherwise this process can sleep. */
+  async #attend(lab: Lab): Promise<void> {
+    this.#attended = lab
+    const over = new AbortController()
+    const signal = AbortSignal.any([over.signal, lab.closing.signal])
+    this.#listen(lab, signal)
+    await this.#readAgain(lab)
+    while (!signal.aborted && this.events.hasReaders(lab.id)) await pause(readersMs, signal)
+    over.abort()
+    // The lab was closed and opened again meanwhile: it is attended as another object.
+    if (this.#attended !== lab) return
+    this.#watch.close()
+    this.#attended = undefined
+  }
+
+  async #readAgain(lab: Lab): Promise<void> {
+    this.#readAt = Date.now()
+    const clientFor = ownAsk(this.computes)
+    const { computes } = lab.document.project
+    await this.#refresh(lab, computes, clientFor)
+    await this.#recordReason(lab)
+    const hasEnded = [...lab.lastRunning].some((id) => lab.shown.get(id)?.status === 'stopped')
+    if (hasEnded) await this.#startAfterReboot(lab, computes, clientFor)
+    for (const shown of lab.shown.values()) this.#trackRunning(lab, shown)
+  }
+
+  async #keepHead(id: string, head: ProjectRecord): Promise<void> {
+    this.#heads.set(id, head)
+    this.#scheduleTimes(id, head)
+    await this.#directory?.put(id, encodeHead(head))
+  }
+
+  #closed(lab: Lab, action: string): void {
+    this.#unsaved.get(lab)?.()
+    this.#unsaved.delete(lab)
+    lab.isOpen = false
+    lab.isOver = true
+    lab.closing.abort()
+    this.#publish(lab, action)
+    this.#open.delete(lab.id)
+    if (action === 'project.deleted') this.events.closeProject(lab.id)
+    else this.events.idleProject(lab.id)
+    this.#watch.keep(new Set([...this.#open.values()].flatMap(({ document }) => document.project.computes)))
+  }
+
+  async #closeComputes(lab: Lab, clientFor: ComputeClients): Promise<void> {
+    await mapLimit(lab.document.project.computes, (computeId) =>
+      clientFor(computeId).closeProject(lab.id).catch(ignoreNotFound),
+    )
+  }
+
+  async #saveOpen(lab: Lab, is_open: boolean): Promise<void> {
+    const more = is_open || this.keptArchives === undefined ? {} : { archiving: archiveTry(0) }
+    await lab.edit(({ project: { stop_at, ttl_deletes, archiving: _, ...project } }) => ({
+      changes: new Changes().project({
+        ...project,
+        is_open,
+        ...more,
+        ...(is_open && withoutNulls({ stop_at, ttl_deletes })),
+      }),
+      news: () => [],
+      result: undefined,
+      isUpkeep: true,
+    }))
+    await this.#keepHead(lab.id, lab.document.project)
+  }
+
+  /** Reads the nodes of a lab from computes. */
+  async #refresh(lab: Lab, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
+    await mapLimit(computes, async (computeId) => {
+      const nodes = [...lab.document.nodes.values()].filter(({ compute_id }) => compute_id === computeId)
+      await mapLimit([...new Set(nodes.map(({ node_type }) => node_type))], async (kind) => {
+        try {
+          const shown = new Map((await clientFor(computeId).nodes(lab.id, kind)).map((node) => [node.node_id, node]))
+          for (const { node_id, node_type } of nodes) {
+            if (node_type !== kind) continue
+            const node = shown.get(node_id)
+            if (node === undefined)
+              lab.unknownReasons.set(node_id, 'Its compute has lost the node: delete the node, or recreate it')
+            else {
+              lab.unknownReasons.delete(node_id)
+              lab.show(node)
+            }
+          }
+        } catch (error) {
+          for (const { node_id, node_type } of nodes) {
+            if (node_type === kind) lab.unknownReasons.set(node_id, (error as Error).message)
+          }
+        }
+      })
+    })
+    this.#recordEndedCaptures(lab, computes, clientFor)
+  }
+
+  /** After a break in the feed of a compute: opens its labs there if they are closed, and reads their nodes. */
+  async #refreshAll(computeId: string): Promise<void> {
+    const clientFor = ownAsk(this.computes)
+    for (const lab of this.#openOn(computeId)) {
+      const { name } = lab.document.project
+      try {
+        const there = await clientFor(computeId).openProject({ project_id: lab.id, name })
+        // The lab was renamed while the compute was not connected.
+        if (there.name !== name) await clientFor(computeId).renameProject(lab.id, name)
+        await this.#refresh(lab, [computeId], clientFor)
+        await this.#startAfterReboot(lab, [computeId], clientFor)
+      } catch (error) {
+        this.#absent(lab, computeId, error as Error)
+      }
+      this.#publishNodes(lab, computeId)
+      this.#publishReason(lab)
+    }
+  }
+
+  /** Emits an event when `status_reason` of a lab has changed. */
+  #publishReason(lab: Lab): void {
+    this.#recordReason(lab).then((isOther) => {
+      if (isOther && lab.isOpen) this.#publish(lab, 'project.updated')
+    }, ignore('the next reading of the project shows it'))
+  }
+
+  #openOn(computeId: string): Lab[] {
+    return [...this.#open.values()].filter(({ document }) => document.project.computes.includes(computeId))
+  }
+
+  #publishNodes(lab: Lab, computeId: string): void {
+    for (const record of lab.document.nodes.values()) {
+      if (record.compute_id === computeId) lab.emit({ action: 'node.updated', event: lab.nodeView(record) })
+    }
+  }
+
+  /**
+   * 503 while a compute of the lab is not connected: the operation would be done in part only. A compute from which the lab was moved does
+   * not count: it may never come back.
+   */
+  async #requirePresent(lab: Lab, what: 'close' | 'delete'): Promise<void> {
+    const { project } = lab.document
+    const { formerComputes: _, ...present } = project
+    const all = await this.computes.absent(what === 'close' ? project.computes : computesWithFiles(present))
+    // Nothing is left of the project at a compute that was removed.
+    const absent = all.find(({ since }) => since !== undefined)
+    if (absent === undefined) return
+    throw new ApiError(
+      503,
+      `Compute ${absent.name} has files of the project ${lab.document.project.name} but is not connected: ${what} the project when ` +
+        `it is connected again, or remove it first with DELETE /v2/computes/${absent.compute_id}`,
+      { code: 'compute-unreachable', headers: retryAfter },
+    )
+  }
+
+  /** Handles an event of a compute. */
+  #onComputeEvent(lab: Lab, computeId: string, payload: EventPayload): void {
+    if (payload.type === 'node.updated' || payload.type === 'node.deleted') {
+      const { kind: _, ...shown } = payload.node as unknown as {
+        kind: string
+        node_id: string
+        status: string
+        status_reason?: string | null
+        name: string
+      }
+      const record = lab.document.nodes.get(shown.node_id)
+      if (record === undefined || record.compute_id !== computeId) return
+      lab.unknownReasons.delete(record.node_id)
+      this.#trackRunning(lab, shown)
+      if (payload.type === 'node.deleted') lab.shown.delete(record.node_id)
+      else lab.show(shown)
+      if (payload.type === 'node.deleted')
+        lab.unknownReasons.set(
+          record.node_id,
+          'The node was deleted on its compute: delete it here as well, or recreate it',
+        )
+      lab.emit({ action: 'node.updated', event: lab.nodeView(record) })
+    } else if (payload.type.startsWith('log.') && 'message' in payload) {
+      lab.emit({ action: payload.type, event: { message: payload.message } })
+      if (payload.type === 'log.error') this.#recordEndedCaptures(lab, [computeId], ownAsk(this.computes))
+    }
+  }
+
+  /** Looks for captures that have ended by themselves: a compute reports this by an error event, which may have been missed. */
+  #recordEndedCaptures(lab: Lab, computes: readonly string[], clientFor: ComputeClients): void {
+    recordEndedCaptures(lab, computes, clientFor).catch(ignore('the next reading of the computes takes note of it'))
+  }
+
+  /** Updates `lastRunning`. A node that ended by itself, or with its host, stays in it. */
+  #trackRunning(
+    lab: Lab,
+    { node_id, status, status_reason }: { node_id: string; status: string; status_reason?: string | null },
+  ): void {
+    const runs = status !== 'stopped'
+    if (runs === lab.lastRunning.has(node_id) || (!runs && status_reason != null)) return
+    if (runs) lab.lastRunning.add(node_id)
+    else lab.lastRunning.delete(node_id)
+    if (!lab.document.project.auto_start || this.#unsaved.has(lab)) return
+    const cancel = startTimer(() => {
+      this.#unsaved.delete(lab)
+      lab.saveLastRunning().catch(ignore('the next change is saved with it'))
+    }, saveRanMs)
+    this.#unsaved.set(lab, cancel)
+  }
+
+  #absent(lab: Lab, computeId: string, error: Error): void {
+    for (const { node_id, compute_id } of lab.document.nodes.values()) {
+      if (compute_id === computeId) lab.unknownReasons.set(node_id, error.message)
+    }
+  }
+
+  #takeName(id: string, record: ProjectRecord, scope?: ProjectScope): void {
+    this.#requireFreeName(id, record.name)
+    this.#requireProjectRoom(id, record, scope)
+    this.#heads.set(id, record)
+  }
+
+  #requireProjectRoom(id: string, head: ProjectRecord, scope?: ProjectScope): void {
+    requireProjectRoom(this.#heads, { id, head, scope, limits: this.#limits() })
+  }
+
+  #requireFreeName(id: string, name: string): void {
+    const key = nameKey(name)
+    const names = [...[...this.#heads].map(([other, head]) => [other, head.name] as const), ...this.#newNames]
+    for (const [other, taken] of names) {
+      if (other !== id && nameKey(taken) === key)
+        throw conflict(`name: a project ${taken} (${other}) already exists; choose another name`, {
+          code: 'name-taken',
+        })
+    }
+  }
+}
+
+/** A lab is closed also when changes of its nodes and links under way do not end: these fail then. */
+const force = (): void => {}
+
+/** The computes that have files of a lab: also those that it has left. */
+const computesWithFiles = ({
+  computes,
+  formerComputes = [],
+  moving,
+}: Pick<ProjectRecord, 'computes' | 'formerComputes' | 'moving'>): string[] => [
+  ...new Set([...computes, ...formerComputes, ...(moving === undefined ? [] : [moving.to])]),
+]
+
+/** What absent computes mean for their lab. */
+function absenceReason(absent: readonly AbsentCompute[]): string | undefined {
+  if (absent.length === 0) return undefined
+  const [one, ...others] = absent
+  if (others.length === 0)
+    return one?.since === undefined
+      ? `Its compute ${one?.name} was removed from this service`
+      : `Its compute ${one.name} has not been connected since ${one.since}`
+  const each = absent.map(({ name, since }) => `${name} (${since === undefined ? 'removed' : `since ${since}`})`)
+  return `Its computes ${each.join(' and ')} are not connected`
+}
+
+/** Clients of computes on behalf of the service itself. */
+const ownAsk =
+  (computes: LabComputes): ComputeClients =>
+  (computeId) =>
+    computes.client(computeId)
+
+/** For `catch`: undefined for a document that cannot be read. */
+function unlessUnreadable(error: unknown): undefined {
+  if (!(error instanceof UnreadableLab)) throw error
+}
+
+/** The head of a lab of which not even that can be read. */
+const madeUpHead = (project_id: string): ProjectRecord => ({
+  project_id,
+  name: project_id.slice(0, 8),
+  ...withDefaults(labSettings, {}),
+  ...{ path: null, revision: 0, computes: [], is_open: false },
+})
+
+/** Ignores a compute that is not connected: `#refreshAll` renames the project there later. */
+function ignoreUnreachable(error: unknown): void {
+  if (!isAway(error)) throw error
+}
+
+/** Whether a compute answered with something else than it should: it is not away, and the lab must not be shown as open there. */
+const isMalformed = (error: unknown): boolean => error instanceof ApiError && error.status === 502
+
+const isAway = (error: unknown): boolean => error instanceof ApiError && error.code === 'compute-unreachable'
+
+/** 503 for a lab that has an archive and whose compute is gone. Opened without the compute, the lab would differ from its archive. */
+function computeLost({ document }: Lab, reason: string | undefined): ApiError {
+  const [compute = ''] = document.project.computes
+  return new ApiError(
+    503,
+    `${reason}. To restore the project from its archive on another compute, use POST /v2/computes/${compute}/drain`,
+    { code: 'compute-unreachable', headers: retryAfter },
+  )
+}
+
+/** Whether a lab is deleted after its time, or only stopped. 400 when that is changed without a time. */
+function deletesAfter({ document: { project } }: Lab, { ttl_s, ttl_deletes }: Ttl): boolean {
+  const now = project.ttl_deletes === true
+  // A client may send back what it was shown.
+  if (ttl_s == null && (ttl_deletes ?? now) !== now)
+    throw badRequest('ttl_deletes: needs ttl_s, the time after which the project is deleted')
+  return ttl_deletes ?? now
+}
+
+function requireName(name: string): void {
+  requireNoSeparator(name)
+  if (isUuid(name)) throw badRequest('name: a name must not look like an id (UUID); choose another name')
+}
+
+const projectExists = (id: string): ApiError =>
+  conflict(`project_id: a project ${id} already exists; open it, or choose another id`, { code: 'project-exists' })
+
+/** The record of one more attempt to keep an archive. After the last one the next close tries again. */
+function archiveTry(before: number): NonNullable<ProjectRecord['archiving']> {
+  const wait = longWaitsMs[before]
+  return { tries: before + 1, ...(wait !== undefined && { again_at: new Date(Date.now() + wait).toISOString() }) }
+}
+
+const noSuchProject = (word: string): ApiError =>
+  notFound(`project_id: there is no project ${word}`, { code: 'no-such-project' })
+
+/** A lab that is not open in this process, from its head. */
+function shownHead(
+  {
+    computes: compute_ids,
+    sizes,
+    is_open: __,
+    unfinished: ___,
+    restoring: ____,
+    snapshotInProgress: _____,
+    file: ______,
+    moving: _______,
+    formerComputes: ________,
+    pendingLinks: _________,
+    archiving: __________,
+    archived,
+    ...record
+  }: ProjectRecord,
+  status: LabProject['status'],
+): LabProject {
+  return {
+    ...record,
+    ...placementOf(record),
+    ...archivedOf({ ...record, archived } as ProjectRecord),
+    compute_ids: [...compute_ids],
+    // What runs in an open lab is known to its own process.
+    ...(sizes !== undefined && { counts: { ...sizes, ...(status === 'closed' && { running: 0 }) } }),
+    status,
+    filename: `${fileName(record.name)}.gns3`,
+  }
+}
+
+/** A project that only a compute has, in the form of a closed lab. */
+const unmanaged = ({ project_id, name, path }: Project): LabProject => ({
+  project_id,
+  name: name ?? project_id.slice(0, 8),
+  status: 'closed',
+  ...withDefaults(labSettings, {}),
+  path,
+  filename: `${name ?? project_id}.gns3`,
+  revision: 0,
+})

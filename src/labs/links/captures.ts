@@ -1,0 +1,160 @@
+import { mapLimit } from '../../lib/async/map-limit.ts'
+import { ApiError, conflict } from '../../lib/errors/api-error.ts'
+import { linkTypesOf } from '../../model/capture.ts'
+import type { LabCaptureStart, LabLink } from '../../model/lab/link.ts'
+import { isKnownKind } from '../../model/lab/node.ts'
+import { portsOf } from '../../model/lab/ports.ts'
+import type { PortPath } from '../computes/compute-client.ts'
+import { Changes, type LinkRecord, type NodeRecord } from '../lab/document.ts'
+import { withoutNulls } from '../lab/fields.ts'
+import type { Lab } from '../lab/lab.ts'
+import { nodePathOf } from '../lab/node-on-compute.ts'
+import { saveOrRevert } from '../lab/save-or-revert.ts'
+import type { ComputeClients } from '../labs.ts'
+
+/** The port at which a link is captured, and its node. */
+interface CapturePoint {
+  readonly node: NodeRecord
+  readonly port: PortPath
+}
+
+/** Starts a capture of a link, at its first endpoint on a compute. 409 when the link is captured already. `managed`: a lab file starts it. */
+export async function startCapture(
+  lab: Lab,
+  id: string,
+  { managed, ...input }: LabCaptureStart & { managed?: true },
+  clientFor: ComputeClients,
+): Promise<LabLink> {
+  const link = lab.link(id)
+  if (link.capture !== null) throw conflict('The link is already being captured; stop that capture first')
+  const end = endOnCompute(lab, link)
+  const { node, port } = pointOf(lab, link, end)
+  const file = input.capture_file_name ?? defaultName(lab, link)
+  const data_link_type = input.data_link_type ?? undefined
+  await clientFor(node.compute_id).startCapture(port, inputOf(link, { file, data_link_type }))
+  return saveOrRevert(
+    lab,
+    () => save(lab, link.link_id, { end, file, ...withoutNulls({ managed, data_link_type }) }),
+    () => clientFor(node.compute_id).stopCapture(port),
+  )
+}
+
+const inputOf = (
+  { link_type }: Pick<LinkRecord, 'link_type'>,
+  { file, data_link_type }: { file: string; data_link_type: string | undefined },
+) => ({ capture_file_name: file, data_link_type: data_link_type ?? linkTypesOf[link_type][0] })
+
+/**
+ * Continues the capture of a link that was wired again. As a capture overwrites its file, the new file has a number in its name. The result
+ * is for the record of the link: null, with a warning in the feed, when the capture could not be continued.
+ */
+export async function resumeCapture(
+  lab: Lab,
+  link: LinkRecord,
+  clientFor: ComputeClients,
+): Promise<LinkRecord['capture']> {
+  const { capture } = link
+  if (capture === null) return null
+  const { end, file, requestedName = file, data_link_type } = capture
+  const { node, port } = pointOf(lab, link, end)
+  const compute = clientFor(node.compute_id)
+  try {
+    const taken = new Set((await compute.files(lab.id)).map(({ path }) => path))
+    const [, stem = requestedName, extension = ''] = /^(.+?)(\.[^.]*)?$/.exec(requestedName) ?? []
+    let free = requestedName
+    for (let number = 2; taken.has(`project-files/captures/${free}`); number++) free = `${stem}-${number}${extension}`
+    await compute.startCapture(port, inputOf(link, { file: free, data_link_type }))
+    return { ...capture, file: free, ...(free !== requestedName && { requestedName }) }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const message = `The capture to ${file} ended when its link was recreated, and could not be resumed: ${error.message}`
+    lab.emit({ action: 'log.warning', event: { message } })
+    return null
+  }
+}
+
+/**
+ * Removes from the records the captures on these computes that have ended by themselves: the disk was full, the keeper ended, or the event
+ * of it was missed. Captures of computes that do not answer stay.
+ */
+export async function recordEndedCaptures(
+  lab: Lab,
+  computes: readonly string[],
+  clientFor: ComputeClients,
+): Promise<void> {
+  const captured = [...lab.document.links.values()].filter(({ capture }) => capture !== null)
+  await mapLimit(captured, async ({ link_id, capture }) => {
+    const { node, port } = pointOf(lab, lab.link(link_id), capture?.end ?? 0)
+    if (!computes.includes(node.compute_id)) return
+    const state = await clientFor(node.compute_id).nio(port)
+    if (state.capture !== null) return
+    // Another one may have begun meanwhile.
+    if (lab.document.links.get(link_id)?.capture === capture) await save(lab, link_id, null)
+  })
+}
+
+/**
+ * Stops the capture of a link. Does nothing without one. When that cannot be saved, the next call or reading of the compute does it: a capture
+ * that was started again would overwrite its file.
+ */
+export async function stopCapture(lab: Lab, id: string, clientFor: ComputeClients): Promise<LabLink> {
+  const link = lab.link(id)
+  if (link.capture === null) return lab.linkView(link)
+  const { node, port } = pointOf(lab, link, link.capture.end)
+  await clientFor(node.compute_id)
+    .stopCapture(port)
+    .catch((error: unknown) => {
+      // 404 and 409: the port has no NIO any more, and so no capture.
+      if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 409)) throw error
+    })
+  return save(lab, link.link_id, null)
+}
+
+/** The port at which the frames of a link can be watched without a capture into a file: any number of clients may. */
+export function streamPoint(lab: Lab, id: string): CapturePoint {
+  const link = lab.link(id)
+  return pointOf(lab, link, endOnCompute(lab, link))
+}
+
+/** The first endpoint of a link whose node a compute has; 409 without one. */
+function endOnCompute(lab: Lab, link: LinkRecord): 0 | 1 {
+  const end = link.nodes.findIndex(({ node_id }) => isKnownKind(lab.node(node_id).node_type)) as 0 | 1 | -1
+  if (end === -1) throw conflict('Both nodes of the link are placeholders; a capture needs a node on a compute')
+  return end
+}
+
+/** The port at which a link is captured; 409 when it is not. */
+export function capturePoint(lab: Lab, id: string): CapturePoint {
+  const link = lab.link(id)
+  if (link.capture === null) throw conflict('The link is not being captured; start a capture first')
+  return pointOf(lab, link, link.capture.end)
+}
+
+function pointOf(lab: Lab, link: LinkRecord, index: 0 | 1): CapturePoint {
+  const end = link.nodes[index] as LinkRecord['nodes'][number]
+  const node = lab.node(end.node_id)
+  const { adapter_number, port_number } = end
+  return { node, port: { ...nodePathOf(lab, node), adapter_number, port_number } }
+}
+
+const save = (lab: Lab, id: string, capture: LinkRecord['capture']): Promise<LabLink> =>
+  lab.edit(() => {
+    const record = { ...lab.link(id), capture }
+    return {
+      changes: new Changes().put('link', record.link_id, record),
+      news: () => [{ action: 'link.updated', event: lab.linkView(record) }],
+      result: lab.linkView(record),
+    }
+  })
+
+/** `PC1_Ethernet0_to_PC2_Ethernet0.pcap`, with characters that are safe on every file system. */
+function defaultName(lab: Lab, link: LinkRecord): string {
+  const ends = link.nodes.map(({ node_id, adapter_number, port_number }) => {
+    const node = lab.node(node_id)
+    const port = portsOf(node).find((it) => it.adapter_number === adapter_number && it.port_number === port_number)
+    return `${node.name}_${port?.name ?? `${adapter_number}-${port_number}`}`
+      .replaceAll(/[^0-9A-Za-z_-]/g, '-')
+      .slice(0, 90)
+  })
+  return `${ends.join('_to_')}.pcap`
+}

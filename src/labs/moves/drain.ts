@@ -1,0 +1,127 @@
+import { mapLimit } from '../../lib/async/map-limit.ts'
+import { ApiError, conflict } from '../../lib/errors/api-error.ts'
+import type { LabJobProject } from '../../model/lab/job.ts'
+import type { JobState, StartedJob } from '../jobs/jobs.ts'
+import type { ComputeClients, Labs } from '../labs.ts'
+
+/** Labs that move at the same time: each copies its files through the service. */
+const maxAtOnce = 2
+/** Most projects that the job shows. */
+const maxShown = 100
+/** Default of the longest drain, s. */
+export const defaultDrainS = 3600
+
+type Part = { -readonly [K in keyof LabJobProject]: LabJobProject[K] }
+
+/** The order in which the job shows its projects. */
+const shownStates: readonly Part['state'][] = ['failed', 'skipped', 'cancelled', 'moving', 'waiting', 'done']
+
+/**
+ * Moves the labs of a compute to other computes by a job. Labs with running nodes stay, and so do projects that are not labs; the job says
+ * why. `close` makes the compute refuse new projects, and is called only when the job can start. 409 while another drain of the compute
+ * runs, 429. After `labs.drainS` seconds it ends, and the job says which labs are left; a move under way is reverted.
+ */
+export async function drainCompute(
+  labs: Labs,
+  computeId: string,
+  clientFor: ComputeClients,
+  close: () => Promise<unknown>,
+): Promise<StartedJob> {
+  requireUndrained(labs, computeId)
+  labs.jobs.requireRoom()
+  await close()
+  // Another request may have started a drain meanwhile. From here until this job is in the list nothing is awaited, so none can.
+  requireUndrained(labs, computeId)
+  const parts = labs.on(computeId).map(({ project_id, name }): Part => {
+    return { project_id, name, state: 'waiting', reason: null, compute_id: null }
+  })
+  return labs.jobs.run(undefined, 'drain', {
+    state: () => stateOf(computeId, parts),
+    async work({ signal: cancelled, changed }) {
+      const drainS = labs.drainS ?? defaultDrainS
+      const over = new AbortController()
+      const timer = setTimeout(() => over.abort(), drainS * 1000)
+      const signal = AbortSignal.any([cancelled, over.signal])
+      const show = (part: Part, state: Part['state'], reason: string | null = null) => {
+        Object.assign(part, { state, reason })
+        changed()
+      }
+      const leave = (part: Part) => {
+        if (cancelled.aborted) return show(part, 'cancelled')
+        show(part, 'skipped', `It was not moved within ${drainS} s (fleet.drain_s); drain the compute again`)
+      }
+      await mapLimit(
+        [...parts],
+        async (part) => {
+          if (signal.aborted) return leave(part)
+          show(part, 'moving')
+          try {
+            const to = await labs.move(part.project_id, computeId, {
+              ...{ clientFor, signal },
+              show: (doing) => show(part, 'moving', doing),
+            })
+            part.compute_id = to
+            show(part, 'done')
+          } catch (error) {
+            if (signal.aborted) return leave(part)
+            const computes = labs.computesOf(part.project_id)
+            if (error instanceof ApiError && computes?.includes(computeId) === false) {
+              part.compute_id = computes[0] ?? null
+              return show(part, 'done', 'It was already moved; its old files are deleted when the compute is back')
+            }
+            const isStaying = error instanceof ApiError && error.status < 500
+            show(part, isStaying ? 'skipped' : 'failed', reasonOf(error))
+            if (!(error instanceof ApiError)) throw error
+          }
+        },
+        maxAtOnce,
+      ).finally(() => clearTimeout(timer))
+      for (const other of await unmanagedOn(labs, computeId, clientFor)) parts.push(other)
+      changed()
+    },
+  })
+}
+
+function requireUndrained(labs: Labs, computeId: string): void {
+  // These jobs are always of this process.
+  const busy = labs.jobs
+    .list()
+    .find(({ action, status, compute_id }) => action === 'drain' && status === 'running' && compute_id === computeId)
+  if (busy !== undefined) throw conflict(`The compute ${computeId} is being drained by the job ${busy.job_id}`)
+}
+
+const reasonOf = (error: unknown): string =>
+  error instanceof ApiError ? error.message : 'Internal error of the service; see its log'
+
+/** Projects that clients of the compute interface made: only these clients know on which computes their nodes are. */
+async function unmanagedOn(labs: Labs, computeId: string, clientFor: ComputeClients): Promise<Part[]> {
+  const all = await clientFor(computeId)
+    .projects()
+    .catch(() => [])
+  const reason = 'It was created through the compute interface: the client that created it has to move it'
+  return all
+    .filter(({ project_id }) => labs.nameOf(project_id) === undefined)
+    .map(({ project_id, name }) => ({
+      ...{ project_id, name: name ?? project_id, state: 'skipped' as const, reason, compute_id: null },
+    }))
+}
+
+function stateOf(computeId: string, parts: readonly Part[]): JobState {
+  const of = (state: Part['state']) => parts.filter((part) => part.state === state)
+  const [failed, skipped, cancelled] = [of('failed'), of('skipped'), of('cancelled')]
+  const first = failed[0] ?? skipped[0]
+  return {
+    reason: first === undefined ? null : `${first.name}: ${first.reason}`,
+    isCancelled: cancelled.length > 0,
+    compute_id: computeId,
+    total: parts.length,
+    done: of('done').length,
+    failed: failed.length,
+    skipped: skipped.length,
+    nodes: [],
+    projects: shownStates
+      .flatMap(of)
+      .slice(0, maxShown)
+      .map((part) => ({ ...part })),
+  }
+}

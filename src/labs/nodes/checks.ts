@@ -1,0 +1,163 @@
+import type { DesiredCheck } from '../../labfile/desired.ts'
+import { pause } from '../../lib/async/pause.ts'
+import { ApiError } from '../../lib/errors/api-error.ts'
+import { nameKey } from '../../model/lab/names.ts'
+import type { LabCheckResult } from '../../model/lab/topology.ts'
+import type { JobState, StartedJob } from '../jobs/jobs.ts'
+import type { Lab } from '../lab/lab.ts'
+import { nodePathOf } from '../lab/node-on-compute.ts'
+import type { ComputeClients, Labs } from '../labs.ts'
+import { freshLinks } from '../links/link-states.ts'
+
+/** Time after which a line is typed again, s, and between two reads of a link, ms. */
+const againS = 5
+/** A line is not typed for less than this, s. */
+const minS = 0.05
+const lookMs = 500
+/** The longest text that a failed check shows, and the longest console output in it, characters. */
+const maxSaw = 1000
+const maxOutput = 500
+
+/** A check that has failed. */
+class NotTrue extends Error {}
+
+/** Runs the checks of a lab file, one after the other, as a job. All run, also after one has failed. */
+export function runChecks(
+  labs: Pick<Labs, 'jobs'>,
+  lab: Lab,
+  checks: readonly DesiredCheck[],
+  clientFor: ComputeClients,
+): StartedJob {
+  const results = checks.map(({ name }): LabCheckResult => ({ name, state: 'waiting', seconds: 0, saw: null }))
+  return labs.jobs.run(lab, 'check', {
+    state: () => stateOf(results),
+    async work({ signal, changed }) {
+      for (const [index, check] of checks.entries()) {
+        const begun = Date.now()
+        const show = (result: Partial<LabCheckResult>) => {
+          const seconds = Math.round((Date.now() - begun) / 100) / 10
+          results[index] = { ...(results[index] as LabCheckResult), ...result, seconds }
+          changed()
+        }
+        show({ state: 'running' })
+        try {
+          await run(lab, check, signal, clientFor)
+          show({ state: 'ok' })
+        } catch (error) {
+          if (signal.aborted) {
+            for (const result of results)
+              if (result.state === 'waiting' || result.state === 'running') result.state = 'cancelled'
+            throw signal.reason
+          }
+          if (!(error instanceof NotTrue || error instanceof ApiError)) throw error
+          show({ state: 'failed', saw: error.message.slice(0, maxSaw) })
+        }
+      }
+    },
+  })
+}
+
+function stateOf(results: readonly LabCheckResult[]): JobState {
+  const of = (state: LabCheckResult['state']) => results.filter((it) => it.state === state)
+  const [failed] = of('failed')
+  return {
+    reason: failed === undefined ? null : `${failed.name}: ${failed.saw ?? 'not true'}`,
+    isCancelled: of('cancelled').length > 0,
+    total: results.length,
+    done: of('ok').length,
+    failed: of('failed').length,
+    skipped: of('cancelled').length,
+    nodes: [],
+    checks: results.map((it) => ({ ...it })),
+  }
+}
+
+/** Resolves when a check has passed; rejects with what was there instead. */
+async function run(lab: Lab, check: DesiredCheck, signal: AbortSignal, clientFor: ComputeClients): Promise<void> {
+  if (check.check === 'not') return runNot(lab, check, signal, clientFor)
+  const until = Date.now() + check.within_s * 1000
+  if (check.check === 'link') return linkIs(lab, check, { until, signal }, clientFor)
+  const typed =
+    check.check === 'ping'
+      ? {
+          ...{ node: check.from, line: pingOf(check.address), expect: 'bytes from|icmp_seq=\\d+ ttl=' },
+          missed: `${check.address} did not answer within ${check.within_s} s`,
+        }
+      : {
+          ...{ node: check.on, line: check.type, expect: check.expect },
+          missed: `Nothing after "${check.type}" matched ${check.expect} within ${check.within_s} s`,
+        }
+  return typeUntil(lab, typed, { until, signal }, clientFor)
+}
+
+/** The command of a pc that sends one echo. */
+const pingOf = (address: string): string => `ping ${address} -c 1`
+
+/** Resolves when the inner check has not passed during the whole of its time. */
+async function runNot(
+  lab: Lab,
+  { of, within_s }: Extract<DesiredCheck, { check: 'not' }>,
+  signal: AbortSignal,
+  clientFor: ComputeClients,
+): Promise<void> {
+  try {
+    await run(lab, { ...of, within_s }, signal, clientFor)
+  } catch (error) {
+    if (error instanceof NotTrue) return
+    throw error
+  }
+  throw new NotTrue(`The inner check passed: ${of.name}`)
+}
+
+interface Deadline {
+  /** Ms since 1970. */
+  readonly until: number
+  readonly signal: AbortSignal
+}
+
+/** Types a line on a console, and again every `againS`, until the output after its echo matches. */
+async function typeUntil(
+  lab: Lab,
+  { node, line, expect, missed }: { node: string; line: string; expect: string; missed: string },
+  { until, signal }: Deadline,
+  clientFor: ComputeClients,
+): Promise<void> {
+  const record = lab.node(node)
+  const client = clientFor(record.compute_id)
+  let output = ''
+  for (;;) {
+    const left = (until - Date.now()) / 1000
+    if (left <= minS) throw new NotTrue(output === '' ? missed : `${missed}; the last output was:\n${output}`)
+    try {
+      // Echoes of the line are not an answer, nor are echoes of earlier tries, which a busy node shows late.
+      const input = { send: `${line}\r`, expect, echoes: true, within_s: Math.min(againS, left) }
+      await client.expect(nodePathOf(lab, record), input, signal)
+      return
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== 'not-in-time') throw error
+      // The first line of the message is about the expression of the wait, the others are the output.
+      output = error.message.split('\n').slice(1).join('\n').slice(-maxOutput)
+    }
+  }
+}
+
+async function linkIs(
+  lab: Lab,
+  { link, verdict }: Extract<DesiredCheck, { check: 'link' }>,
+  { until, signal }: Deadline,
+  clientFor: ComputeClients,
+): Promise<void> {
+  const found = [...lab.document.links.values()].find(({ name }) => name != null && nameKey(name) === nameKey(link))
+  if (found === undefined) throw new NotTrue(`No such link: ${link}`)
+  for (;;) {
+    await freshLinks(lab, clientFor)
+    const state = lab.linkStates.get(found.link_id)
+    if (state?.verdict === verdict) return
+    if (Date.now() >= until)
+      throw new NotTrue(
+        `Its verdict is ${state?.verdict ?? 'unknown'}${state?.verdict_reason ? `: ${state.verdict_reason}` : ''}`,
+      )
+    await pause(lookMs, signal)
+    signal.throwIfAborted()
+  }
+}

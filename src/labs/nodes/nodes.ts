@@ -1,0 +1,532 @@
+import { noCompute } from '../../fleet/members/fan-out.ts'
+import { ApiError, badRequest, conflict, ignoreNotFound } from '../../lib/errors/api-error.ts'
+import type { ErrorCode } from '../../lib/errors/words.ts'
+import { nearest } from '../../lib/text/nearest-word.ts'
+import type { KindDescriptor } from '../../model/kinds/kind.ts'
+import { kindOf, type NodeKindName, nodeKinds } from '../../model/kinds/node.ts'
+import { type FreeName, freeName, nameKey } from '../../model/lab/names.ts'
+import {
+  isKnownKind,
+  type LabLabel,
+  type LabNode,
+  type LabNodeCreate,
+  type LabNodeUpdate,
+  mapFields,
+} from '../../model/lab/node.ts'
+import { isUuid } from '../../model/schema/fields.ts'
+import { oursFor } from '../../model/validation/foreign-words.ts'
+import type { ComputeNode, NodeAction } from '../computes/compute-client.ts'
+import type { NodeWish } from '../computes/computes.ts'
+import type { Conventions } from '../lab/conventions.ts'
+import { Changes, type NodeRecord } from '../lab/document.ts'
+import { withDefaults, withoutNulls } from '../lab/fields.ts'
+import type { EditStep } from '../lab/history.ts'
+import { keptWith, sorted } from '../lab/kept.ts'
+import type { Lab } from '../lab/lab.ts'
+import { createOrCleanUp, nodeLeftover, removeLeftover } from '../lab/leftovers.ts'
+import { requireUnlocked } from '../lab/locked.ts'
+import { nodePathOf, propertiesOf, shownIn } from '../lab/node-on-compute.ts'
+import { placeholderReason } from '../lab/placeholder-view.ts'
+import { saveOrRevert } from '../lab/save-or-revert.ts'
+import type { ComputeClients, Labs } from '../labs.ts'
+import { unlinkNode } from '../links/links.ts'
+import { makeNode, requireMade } from './placeholders.ts'
+
+/** Finds a node that its compute has, by its id or name. 404, 409 with the reason for a placeholder. */
+export function nodeOnCompute(lab: Lab, word: string): NodeRecord {
+  const record = lab.node(word)
+  const reason = placeholderReason(record, record.creationError)
+  if (reason !== undefined) throw conflict(`node_id: ${record.name}: ${reason}`)
+  return record
+}
+
+interface CreateOptions {
+  readonly clientFor: ComputeClients
+  readonly unique?: 'refuse' | undefined
+  /** The step of the edit. */
+  readonly step?: EditStep
+  /** Gives members of the record that no client gives. */
+  readonly more?: (record: NodeRecord) => Promise<Pick<NodeRecord, 'file'>>
+  readonly conventions?: Conventions | undefined
+  /** Its label, by its name; default: that of the input, or the name. */
+  readonly label?: (name: string) => LabLabel
+  /** Fills the new node on its compute. The project has the node after that; a failure leaves nothing. */
+  readonly fill?: (nodeId: string) => Promise<void>
+}
+
+/**
+ * Creates a node on its compute, then in the document. A name that is taken becomes the next free one, or is 409 with
+ * `unique: 'refuse'`. A failure leaves nothing. 400 for properties that the kind lacks, 404, 409.
+ */
+export async function createNode(
+  labs: Labs,
+  lab: Lab,
+  input: LabNodeCreate,
+  { clientFor, unique, step, more, conventions, label, fill }: CreateOptions,
+): Promise<LabNode> {
+  const { node_type, console, console_type, template_id = null } = input
+  if (!isKnownKind(node_type)) throw noSuchKind('node_type', node_type)
+  const { properties, kept } = sorted(node_type, 'create', input)
+  lab.requireRoom(1)
+  const node_id = input.node_id?.toLowerCase() ?? crypto.randomUUID()
+  const idClaim = `node-id/${node_id}`
+  const existing = lab.document.nodes.get(node_id)
+  if (existing !== undefined && conventions?.showsExisting === true) return lab.nodeView(existing)
+  if (existing !== undefined || lab.claimed.has(idClaim)) throw nodeExists(node_id)
+  const name = takeName(lab, input.name, { unique, free: conventions?.nodeName })
+  lab.claimed.add(idClaim)
+  const refused = refusedOf(properties)
+  const adapters = adaptersFor(node_type, 'create', input)
+  const settings = {
+    name,
+    node_id,
+    ...withoutNulls({ console, console_type }),
+    ...adapters,
+    ...withoutNulls(properties),
+  }
+  const macs: string[] = []
+  try {
+    const at = { project_id: lab.id, node_type }
+    const claimMac = (compute_id: string) => {
+      const free = 'mac_address' in settings ? undefined : freeMac(lab, node_type, compute_id)
+      if (free === undefined) return {}
+      lab.claimedMacs.set(free.mac_address, compute_id)
+      macs.push(free.mac_address)
+      return free.isChosenThere ? {} : { mac_address: free.mac_address }
+    }
+    const save = (compute_id: string, shown: ComputeNode) => {
+      const descriptor = kindOf(node_type)
+      const known: NodeRecord = {
+        node_id,
+        compute_id,
+        node_type,
+        template_id,
+        name,
+        ...withDefaults(mapFields, {
+          port_name_format: descriptor.portNameFormat,
+          ...input,
+          label: label?.(name) ?? input.label ?? { text: name },
+        }),
+        console: shown.console ?? null,
+        console_type: shown.console_type ?? 'none',
+        properties: propertiesOf(shown),
+        ...keptWith(undefined, kept),
+      }
+      lab.show(shown)
+      const write = async () => {
+        const record = { ...known, ...(await more?.(known)) }
+        const news = () => [{ action: 'node.created', event: lab.nodeView(record) }]
+        await lab.add(new Changes().put('node', node_id, record), news, step)
+        return lab.nodeView(record)
+      }
+      return saveOrRevert(lab, write, () => {
+        lab.shown.delete(node_id)
+        return clientFor(compute_id).removeNode({ ...at, node_id })
+      })
+    }
+    const make = (compute_id: string) => {
+      const compute = clientFor(compute_id)
+      const mac = claimMac(compute_id)
+      // Images are copied outside the change: that may take minutes, in which nothing is changed.
+      return compute.withImages(() =>
+        lab.change(async () => {
+          if (lab.document.nodes.has(node_id)) throw nodeExists(node_id)
+          requireStillFree(lab, name, node_id)
+          await labs.attachCompute(lab, compute_id, clientFor)
+          const leftover = nodeLeftover(lab, { node_type, node_id, compute_id }, clientFor)
+          const create = () => compute.createNode(at, { ...settings, ...mac }).catch(refused)
+          let shown = await createOrCleanUp(lab, create, leftover)
+          if (fill !== undefined) {
+            try {
+              await fill(node_id)
+              shown = await compute.node({ ...at, node_id })
+            } catch (error) {
+              await removeLeftover(lab, leftover)
+              throw error
+            }
+          }
+          // When the document cannot be saved, the next compute is not tried.
+          const [outcome] = await Promise.allSettled([save(compute_id, shown)])
+          return outcome
+        }),
+      )
+    }
+    const outcome = await onFirstWithRoom(lab, node_id, await computesFor(labs, lab, input), make)
+    if (outcome.status === 'rejected') throw outcome.reason
+    return outcome.value
+  } finally {
+    lab.placing.delete(node_id)
+    for (const claim of [idClaim, nameClaim(name)]) lab.claimed.delete(claim)
+    for (const mac of macs) lab.claimedMacs.delete(mac)
+  }
+}
+
+/**
+ * Changes a node on its compute, then in the document. When the compute refuses one change, nothing changes. `more` gives members of
+ * the record that replace those of the input, also by null.
+ */
+export async function updateNode(
+  lab: Lab,
+  word: string,
+  input: LabNodeUpdate,
+  clientFor: ComputeClients,
+  {
+    step = { by: 'edit', consoles: new Set() },
+    more,
+    conventions,
+  }: {
+    step?: EditStep
+    more?: (record: NodeRecord) => Promise<Partial<NodeRecord>>
+    conventions?: Conventions | undefined
+  } = {},
+): Promise<LabNode> {
+  const record = lab.node(word)
+  const { name: wanted, properties: _, kept: __, console, console_type, ...map } = input
+  const { properties, kept } = sorted(record.node_type, 'update', input)
+  const isWanted = wanted !== undefined && wanted !== null && wanted !== record.name
+  const unique = conventions === undefined ? 'refuse' : undefined
+  const naming = { unique, free: conventions?.nodeName, self: record.node_id } as const
+  const name = isWanted ? takeName(lab, wanted, naming) : record.name
+  const isRenamed = name !== record.name
+  const changed: Record<string, unknown> = {
+    ...adaptersFor(record.node_type, 'update', map),
+    ...withoutNulls(properties),
+  }
+  for (const [key, value] of Object.entries(changed)) {
+    if (JSON.stringify(value) === JSON.stringify(record.properties[key])) delete changed[key]
+  }
+  const update = {
+    ...changed,
+    ...(isRenamed && { name }),
+    ...(console !== undefined && console !== null && console !== record.console && { console }),
+    ...(console_type !== undefined &&
+      console_type !== null &&
+      console_type !== record.console_type && { console_type }),
+  }
+  const isPlaceholder = !isKnownKind(record.node_type) || record.creationError !== undefined
+  const isUpdated = !isPlaceholder && Object.keys(update).length > 0
+  const change = async () => {
+    if (isRenamed) requireStillFree(lab, name, record.node_id)
+    const send = () => clientFor(record.compute_id).updateNode(nodePathOf(lab, record), update)
+    const shown = isUpdated ? await send().catch(refusedOf(properties)) : undefined
+    if (shown !== undefined) lab.show(shown)
+    if ('console' in update) step.consoles?.add(`node/${record.node_id}`)
+    const write = (added: Partial<NodeRecord> | undefined) =>
+      lab.edit(({ nodes }) => {
+        // 404 for a node that was deleted meanwhile.
+        const now = lab.node(record.node_id)
+        const label =
+          isRenamed && map.label === undefined && now.label?.text === now.name
+            ? { ...now.label, text: name }
+            : now.label
+        const next: NodeRecord = {
+          ...now,
+          label,
+          ...withoutNulls(map),
+          ...(shown !== undefined && shownIn(shown)),
+          ...keptWith(now.kept, kept),
+          ...(isPlaceholder && {
+            name,
+            ...withoutNulls({ console_type }),
+            properties: { ...now.properties, ...changed },
+          }),
+          ...added,
+        }
+        const changes = new Changes().put('node', record.node_id, next)
+        const later = next.name === now.name ? [] : afterRename(nodes.values(), now, next.name)
+        for (const it of later) changes.put('node', it.node_id, it)
+        return {
+          changes,
+          news: () => [next, ...later].map((it) => ({ action: 'node.updated', event: lab.nodeView(it) })),
+          get result() {
+            return lab.nodeView(next)
+          },
+        }
+      }, step)
+    return await saveOrRevert(
+      lab,
+      async () => write(await more?.({ ...record, ...(shown !== undefined && shownIn(shown)) })),
+      async () => {
+        if (isUpdated)
+          lab.show(await clientFor(record.compute_id).updateNode(nodePathOf(lab, record), formerOf(record, update)))
+      },
+    )
+  }
+  try {
+    return await (isUpdated ? clientFor(record.compute_id).withImages(() => lab.change(change)) : change())
+  } finally {
+    if (isWanted) lab.claimed.delete(nameClaim(name))
+  }
+}
+
+/** The former values of settings that were changed on a compute. A text that there was not becomes empty: null would leave it as it is. */
+const formerOf = (record: NodeRecord, update: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(update).flatMap(([key, now]) => {
+      const before = record.properties[key] ?? record[key as keyof NodeRecord] ?? (typeof now === 'string' ? '' : null)
+      return before === null ? [] : [[key, before]]
+    }),
+  )
+
+/** The other nodes that start after a node, with its new name. */
+function afterRename(nodes: Iterable<NodeRecord>, { node_id, name: old }: NodeRecord, name: string): NodeRecord[] {
+  const isOld = (it: string) => nameKey(it) === nameKey(old)
+  return [...nodes]
+    .filter((it) => it.node_id !== node_id && it.after.some(isOld))
+    .map((it) => ({ ...it, after: it.after.map((word) => (isOld(word) ? name : word)) }))
+}
+
+/** 400 for a kind that is not here, with the word that was probably meant. */
+export function noSuchKind(field: string, kind: string): ApiError {
+  const guess = oursFor(kind) ?? nearest(kind, nodeKinds)
+  const help = guess === undefined ? `expected one of ${nodeKinds.join(', ')}` : `did you mean ${guess}?`
+  return badRequest(`${field}: this service has no kind ${kind}, ${help}`)
+}
+
+/** For `catch`: an error about a property names the property as the input of the client has it: `properties.{name}`. */
+const refusedOf =
+  (properties: Readonly<Record<string, unknown>>) =>
+  (error: unknown): never => {
+    if (!(error instanceof ApiError) || error.status !== 400) throw error
+    const [, field = ''] = /^(\w+)[^\w ]/.exec(error.message) ?? []
+    if (!Object.hasOwn(properties, field)) throw error
+    throw badRequest(`properties.${error.message}`, { cause: error, code: error.code })
+  }
+
+/** The settings of single adapters; only for kinds whose nodes have them on computes, too. */
+const adaptersFor = (
+  node_type: string,
+  input: 'create' | 'update',
+  { custom_adapters }: Pick<LabNodeUpdate, 'custom_adapters'>,
+): object =>
+  isKnownKind(node_type) && 'custom_adapters' in kindOf(node_type)[input].properties
+    ? withoutNulls({ custom_adapters })
+    : {}
+
+/** Deletes a node with its links. Its directory stays until the project is closed, for an undo. 409 when it is locked. */
+export async function removeNode(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  word: string,
+  clientFor: ComputeClients,
+  step: EditStep = { by: 'edit' },
+): Promise<void> {
+  const { node_id } = lab.node(word)
+  await lab.change(async () => {
+    // 404 when it is gone by then.
+    const record = lab.node(node_id)
+    requireUnlocked(record, `The node ${record.name}`)
+    await remove(labs, lab, record, clientFor, step)
+  })
+}
+
+async function remove(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  record: NodeRecord,
+  clientFor: ComputeClients,
+  step: EditStep,
+): Promise<void> {
+  await lab.requireSavable()
+  await unlinkNode(labs, lab, record.node_id, clientFor, step)
+  if (isKnownKind(record.node_type))
+    await clientFor(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(ignoreNotFound)
+  const last = lab.nodeView(record)
+  const write = () =>
+    lab.edit(
+      () => ({
+        changes: new Changes().remove('node', record.node_id),
+        news: () => [{ action: 'node.deleted', event: last }],
+        result: undefined,
+      }),
+      step,
+    )
+  await saveOrRevert(lab, write, () => remake(lab, record, clientFor))
+  lab.shown.delete(record.node_id)
+  lab.unknownReasons.delete(record.node_id)
+  // A link that was being made may have been written before the node was gone.
+  await unlinkNode(labs, lab, record.node_id, clientFor, step)
+}
+
+/** Makes a node again that was removed from its compute in vain, in its directory. It is stopped. */
+export async function remake(lab: Lab, record: NodeRecord, clientFor: ComputeClients): Promise<void> {
+  if (!isKnownKind(record.node_type) || record.creationError !== undefined) return
+  const { creationError } = await makeNode(lab, record, clientFor)
+  if (creationError !== undefined) throw conflict(`${record.name}: ${creationError}`)
+  lab.show(await clientFor(record.compute_id).node(nodePathOf(lab, record)))
+}
+
+export async function actOn(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  record: NodeRecord,
+  action: NodeAction,
+  clientFor: ComputeClients,
+): Promise<LabNode> {
+  if (action === 'start') await requireMade(labs, lab, record, clientFor)
+  else nodeOnCompute(lab, record.node_id)
+  const shown = await clientFor(record.compute_id).act(nodePathOf(lab, record), action)
+  lab.show(shown)
+  lab.acted(shown)
+  return lab.nodeView(lab.node(record.node_id))
+}
+
+/** Copies a node under a new name, at another position of the map. Its guest may run: it is still meanwhile. 409 for a placeholder. */
+export async function duplicateNode(
+  labs: Labs,
+  lab: Lab,
+  word: string,
+  { x, y, z }: { x: number; y: number; z: number },
+  { clientFor, conventions }: { clientFor: ComputeClients; conventions?: Conventions | undefined },
+): Promise<LabNode> {
+  const source = nodeOnCompute(lab, word)
+  const { node_id: _, name, console: __, properties, label, ...rest } = source
+  const labelOf = (copy: string) => ({ ...label, text: label?.text === name || label == null ? copy : label.text })
+  // The copy gets what its kind accepts at a creation; read-only properties and the MAC address are its own.
+  const known = kindOf(source.node_type as never).create.properties
+  const settings = Object.fromEntries(
+    Object.entries(properties).filter(([key]) => key in known && key !== 'mac_address'),
+  )
+  // A snapshot has the copy with its files, or not at all.
+  const fill = (nodeId: string) => clientFor(source.compute_id).duplicate(nodePathOf(lab, source), nodeId)
+  return createNode(
+    labs,
+    lab,
+    { ...rest, name, properties: settings, x, y, z },
+    { clientFor, conventions, label: labelOf, fill },
+  )
+}
+
+/**
+ * The MAC address of a new node; undefined: its kind has none. `isChosenThere`: its compute chooses the same address itself, the first that
+ * is free there, as all nodes of this kind in the lab are on that compute, also those that are being created.
+ */
+function freeMac(
+  lab: Lab,
+  kind: NodeKindName,
+  computeId: string,
+): { mac_address: string; isChosenThere: boolean } | undefined {
+  const { freeMac }: KindDescriptor = kindOf(kind)
+  if (freeMac === undefined) return undefined
+  const others = [...lab.document.nodes.values()].filter(({ node_type }) => node_type === kind)
+  const computes = [...others.map(({ compute_id }) => compute_id), ...lab.claimedMacs.values()]
+  return {
+    mac_address: freeMac(
+      new Set([...lab.claimedMacs.keys(), ...others.map(({ properties }) => properties.mac_address)]),
+    ),
+    isChosenThere: computes.every((it) => it === computeId),
+  }
+}
+
+/** Computes for a new node. */
+interface ComputesFor {
+  /** The best first. */
+  readonly computes: readonly string[]
+  /** Whether the one with the fewest nodes of the lab is better. */
+  readonly spreads: boolean
+}
+
+async function computesFor(
+  labs: Labs,
+  lab: Lab,
+  { compute_id, placement, node_type }: Pick<LabNodeCreate, 'compute_id' | 'placement' | 'node_type'>,
+): Promise<ComputesFor> {
+  if (compute_id != null) return { computes: [await labs.computes.choose(compute_id)], spreads: false }
+  const wish = wishOf(lab, { node_type, placement: placement ?? {} })
+  const computes = await labs.computes.candidates(lab.document.project.computes, wish)
+  return { computes, spreads: wish.policy === 'spread' }
+}
+
+/** Those with the fewest nodes of the lab first, with the nodes that are being created. */
+function fewestFirst({ document, placing }: Lab, computes: readonly string[]): readonly string[] {
+  const counts = new Map<string, number>()
+  const chosen = [...placing].flatMap(([id, at]) => (document.nodes.has(id) ? [] : [at]))
+  for (const at of [...chosen, ...[...document.nodes.values()].map(({ compute_id }) => compute_id)])
+    counts.set(at, (counts.get(at) ?? 0) + 1)
+  return computes.toSorted((a, b) => (counts.get(a) ?? 0) - (counts.get(b) ?? 0))
+}
+
+/** What a node of a lab asks of its compute, with what the lab asks. */
+export function wishOf(lab: Lab, node: Pick<NodeRecord, 'node_type' | 'placement'>): NodeWish {
+  const { placement } = lab.document.project
+  return {
+    policy: node.placement?.policy ?? placement?.policy ?? 'room',
+    labels: [...new Set([...(placement?.labels ?? []), ...(node.placement?.labels ?? [])])],
+    kinds: [node.node_type],
+  }
+}
+
+/**
+ * Creates a node on the first compute that is connected and has room. Rejects with the error of the first compute; 503 without any. Notes the
+ * choice in `lab.placing`, so that nodes that are created at the same time spread, too; the caller removes it.
+ */
+async function onFirstWithRoom<T>(
+  lab: Lab,
+  nodeId: string,
+  { computes, spreads }: ComputesFor,
+  make: (computeId: string) => Promise<T>,
+): Promise<T> {
+  let failure: unknown
+  const ordered = spreads ? fewestFirst(lab, computes) : computes
+  for (const computeId of ordered.slice(0, maxTried)) {
+    lab.placing.set(nodeId, computeId)
+    try {
+      return await make(computeId)
+    } catch (error) {
+      if (!(error instanceof ApiError) || !noRoom.has(error.code)) throw error
+      failure ??= error
+    }
+  }
+  throw failure ?? noCompute()
+}
+
+/** Computes to try for one node. */
+const maxTried = 3
+/** Errors after which the next compute is tried: this one made nothing. */
+const noRoom: ReadonlySet<ErrorCode> = new Set(['compute-unreachable', 'no-port-left', 'disk-full'])
+
+/** 409 when a snapshot that was restored meanwhile has brought back a node of this name. `self`: the node that gets it. */
+function requireStillFree({ document }: Lab, name: string, self: string): void {
+  const key = nameKey(name)
+  const taken = [...document.nodes.values()].find((it) => it.node_id !== self && nameKey(it.name) === key)
+  if (taken !== undefined) throw nameTaken(taken.name)
+}
+
+const nodeExists = (id: string): ApiError => conflict(`node_id: a node ${id} already exists`, { code: 'node-exists' })
+
+const nameTaken = (name: string): ApiError =>
+  conflict(`name: the project already has a node ${name}; choose another name`, { code: 'name-taken' })
+
+const nameClaim = (name: string): string => `name/${nameKey(name)}`
+
+/**
+ * Claims names that nodes get again, until the result is called: of nodes that have others now, or are not there. 409 when another request is
+ * giving one to a node.
+ */
+export function claimNames(lab: Lab, names: readonly string[]): () => void {
+  const pending = names.find((name) => lab.claimed.has(nameClaim(name)))
+  if (pending !== undefined) throw conflict(`Another request is naming a node ${pending}: try again when it is done`)
+  for (const name of names) lab.claimed.add(nameClaim(name))
+  return () => {
+    for (const name of names) lab.claimed.delete(nameClaim(name))
+  }
+}
+
+interface Naming {
+  readonly unique?: 'refuse' | undefined
+  readonly free?: FreeName | undefined
+  /** The node that gets the name. */
+  readonly self?: string
+}
+
+/** Claims a free name for a node; the caller deletes the claim. 400 for a UUID, 409 for a taken name with `unique`. */
+function takeName(lab: Lab, wanted: string, { unique, free = freeName, self }: Naming): string {
+  if (isUuid(wanted)) throw badRequest('name: a name must not look like an id (UUID); choose another name')
+  const others = [...lab.document.nodes.values()].filter(({ node_id }) => node_id !== self)
+  const taken = new Map(others.map(({ name }) => [nameKey(name), name]))
+  const isTaken = (key: string) => taken.has(key) || lab.claimed.has(`name/${key}`)
+  if (unique === 'refuse' && isTaken(nameKey(wanted))) throw nameTaken(taken.get(nameKey(wanted)) ?? wanted)
+  const name = free(wanted, isTaken)
+  lab.claimed.add(nameClaim(name))
+  return name
+}

@@ -1,0 +1,168 @@
+import type { DesiredNode, WantedDigest } from '../../labfile/desired.ts'
+import { Diagnostics } from '../../labfile/diagnostics.ts'
+import { LabFileError } from '../../labfile/read.ts'
+import { ignore } from '../../lib/async/ignore.ts'
+import { mapLimit } from '../../lib/async/map-limit.ts'
+import { ApiError } from '../../lib/errors/api-error.ts'
+import { nearest } from '../../lib/text/nearest-word.ts'
+import { quotedPath } from '../../lib/text/shown.ts'
+import { type Image, type ImageKindName, isImageKind } from '../../model/image.ts'
+import { kindOf } from '../../model/kinds/node.ts'
+import { imageProperties } from '../../model/lab/archive-words.ts'
+import type { ComputeClient } from '../computes/compute-client.ts'
+import type { ComputeClients, Labs } from '../labs.ts'
+import type { Plan } from './plan.ts'
+
+/** An image that a node of a lab file needs. */
+interface WantedImage {
+  readonly want: DesiredNode
+  readonly kind: ImageKindName
+  readonly field: string
+  readonly name: string
+  readonly digest: WantedDigest | undefined
+  /** The compute of the node; undefined: any. */
+  readonly compute_id: string | undefined
+}
+
+/** Answers of computes. Each compute is asked once. */
+interface Answers {
+  /** Ids of the connected computes. */
+  readonly all: readonly string[]
+  /** Whether a compute has an image; undefined: it cannot tell. */
+  isThere(computeId: string, kind: ImageKindName, name: string): Promise<boolean | undefined>
+  images(computeId: string, kind: ImageKindName): Promise<readonly Image[] | undefined>
+  /** Whether an image is among the files of the project. */
+  isInProject(name: string): Promise<boolean>
+}
+
+/**
+ * 400 with line and column for the images that steps of a plan need and no compute has, and for images that have another digest than the file
+ * asks for. An image on another compute than that of its node counts: a gateway copies it. An image that cannot be checked now fails its step.
+ */
+export async function requireImages(
+  { computes }: Pick<Labs, 'computes'>,
+  { plan, nodes }: { plan: Plan; nodes: readonly DesiredNode[] },
+  {
+    clientFor,
+    computeOf,
+    project_id,
+  }: {
+    clientFor: ComputeClients
+    /** The compute of a node; undefined: it has none yet. */
+    computeOf: (want: DesiredNode) => string | undefined
+    /** The project, when it is there: nodes also find images among its files. */
+    project_id?: string
+  },
+): Promise<void> {
+  const wanted = imagesOf(plan, nodes, computeOf)
+  if (wanted.length === 0) return
+  const answers = answersOf(await computes.all(), clientFor, project_id)
+  const faults = new Diagnostics()
+  await mapLimit(wanted, async (image) => {
+    const fault = await faultOf(image, answers)
+    if (fault === undefined) return
+    const { want, field } = image
+    const key = field === kindOf(image.kind).image?.field && 'image' in want.keys ? 'image' : field
+    faults.add(want.keys[key] ?? want.at, ...fault)
+  })
+  if (!faults.isEmpty) throw new LabFileError(faults.list())
+}
+
+/** The images that steps give to nodes, and all images whose digest is in the file. */
+function imagesOf(
+  { steps }: Plan,
+  nodes: readonly DesiredNode[],
+  computeOf: (want: DesiredNode) => string | undefined,
+): WantedImage[] {
+  const given = new Map<DesiredNode, Readonly<Record<string, unknown>>>()
+  for (const { task } of steps) if ('want' in task) given.set(task.want, task.change.properties)
+  return nodes.flatMap((want): WantedImage[] => {
+    const { kind, imageDigest, properties } = want
+    if (!isImageKind(kind)) return []
+    const main = kindOf(kind).image?.field
+    const own = imageDigest === undefined || main === undefined ? {} : { [main]: properties[main] }
+    const all = { ...own, ...given.get(want) }
+    return imageProperties({ node_type: kind, properties: all })
+      .map((field) => ({ field, name: all[field] as string }))
+      .filter(({ name }) => !name.startsWith('/') && !name.startsWith('./'))
+      .map((it) => ({
+        ...{ want, kind, compute_id: computeOf(want) },
+        ...{ ...it, digest: it.field === main ? imageDigest : undefined },
+      }))
+  })
+}
+
+function answersOf(all: readonly string[], clientFor: ComputeClients, project_id: string | undefined): Answers {
+  const answers = new Map<string, Promise<unknown>>()
+  const once = <T>(key: string, run: () => Promise<T>): Promise<T> => {
+    const answer = (answers.get(key) as Promise<T> | undefined) ?? run()
+    answers.set(key, answer)
+    return answer
+  }
+  return {
+    all,
+    isThere: (id, kind, name) => once(`${id} ${kind} ${name}`, () => isThere(clientFor(id), kind, name)),
+    // A compute that does not answer has no images to propose.
+    images: (id, kind) =>
+      once(`${id} ${kind}`, () =>
+        clientFor(id)
+          .images.list(kind)
+          .catch(() => undefined),
+      ),
+    async isInProject(name) {
+      if (project_id === undefined) return false
+      const files = (id: string) => clientFor(id).files(project_id).catch(ignore('a compute without the project'))
+      const lists = await mapLimit(all, (id) => once(`files ${id}`, () => files(id)))
+      return lists.some((list) => list?.some(({ path }) => isNamed(path, name)))
+    },
+  }
+}
+
+async function isThere(compute: ComputeClient, kind: ImageKindName, name: string): Promise<boolean | undefined> {
+  try {
+    const { content } = await compute.images.read(kind, name, { range: { first: 0, last: 0 } })
+    await content.cancel()
+    return true
+  } catch (error) {
+    return error instanceof ApiError && error.code === 'image-missing' ? false : undefined
+  }
+}
+
+/** Whether a name means an image: it is the path of the image, or the end of the path. */
+const isNamed = (path: string, name: string): boolean => path === name || path.endsWith(`/${name}`)
+
+/** What is wrong with an image, and what would be right. */
+async function faultOf(
+  { kind, name, digest, compute_id }: WantedImage,
+  { all, isThere, images, isInProject }: Answers,
+): Promise<[message: string, hint: string] | undefined> {
+  const order = compute_id === undefined ? all : [compute_id, ...all.filter((id) => id !== compute_id)]
+  let has: string | undefined
+  for (const id of order) {
+    if ((await isThere(id, kind, name)) === false) continue
+    has = id
+    break
+  }
+  if (has === undefined) {
+    if (order.length === 0 || (await isInProject(name))) return undefined
+    const known = (await Promise.all(order.map((id) => images(id, kind)))).flatMap((list) => list ?? [])
+    const near = nearest(
+      name,
+      known.map(({ path }) => path),
+    )
+    const hint = near === undefined ? 'upload it first' : `did you mean ${quotedPath(near)}? Otherwise upload it first`
+    return [`there is no image ${quotedPath(name)}`, hint]
+  }
+  if (digest === undefined) return undefined
+  const list = await images(has, kind)
+  if (list === undefined) return undefined
+  const image = list.find(({ path }) => isNamed(path, name))
+  const sum = digest.algorithm === 'md5' ? image?.md5sum : image?.sha256
+  if (sum === undefined)
+    return [`its compute does not know the ${digest.algorithm} digest of ${quotedPath(name)}`, 'leave out the digest']
+  if (sum === digest.hex) return undefined
+  return [
+    `the image ${quotedPath(name)} has different content: its ${digest.algorithm} digest is ${sum}`,
+    'upload the right one, or correct the digest',
+  ]
+}

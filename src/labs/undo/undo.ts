@@ -1,0 +1,299 @@
+import { ApiError, conflict, ignoreNotFound } from '../../lib/errors/api-error.ts'
+import { kindOf } from '../../model/kinds/node.ts'
+import { nameKey } from '../../model/lab/names.ts'
+import { isKnownKind } from '../../model/lab/node.ts'
+import type { LabProject } from '../../model/lab/project.ts'
+import { Changes, type DrawingRecord, type LinkRecord, type NodeRecord, type ProjectRecord } from '../lab/document.ts'
+import { withoutNulls } from '../lab/fields.ts'
+import { consoleOf, type EditStep, isSame, type PastEdit, settingsOf } from '../lab/history.ts'
+import type { Lab, LabNews } from '../lab/lab.ts'
+import { nodePathOf, shownIn } from '../lab/node-on-compute.ts'
+import { saveOrRevert } from '../lab/save-or-revert.ts'
+import type { ComputeClients, Labs } from '../labs.ts'
+import {
+  claimEnds,
+  impair,
+  requireUnlinked,
+  sameEnd,
+  unwire,
+  unwireAll,
+  wireAgain,
+  withLinkLock,
+} from '../links/links.ts'
+import { claimNames, remake } from '../nodes/nodes.ts'
+import { joinLinks, makeNode } from '../nodes/placeholders.ts'
+
+/** Reverts or repeats the last edit of a lab. `check` throws for a project name that the caller may not give. 409 with the reason. */
+export function undoEdit(
+  labs: Labs,
+  { id }: Lab,
+  { way, check }: { way: 'undo' | 'redo'; check: (name: string) => void },
+  clientFor: ComputeClients,
+): Promise<LabProject> {
+  return labs.exclusively(id, async (lab) => {
+    const edit = lab.history.last(way)
+    if (edit === undefined) throw conflict(`Nothing to ${way}: the history is kept while the project is open`)
+    const then = edit.before.get('project') as ProjectRecord | undefined
+    if (then !== undefined) check(then.name)
+    try {
+      requireUnchanged(lab, edit, way)
+    } catch (error) {
+      lab.history.drop(edit)
+      throw error
+    }
+    await revert(labs, lab, edit, { by: way, ...withoutNulls({ consoles: edit.step.consoles }) }, clientFor)
+    lab.history.drop(edit)
+    return lab.project()
+  })
+}
+
+const notPossible = (way: 'undo' | 'redo', reason: string): ApiError =>
+  conflict(`Cannot ${way}: ${reason}. The edit was removed from the history`)
+
+/** 409 when an entry was changed after the edit. */
+function requireUnchanged(lab: Lab, edit: PastEdit, way: 'undo' | 'redo'): void {
+  const { before, after } = edit
+  const now = lab.document.read(after.keys())
+  for (const [key, value] of after) {
+    const [table = '', id = ''] = key.split('/')
+    if (!isSame(key, now.get(key), value)) throw notPossible(way, `the ${table} ${id} has changed since this edit`)
+    if (table === 'link') requirePorts(lab, edit, key, way)
+    const then = before.get(key) as NodeRecord | undefined
+    if (table !== 'node') continue
+    const other = [...lab.document.nodes.values()].find(
+      (it) =>
+        then !== undefined &&
+        it.node_id !== id &&
+        nameKey(it.name) === nameKey(then.name) &&
+        !after.has(`node/${it.node_id}`),
+    )
+    if (other !== undefined) throw notPossible(way, `another node now has the name ${other.name}`)
+    const link = lab.document.linksOf(id).find(({ link_id }) => then === undefined && !after.has(`link/${link_id}`))
+    if (link !== undefined) throw notPossible(way, `the node ${id} was linked since this edit`)
+  }
+}
+
+/** 409 when the ports of a link that is made again are linked, or its name is taken. */
+function requirePorts(lab: Lab, { before, after }: PastEdit, key: string, way: 'undo' | 'redo'): void {
+  const then = before.get(key) as LinkRecord | undefined
+  if (then === undefined) return
+  const own = new Set([...after.keys()].flatMap((it) => (it.startsWith('link/') ? [it.slice('link/'.length)] : [])))
+  try {
+    requireUnlinked(lab, [then], own)
+  } catch (error) {
+    throw notPossible(way, (error as Error).message)
+  }
+}
+
+/**
+ * Reverts all edits of a step that has failed, except entries that another edit has changed since. The result: what could not be
+ * reverted, for people.
+ */
+export async function rollBack(labs: Labs, lab: Lab, step: EditStep, clientFor: ComputeClients): Promise<string[]> {
+  const left: string[] = []
+  for (const edit of lab.history.of(step)) {
+    const now = lab.document.read(edit.after.keys())
+    const isOurs = ([key]: readonly [string, unknown]) => isSame(key, now.get(key), edit.after.get(key))
+    const own = {
+      ...edit,
+      before: new Map([...edit.before].filter(isOurs)),
+      after: new Map([...edit.after].filter(isOurs)),
+    }
+    for (const key of edit.after.keys()) if (!own.after.has(key)) left.push(`${key} was changed since`)
+    try {
+      requireUnchanged(lab, own, 'undo')
+      await revert(labs, lab, own, { by: 'rollback' }, clientFor)
+    } catch (error) {
+      left.push((error as Error).message)
+    }
+    lab.history.drop(edit)
+  }
+  return left
+}
+
+/** Reverts an edit that was just found to be unchanged. The names that nodes get again are claimed meanwhile; 409 when one is. */
+async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, clientFor: ComputeClients): Promise<void> {
+  const names = [...edit.before].flatMap(([key, value]) => {
+    const then = key.startsWith('node/') ? (value as NodeRecord | undefined) : undefined
+    const now = lab.document.read([key]).get(key) as NodeRecord | undefined
+    return then === undefined || (now !== undefined && nameKey(now.name) === nameKey(then.name)) ? [] : [then.name]
+  })
+  const links = [...edit.before].flatMap(([key, value]) => {
+    const then = key.startsWith('link/') ? (value as LinkRecord | undefined) : undefined
+    const now = lab.document.read([key]).get(key)
+    return then !== undefined && (now === undefined || isMoved(now, then)) ? [then] : []
+  })
+  const releaseNames = claimNames(lab, names)
+  let releaseEnds = () => {}
+  try {
+    releaseEnds = claimEnds(lab, links)
+    await lab.requireSavable()
+    await revertAll(labs, lab, edit, step, clientFor)
+  } finally {
+    releaseNames()
+    releaseEnds()
+  }
+}
+
+/** Makes the reverse changes on the computes, and writes the former entries. Nodes come before the links that need them. */
+async function revertAll(
+  labs: Labs,
+  lab: Lab,
+  edit: PastEdit,
+  step: EditStep,
+  clientFor: ComputeClients,
+): Promise<void> {
+  const entries = [...edit.before].map(([key, then]) => ({ key, then, now: lab.document.read([key]).get(key) }))
+  const of = (table: string) => entries.filter(({ key }) => key.startsWith(`${table}/`))
+  const write = async (records: readonly (readonly [key: string, record: unknown])[]) => {
+    if (records.length === 0) return
+    const news = records.map(([key, record]) => newsOf(lab, key, lab.document.read([key]).get(key), record))
+    const changes = new Changes()
+    for (const [key, record] of records) changes.entries.set(key, record)
+    await lab.edit(() => ({ changes, news: () => news.map((it) => it()), result: undefined }), step)
+  }
+  /** Changes a link while no other request does, unless one has deleted it meanwhile. 409 when one has changed it. */
+  const changeLink = (key: string, change: (present: LinkRecord) => Promise<void>): Promise<void> => {
+    const id = key.slice('link/'.length)
+    return withLinkLock(lab, [id], async () => {
+      const present = lab.document.links.get(id)
+      if (present === undefined) return
+      // What has failed is reverted nevertheless: it would be left half done.
+      if (step.by !== 'rollback' && !isSame(key, present, edit.after.get(key)))
+        throw conflict(`Cannot revert the edit: the link ${id} was changed meanwhile`)
+      await change(present)
+    })
+  }
+  // All links that have to go are removed before one is added: two links that exchanged their ends occupy each other's ports.
+  for (const { key, then, now } of of('link')) {
+    if (then !== undefined && !isMoved(now, then)) continue
+    await changeLink(key, async (present) => {
+      await unwire(lab, present, clientFor)
+      await saveOrRevert(
+        lab,
+        () => write([[key, undefined]]),
+        () => wireAgain(labs, lab, present, clientFor),
+      )
+    })
+  }
+  for (const { key, then, now } of of('node')) {
+    const [record, current] = [then as NodeRecord | undefined, now as NodeRecord | undefined]
+    if (record === undefined) await removeFromCompute(lab, current as NodeRecord, clientFor)
+    const isMade = current === undefined || (current.creationError !== undefined && record?.creationError === undefined)
+    const next =
+      record === undefined
+        ? undefined
+        : isMade
+          ? await remade(lab, record, clientFor)
+          : await changed(lab, current, record, { clientFor, console: isConsoleSet(edit, key, current) })
+    await saveOrRevert(
+      lab,
+      () => write([[key, next]]),
+      async () => {
+        if (next === undefined) await remake(lab, current as NodeRecord, clientFor)
+        else if (isMade) {
+          await removeFromCompute(lab, next, clientFor)
+          lab.shown.delete(next.node_id)
+        } else await changed(lab, next, current, { clientFor, console: isConsoleSet(edit, key, current) })
+      },
+    )
+    if (record === undefined) lab.shown.delete((current as NodeRecord).node_id)
+  }
+  const made = of('link').filter(({ then }) => then !== undefined)
+  const created = made.filter(({ now, then }) => now === undefined || isMoved(now, then))
+  const unwired = created.map(
+    ({ then }): LinkRecord => ({ ...(then as LinkRecord), wiring: { type: 'none' }, capture: null }),
+  )
+  const ids = unwired.map(({ link_id }) => link_id)
+  await withLinkLock(lab, ids, async () => {
+    const joined = new Map((await joinLinks(labs, lab, unwired, clientFor)).map((link) => [link.link_id, link]))
+    await saveOrRevert(
+      lab,
+      () => write(unwired.map((link) => [`link/${link.link_id}`, joined.get(link.link_id) ?? link] as const)),
+      () => unwireAll(lab, [...joined.values()], clientFor),
+    )
+  })
+  for (const { key, then, now } of made) {
+    if (now === undefined || isMoved(now, then)) continue
+    await changeLink(key, async (present) => {
+      const { wiring, capture } = present
+      const next: LinkRecord = { ...(then as LinkRecord), wiring, capture }
+      await impair(lab, next, clientFor)
+      await saveOrRevert(
+        lab,
+        () => write([[key, next]]),
+        () => impair(lab, present, clientFor),
+      )
+    })
+  }
+  await write(of('drawing').map(({ key, then }) => [key, then] as const))
+  const project = entries.find(({ key }) => key === 'project')
+  if (project !== undefined) await labs.set(lab, settingsOf(project.then as ProjectRecord), clientFor, step)
+}
+
+/** Whether a link was deleted and made again at other ports under the same id, which a lab file derives from its name. */
+function isMoved(now: unknown, then: unknown): boolean {
+  const [one, other] = [now as LinkRecord | undefined, then as LinkRecord | undefined]
+  return one !== undefined && other !== undefined && !one.nodes.every((end) => sameEnd(other.nodes, end) !== undefined)
+}
+
+/** Removes a node from its compute. Its directory stays until the project is closed. */
+async function removeFromCompute(lab: Lab, record: NodeRecord, clientFor: ComputeClients): Promise<void> {
+  if (isKnownKind(record.node_type))
+    await clientFor(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(ignoreNotFound)
+}
+
+/** Makes a deleted node again, in its old directory. */
+async function remade(lab: Lab, record: NodeRecord, clientFor: ComputeClients): Promise<NodeRecord> {
+  const made = await makeNode(lab, record, clientFor)
+  if (made.creationError !== undefined && record.creationError === undefined)
+    throw conflict(`${record.name} cannot be recreated: ${made.creationError}`)
+  if (!isKnownKind(made.node_type) || made.creationError !== undefined) return made
+  lab.unknownReasons.delete(made.node_id)
+  lab.show(await clientFor(made.compute_id).node(nodePathOf(lab, made)))
+  return made
+}
+
+/** Whether the present console port of a node is the one that the edit set. */
+const isConsoleSet = ({ step, after }: PastEdit, key: string, now: NodeRecord): boolean =>
+  step.consoles?.has(key) === true && consoleOf(after.get(key)) === now.console
+
+/** Changes a node back. `console`: also its console port. */
+async function changed(
+  lab: Lab,
+  now: NodeRecord,
+  then: NodeRecord,
+  { clientFor, console }: { clientFor: ComputeClients; console: boolean },
+): Promise<NodeRecord> {
+  const update: Record<string, unknown> = {}
+  const taken = isKnownKind(now.node_type) ? kindOf(now.node_type).update.properties : {}
+  // A compute shows more properties than an update accepts.
+  for (const [key, value] of Object.entries(then.properties))
+    if (key in taken && JSON.stringify(value) !== JSON.stringify(now.properties[key])) update[key] = value
+  for (const key of ['name', 'console_type'] as const) if (then[key] !== now[key]) update[key] = then[key]
+  if (console && then.console !== null && then.console !== now.console) update.console = then.console
+  const next: NodeRecord = { ...then, console: now.console }
+  if (Object.keys(update).length === 0 || !isKnownKind(now.node_type) || now.creationError !== undefined) return next
+  try {
+    const shown = await clientFor(now.compute_id).updateNode(nodePathOf(lab, now), update)
+    lab.show(shown)
+    return { ...next, ...shownIn(shown) }
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status >= 500) throw error
+    throw conflict(`${now.name}: ${error.message}`)
+  }
+}
+
+/** Prepares the event of an entry that is about to be written. */
+function newsOf(lab: Lab, key: string, before: unknown, after: unknown): () => LabNews {
+  const [table = ''] = key.split('/')
+  const view = (value: unknown): unknown =>
+    table === 'node'
+      ? lab.nodeView(value as NodeRecord)
+      : table === 'link'
+        ? lab.linkView(value as LinkRecord)
+        : lab.drawingView(value as DrawingRecord)
+  const last = after === undefined ? view(before) : undefined
+  const action = after === undefined ? 'deleted' : before === undefined ? 'created' : 'updated'
+  return () => ({ action: `${table}.${action}`, event: last ?? view(after) })
+}

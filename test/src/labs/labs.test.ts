@@ -1,0 +1,393 @@
+import { expect, test } from 'vitest'
+import type { ComputeClient, ComputeNode } from '../../../src/labs/computes/compute-client.ts'
+import { createDrawing } from '../../../src/labs/drawings.ts'
+import type { SnapshotRecord } from '../../../src/labs/lab/document.ts'
+import { createNode, duplicateNode, removeNode, updateNode } from '../../../src/labs/nodes/nodes.ts'
+import { restoreSnapshot, snapshotView, takeSnapshot } from '../../../src/labs/snapshots/snapshots.ts'
+import { ApiError, conflict } from '../../../src/lib/errors/api-error.ts'
+import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
+import { MemoryLabs } from '../../support/memory-labs.ts'
+
+test('a closed lab that an export is closing on its compute again is opened there for the next export after that', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  const { client } = labs.computes
+  const { project_id } = await labs.create({ name: 'twice', compute_id: 'local' }, client)
+  await labs.close(project_id, client)
+  const lab = await labs.find(project_id)
+  const did: string[] = []
+  let mayClose = () => {}
+  const closing = new Promise<void>((resolve) => {
+    mayClose = resolve
+  })
+  const clientFor = (): ComputeClient =>
+    Object.assign(client('local'), {
+      openProject: async () => void did.push('open'),
+      async closeProject() {
+        did.push('closing')
+        await closing
+        did.push('closed')
+      },
+    }) as ComputeClient
+
+  const first = labs.withOpenLab(lab, clientFor, async () => void did.push('first'))
+  await expect.poll(() => did).toEqual(['open', 'first', 'closing'])
+  const second = labs.withOpenLab(lab, clientFor, async () => void did.push('second'))
+  mayClose()
+  await Promise.all([first, second])
+  expect(did).toEqual(['open', 'first', 'closing', 'closed', 'open', 'second', 'closing', 'closed'])
+})
+
+test('a snapshot of a closed lab that is being opened is one of the open lab', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  const { client } = labs.computes
+  const { project_id } = await labs.create({ name: 'opening', compute_id: 'local' }, client)
+  await labs.close(project_id, client)
+  const closed = await labs.find(project_id)
+  let [begin, end] = [() => {}, () => {}]
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve
+  })
+  const ended = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const slow = (): ComputeClient =>
+    Object.assign(client('local'), {
+      async openProject() {
+        begin()
+        await ended
+      },
+    }) as ComputeClient
+  const taking = (): ComputeClient =>
+    Object.assign(client('local'), {
+      takeSnapshot: async (_: string, snapshot_id: string) => ({ snapshot_id, created_at: 0, size: 1, ran: {} }),
+    })
+
+  const opening = labs.open(project_id, slow)
+  await begun
+  const snapshot = takeSnapshot(labs, closed, 'before', taking)
+  end()
+  await opening
+  const { snapshot_id } = await snapshot
+  const { document } = await labs.lab(project_id)
+  expect([...document.snapshots.keys()]).toEqual([snapshot_id])
+  expect(document.project.is_open).toBe(true)
+})
+
+test('a compute emits events only to labs that have a part on it', async () => {
+  const liar = new MemoryCompute()
+  const { client: ofLiar } = liar
+  const lies: { project_id: string; isTaken: boolean }[] = []
+  const open = async () =>
+    new ReadableStream(
+      {
+        pull(controller) {
+          const next = lies.find(({ isTaken }) => !isTaken)
+          if (next === undefined) return new Promise(() => {})
+          next.isTaken = true
+          const { project_id } = next
+          controller.enqueue({
+            kind: 'event',
+            event: { seq: 1, project_id, payload: { type: 'log.error', message: `of the liar to ${project_id}` } },
+          })
+        },
+      },
+      { highWaterMark: 0 },
+    )
+  Object.assign(liar, { client: () => Object.assign(ofLiar(), { events: { open } }) })
+  const labs = await labsInMemory(new MemoryCompute(), new MemoryLabs(), { others: new Map([['liar', liar]]) })
+  const { client } = labs.computes
+  const [other, own] = [crypto.randomUUID(), crypto.randomUUID()]
+  await labs.create({ name: 'other', project_id: other, compute_id: 'local' }, client)
+  const feed = labs.events.open({ signal: new AbortController().signal }).getReader()
+  lies.push({ project_id: other, isTaken: false }, { project_id: own, isTaken: false })
+  await labs.create({ name: 'own', project_id: own, compute_id: 'liar' }, client)
+  const told: unknown[] = []
+  while (!JSON.stringify(told).includes(`of the liar to ${own}`)) told.push((await feed.read()).value)
+  expect(JSON.stringify(told)).not.toContain(`of the liar to ${other}`)
+})
+
+/** What the compute does slowly: it is done there, and the answer comes when `end` is called. */
+type Slow = 'createNode' | 'updateNode' | 'removeNode' | 'duplicate' | 'takeSnapshot' | 'withImages'
+
+/** A lab with the nodes PC1 and PC2, and clients of its compute which do an operation slowly. */
+async function withSlow(operation: Slow) {
+  const compute = new MemoryCompute()
+  const store = new MemoryLabs()
+  const labs = await labsInMemory(compute, store)
+  const { client } = labs.computes
+  const { project_id } = await labs.create({ name: 'kept', compute_id: 'local' }, client)
+  const lab = await labs.lab(project_id)
+  for (const name of ['PC1', 'PC2'])
+    await createNode(labs, lab, { name, node_type: 'pc', compute_id: 'local' }, { clientFor: client })
+  let [begin, end] = [() => {}, () => {}]
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve
+  })
+  const ended = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  /** The nodes of the compute when the snapshot ended. */
+  let there = new Map<string, ComputeNode>()
+  const clientFor = (): ComputeClient => {
+    const its = client('local')
+    const pause = async (which: Slow) => {
+      if (which !== operation) return
+      begin()
+      await ended
+    }
+    const slowly =
+      <T extends unknown[], R>(which: Slow, run: (...given: T) => Promise<R>) =>
+      async (...given: T): Promise<R> => {
+        const done = await run(...given)
+        await pause(which)
+        return done
+      }
+    return Object.assign(its, {
+      createNode: slowly('createNode', its.createNode),
+      updateNode: slowly('updateNode', its.updateNode),
+      removeNode: slowly('removeNode', its.removeNode),
+      duplicate: slowly('duplicate', async () => {}),
+      // As when an image has to be copied first.
+      async withImages<T>(run: () => Promise<T>) {
+        await pause('withImages')
+        return run()
+      },
+      async takeSnapshot(_: string, snapshot_id: string) {
+        await pause('takeSnapshot')
+        there = structuredClone(compute.nodes)
+        return { snapshot_id, created_at: 0, size: 1, ran: {} }
+      },
+      async restoreSnapshot(_: string, __: string, step: string) {
+        if (step !== 'commit') return
+        compute.nodes.clear()
+        for (const [id, node] of there) compute.nodes.set(id, node)
+      },
+    }) as ComputeClient
+  }
+  const namesIn = (nodes: Iterable<{ name: string }>) => [...nodes].map(({ name }) => name)
+  const keptNames = async (snapshotId: string) => {
+    const kept = (await labs.readSideDocument(snapshotId)) as { node: { name: string }[] }
+    return namesIn(kept.node)
+  }
+  return {
+    ...{ labs, lab, clientFor, compute, store, begun, keptNames },
+    /** Names of the nodes of the compute: at the end of the snapshot, and now. */
+    there: () => namesIn(there.values()),
+    onCompute: () => namesIn(compute.nodes.values()),
+    inLab: () => namesIn(lab.document.nodes.values()),
+    end: () => end(),
+  }
+}
+
+/** What can be done without the end of a slow operation is done then. */
+const turn = () => new Promise(setImmediate)
+const pc3 = { name: 'PC3', node_type: 'pc', compute_id: 'local' }
+
+type Changing = Awaited<ReturnType<typeof withSlow>>
+const changing = {
+  createNode: ({ labs, lab, clientFor }: Changing) => createNode(labs, lab, pc3, { clientFor }),
+  updateNode: ({ lab, clientFor }: Changing) => updateNode(lab, 'PC2', { name: 'R2' }, clientFor),
+  removeNode: ({ labs, lab, clientFor }: Changing) => removeNode(labs, lab, 'PC2', clientFor),
+} as const
+const waits = [
+  ['creation', 'createNode', ['PC1', 'PC2', 'PC3']],
+  ['change', 'updateNode', ['PC1', 'R2']],
+  ['deletion', 'removeNode', ['PC1']],
+] as const
+
+test.for(waits)('a snapshot waits for the %s of a node that is under way', async ([, operation, names]) => {
+  const setting = await withSlow(operation)
+  const { labs, lab, clientFor, keptNames, there, begun, end } = setting
+  const change = changing[operation](setting)
+  await begun
+  const taking = takeSnapshot(labs, lab, 'now', clientFor)
+  await turn()
+  end()
+  await change
+  const { snapshot_id } = await taking
+  expect([await keptNames(snapshot_id), there()]).toEqual([names, names])
+})
+
+test.for(waits)('the %s of a node waits for a snapshot that is being taken', async ([, operation, names]) => {
+  const setting = await withSlow('takeSnapshot')
+  const { labs, lab, clientFor, keptNames, there, inLab, begun, end } = setting
+  const taking = takeSnapshot(labs, lab, 'now', clientFor)
+  await begun
+  const change = changing[operation](setting)
+  await turn()
+  end()
+  const { snapshot_id } = await taking
+  await change
+  const both = ['PC1', 'PC2']
+  expect([await keptNames(snapshot_id), there()]).toEqual([both, both])
+  expect(inLab()).toEqual(names)
+})
+
+test('the number of running nodes in a snapshot is without segments, which a restore starts, too', async () => {
+  const { labs, lab, clientFor } = await withSlow('duplicate')
+  const nat = await createNode(labs, lab, { name: 'NAT1', node_type: 'nat', compute_id: 'local' }, { clientFor })
+  const ran = { [nat.node_id]: 'started', [lab.node('PC1').node_id]: 'suspended' } as const
+  const running = () =>
+    Object.assign(clientFor(), {
+      takeSnapshot: async (_: string, snapshot_id: string) => ({ snapshot_id, created_at: 0, size: 1, ran }),
+    })
+  const { snapshot_id, ...snapshot } = await takeSnapshot(labs, lab, 'now', running)
+  expect(snapshot).toMatchObject({ running: 1 })
+  const { running: _, ...record } = lab.document.snapshots.get(snapshot_id) as SnapshotRecord
+  expect(record).toMatchObject({ lastRunning: ran })
+  // A record of an earlier version has no number.
+  expect(snapshotView(lab, record)).toMatchObject({ running: 2 })
+})
+
+test('a snapshot waits for the files of a copy of a node', async () => {
+  const { labs, lab, clientFor, keptNames, there, begun, end } = await withSlow('duplicate')
+  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, { clientFor })
+  await begun
+  const taking = takeSnapshot(labs, lab, 'now', clientFor)
+  await turn()
+  expect(there()).toEqual([])
+  end()
+  expect(await copying).toMatchObject({ name: 'PC3', x: 1 })
+  const { snapshot_id } = await taking
+  const all = ['PC1', 'PC2', 'PC3']
+  expect([await keptNames(snapshot_id), there()]).toEqual([all, all])
+})
+
+test('a copy of a node whose files cannot be copied leaves nothing', async () => {
+  const { labs, lab, clientFor, onCompute, inLab, end } = await withSlow('duplicate')
+  end()
+  const failing = () =>
+    Object.assign(clientFor(), {
+      async duplicate() {
+        throw conflict('The image of the disk is missing')
+      },
+    })
+  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, { clientFor: failing })
+  await expect(copying).rejects.toMatchObject({ status: 409 })
+  const both = ['PC1', 'PC2']
+  expect([inLab(), onCompute()]).toEqual([both, both])
+})
+
+test('a snapshot does not wait for the images of a new node', async () => {
+  const { labs, lab, clientFor, keptNames, there, inLab, begun, end } = await withSlow('withImages')
+  const creating = createNode(labs, lab, pc3, { clientFor })
+  await begun
+  const { snapshot_id } = await takeSnapshot(labs, lab, 'now', clientFor)
+  end()
+  await creating
+  const both = ['PC1', 'PC2']
+  expect([await keptNames(snapshot_id), there()]).toEqual([both, both])
+  expect(inLab()).toEqual([...both, 'PC3'])
+})
+
+test('a restore waits for the creation of a node, and then neither the project nor the compute has the node', async () => {
+  const { labs, lab, clientFor, inLab, onCompute, begun, end } = await withSlow('createNode')
+  const { snapshot_id } = await takeSnapshot(labs, lab, 'before', clientFor)
+  const creating = createNode(labs, lab, pc3, { clientFor })
+  await begun
+  const restoring = restoreSnapshot(labs, lab, snapshot_id, clientFor)
+  await turn()
+  end()
+  await creating
+  await restoring
+  expect([inLab(), onCompute()]).toEqual([
+    ['PC1', 'PC2'],
+    ['PC1', 'PC2'],
+  ])
+})
+
+test('a new node does not get the name of one that a snapshot has brought back while its image was copied', async () => {
+  const { labs, lab, clientFor, inLab, onCompute, begun, end } = await withSlow('withImages')
+  const { client } = labs.computes
+  const { snapshot_id } = await takeSnapshot(labs, lab, 'before', clientFor)
+  await removeNode(labs, lab, 'PC2', client)
+  const creating = createNode(labs, lab, { ...pc3, name: 'PC2' }, { clientFor })
+  await begun
+  await restoreSnapshot(labs, lab, snapshot_id, clientFor)
+  end()
+  await expect(creating).rejects.toMatchObject({ status: 409, code: 'name-taken' })
+  expect([inLab(), onCompute()]).toEqual([
+    ['PC1', 'PC2'],
+    ['PC1', 'PC2'],
+  ])
+})
+
+test('a deletion of a project waits for a new node, and nothing remains of either', async () => {
+  const { labs, lab, clientFor, store, begun, end } = await withSlow('createNode')
+  const creating = createNode(labs, lab, pc3, { clientFor })
+  await begun
+  const removing = labs.remove(lab.id, clientFor)
+  await turn()
+  end()
+  await creating
+  await removing
+  expect(await store.load(lab.id)).toBeUndefined()
+  // Each would write the project again.
+  const gone = { status: 404, code: 'project-closed' }
+  await expect(createDrawing(lab, { svg: '<svg/>' })).rejects.toMatchObject(gone)
+  await expect(createNode(labs, lab, pc3, { clientFor })).rejects.toMatchObject(gone)
+  await expect(lab.saveLastRunning()).rejects.toMatchObject(gone)
+  expect(await store.load(lab.id)).toBeUndefined()
+})
+
+test('a project with more variables than a list can hold is refused, and one that has them from an earlier version may keep them', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  const { client } = labs.computes
+  const variables = Array.from({ length: 10 }, (_, index) => ({ name: `v${index}`, value: 'x'.repeat(6000) }))
+  const more = [...variables, { name: 'last', value: 'y'.repeat(6000) }]
+  const message = /^variables, supplier and kept: expected at most 65536 characters of JSON in total, got \d+$/
+  const refused = { status: 400, message: expect.stringMatching(message) }
+  await expect(labs.create({ name: 'large', variables: more }, client)).rejects.toMatchObject(refused)
+  const { project_id } = await labs.create({ name: 'large', variables, compute_id: 'local' }, client)
+  await expect(labs.update('large', { name: 'other', variables: more }, client)).rejects.toMatchObject(refused)
+  await expect(labs.update('large', { kept: { more } }, client)).rejects.toMatchObject(refused)
+  expect(await labs.update('large', { zoom: 50 }, client)).toMatchObject({ project_id, zoom: 50, variables })
+
+  const lab = await labs.lab(project_id)
+  lab.document.project = { ...lab.document.project, variables: more }
+  expect(await labs.update('large', { zoom: 60 }, client)).toMatchObject({ name: 'large', zoom: 60, variables: more })
+  expect(await labs.update('large', { variables: more.slice(1) }, client)).toMatchObject({ variables: more.slice(1) })
+})
+
+test('a project that only a compute has is read as it is listed, and is opened before it is changed', async () => {
+  const compute = new MemoryCompute()
+  const labs = await labsInMemory(compute)
+  const project_id = '11111111-2222-4333-8444-555555555555'
+  const theirs = { project_id, name: 'Theirs', path: '/theirs' }
+  const clientFor = () =>
+    Object.assign(compute.client(), { projects: async () => [theirs], project: async () => theirs })
+  const [listed] = await labs.list(clientFor)
+  expect(listed).toMatchObject({ name: 'Theirs', status: 'closed', compute_ids: ['local'] })
+  expect(await labs.read(project_id, clientFor)).toEqual(listed)
+  await expect(labs.update(project_id, { zoom: 50 }, clientFor)).rejects.toMatchObject({
+    status: 409,
+    message: `Project Theirs exists only on a compute. Import it first with POST /v2/projects/${project_id}/open`,
+  })
+  await labs.open(project_id, clientFor)
+  expect(await labs.update(project_id, { zoom: 50 }, clientFor)).toMatchObject({ name: 'Theirs', zoom: 50 })
+  const gone = () => Object.assign(compute.client(), { projects: async () => [] })
+  const other = '99999999-2222-4333-8444-555555555555'
+  await expect(labs.read(other, gone)).rejects.toMatchObject({ status: 404, code: 'no-such-project' })
+  await expect(labs.update(other, {}, gone)).rejects.toMatchObject({ status: 404, code: 'no-such-project' })
+})
+
+test('a compute that answers the opening of a lab with something else fails the opening, and the lab stays closed', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  const { client } = labs.computes
+  const { project_id } = await labs.create({ name: 'lab', compute_id: 'local' }, client)
+  await labs.close(project_id, client)
+  let closed = 0
+  const clientFor = (): ComputeClient =>
+    Object.assign(client('local'), {
+      async openProject() {
+        throw new ApiError(502, 'The compute sent a malformed answer')
+      },
+      async closeProject() {
+        closed += 1
+      },
+    }) as ComputeClient
+  await expect(labs.open(project_id, clientFor)).rejects.toMatchObject({ status: 502 })
+  expect([closed, (await labs.find(project_id)).isOpen]).toEqual([1, false])
+  await labs.open(project_id, client)
+  expect((await labs.find(project_id)).isOpen).toBe(true)
+})

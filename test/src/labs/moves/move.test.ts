@@ -1,0 +1,130 @@
+import { expect, test, vi } from 'vitest'
+import { Changes } from '../../../../src/labs/lab/document.ts'
+import { drainCompute } from '../../../../src/labs/moves/drain.ts'
+import { moveLab, recoverMove } from '../../../../src/labs/moves/move.ts'
+import { ApiError } from '../../../../src/lib/errors/api-error.ts'
+import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
+import { MemoryLabs } from '../../../support/memory-labs.ts'
+
+const project_id = '6b1f7c1e-9d0b-4b7c-8f3a-2f5d9c0e7a41'
+
+test('a move to a compute that was removed from the fleet meanwhile is cleared from the lab', async () => {
+  const compute = new MemoryCompute()
+  const labs = await labsInMemory(compute)
+  const clientFor = labs.computes.client
+  await labs.create({ project_id, name: 'moved', compute_id: 'local' }, clientFor)
+  const lab = await labs.lab(project_id)
+  await labs.moved(lab, (project) =>
+    new Changes().project({ ...project, moving: { from: 'local', to: 'removed' }, formerComputes: ['another'] }),
+  )
+  await recoverMove(labs, lab, clientFor)
+  expect(lab.document.project).not.toHaveProperty('moving')
+  expect(lab.document.project).not.toHaveProperty('left')
+})
+
+test('an incomplete lab is deleted, also when its compute was removed from the fleet', async () => {
+  const store = new MemoryLabs()
+  const before = await labsInMemory(new MemoryCompute(), store)
+  await before.create({ project_id, name: 'begun', compute_id: 'local' }, before.computes.client)
+  const { project } = (await before.lab(project_id)).document
+  const head = { ...project, unfinished: true, computes: ['removed'], is_open: false }
+  await store.save(project_id, new Changes().project(head as never).entries)
+  store.heads = async () => new Map([[project_id, { head }]])
+
+  const after = await labsInMemory(new MemoryCompute(), store)
+  await after.restore()
+  expect([...after.ids()]).toEqual([])
+  await after.create({ name: 'begun', compute_id: 'local' }, after.computes.client)
+})
+
+test('a compute is drained by one job at a time, also with two requests at once', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  const drain = () => drainCompute(labs, 'local', labs.computes.client, async () => {})
+  const [first, second] = await Promise.allSettled([drain(), drain()])
+  expect(first).toMatchObject({ status: 'fulfilled' })
+  expect(second).toMatchObject({ status: 'rejected', reason: { status: 409 } })
+})
+
+test('a drain that takes longer than it may ends, and its job says what is left', async () => {
+  const labs = await labsInMemory(new MemoryCompute(), undefined, { drainS: () => 0.001 })
+  const clientFor = labs.computes.client
+  for (const name of ['one', 'two']) await labs.create({ name, compute_id: 'local' }, clientFor)
+  vi.spyOn(labs, 'move').mockImplementation(
+    (_, __, { signal }) =>
+      new Promise((_, reject) => signal?.addEventListener('abort', () => reject(new ApiError(409, 'reverted')))),
+  )
+  const { id, over } = await drainCompute(labs, 'local', clientFor, async () => {})
+  await over
+  const reason = 'It was not moved within 0.001 s (fleet.drain_s); drain the compute again'
+  expect(labs.jobs.get(id)).toMatchObject({
+    ...{ status: 'done', done: 0, skipped: 2, reason: `one: ${reason}` },
+    projects: [
+      { name: 'one', state: 'skipped', reason },
+      { name: 'two', state: 'skipped', reason },
+    ],
+  })
+})
+
+test('a compute whose drain is refused still takes projects', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  let isClosed = false
+  const drain = () =>
+    drainCompute(labs, 'local', labs.computes.client, async () => {
+      isClosed = true
+    })
+  let end = () => {}
+  const ended = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const state = () => ({ reason: null, isCancelled: false, total: 0, done: 0, failed: 0, skipped: 0, nodes: [] })
+  const fill = () => {
+    for (;;) labs.jobs.run(undefined, 'check', { state, work: () => ended })
+  }
+  expect(fill).toThrow('jobs are already running')
+  await expect(drain()).rejects.toMatchObject({ status: 429 })
+  expect(isClosed).toBe(false)
+  end()
+  await labs.shutdown()
+})
+
+test('the remains of a move are removed from its compute, also for a lab with snapshots', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  const clientFor = labs.computes.client
+  await labs.create({ project_id, name: 'moved', compute_id: 'local' }, clientFor)
+  const lab = await labs.lab(project_id)
+  const snapshot = { snapshot_id: project_id, name: 'earlier', created_at: 0, size: 0 }
+  // The service ended after the move, and before it had removed the files of before.
+  await labs.moved(lab, (project) =>
+    new Changes()
+      .project({ ...project, formerComputes: ['before'] })
+      .put('snapshot', project_id, { ...snapshot, computes: ['local'], moved: { before: 'local' } }),
+  )
+  const { signal } = new AbortController()
+  expect(await moveLab(labs, project_id, 'before', { clientFor, signal, show: () => {} })).toBe('local')
+  expect((await labs.lab(project_id)).document.project).not.toHaveProperty('left')
+})
+
+test('a lab that was made elsewhere can be deleted without its former compute, but not without its own', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  const real = labs.computes.client
+  await labs.create({ project_id, name: 'moved', compute_id: 'local' }, real)
+  const dead = new Set(['before', 'local'])
+  const absent = async (ids: readonly string[]) =>
+    ids
+      .filter((id) => dead.has(id))
+      .map((compute_id) => ({ compute_id, name: compute_id, since: '2026-01-01T00:00:00Z' }))
+  Object.assign(labs.computes, { absent })
+  const away = async () => {
+    throw new ApiError(503, 'It is not connected', { code: 'compute-unreachable' })
+  }
+  const clientFor = (id: string) => (dead.has(id) ? Object.assign(real('local'), { removeProject: away }) : real(id))
+  await labs.moved(await labs.lab(project_id), (project) =>
+    new Changes().project({ ...project, formerComputes: ['before'] }),
+  )
+
+  await expect(labs.remove(project_id, clientFor)).rejects.toMatchObject({ status: 503 })
+  expect([...labs.ids()]).toEqual([project_id])
+  dead.delete('local')
+  await labs.remove(project_id, clientFor)
+  expect([...labs.ids()]).toEqual([])
+})
