@@ -5,13 +5,13 @@ import all, { handlers, host, slow, slowAtWorkerd } from './vitest.config.ts'
 /** Tests that measure processors: they have the machine to themselves. */
 const alone = ['test/long/{cpu-limit,dynamips-measurements}.test.ts']
 /** Tests of how long something takes: they run when all others have ended, and mostly wait. */
-const timing = ['test/node/switch/impairment-timing.long.test.ts', 'test/lab/impairment.long.test.ts']
+const timing = ['test/node/dataplane/switch/impairment-timing.long.test.ts', 'test/lab/impairment.long.test.ts']
 
 /** What takes longest, mostly by waiting: begun last, one of them would keep the run from its end while a processor idles. */
 const longest = [
   ...['long/gallery', 'long/torture', 'long/worker-stop-time', 'long/page-gateways', 'long/container'],
   ...['long/hibernation', 'long/guests', 'long/page-screens', 'long/debian-packages', 'long/archives'],
-  ...['long/running-snapshots', 'kinds/nat/nat', 'long/page-consoles', 'long/deletion', 'long/packaging'],
+  ...['long/running-snapshots', 'drivers/nat/nat', 'long/page-consoles', 'long/deletion', 'long/packaging'],
 ]
 
 class LongestFirst extends BaseSequencer {

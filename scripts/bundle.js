@@ -12,16 +12,16 @@ const weekMs = 7 * 86_400_000
 const clientTypes = join(root, 'src/client/calls.ts')
 const programs = {
   patchbay: 'runtime/node/main.ts',
-  keeper: 'runtime/node/keeper/main.ts',
-  'pc-host': 'runtime/node/keeper/pc-host.ts',
-  nat: 'runtime/node/kinds/nat/main.ts',
-  'packet-worker': 'runtime/node/switch/fast/worker.ts',
-  'hash-worker': 'runtime/node/storage/hash-worker.ts',
-  'reader-thread': 'runtime/node/labs/reader-thread.ts',
+  keeper: 'runtime/node/keeper/process/main.ts',
+  'pc-host': 'runtime/node/keeper/process/pc-host.ts',
+  nat: 'runtime/node/drivers/nat/main.ts',
+  'packet-worker': 'runtime/node/dataplane/fast/worker.ts',
+  'hash-worker': 'runtime/node/engine/storage/hash-worker.ts',
+  'reader-thread': 'runtime/node/service/labs/reader-thread.ts',
 }
 
 /** What commands load of the service: bundled apart, so that commands which ask a service share no part with it and load none of it. */
-const serviceParts = ['serve', 'config/load', 'cli/doctor', 'cli/config', 'cli/setting-flags'].map(
+const serviceParts = ['service/serve', 'service/config/load', 'cli/doctor', 'cli/config', 'cli/setting-flags'].map(
   (name) => `runtime/node/${name}.ts`,
 )
 
@@ -84,8 +84,8 @@ export async function bundle(outdir, { build: given, define, others = {}, ...mor
     ...Object.entries({ ...programs, ...others }).map(build),
   ])
   const { outputs } = service.metafile
-  const kinds = Object.keys(outputs).filter((path) => /^runtime\/node\/kinds\//.test(outputs[path].entryPoint ?? ''))
-  const [load, serve] = ['config/load.ts', 'serve.ts'].map((source) => outputOf(outputs, source))
+  const kinds = Object.keys(outputs).filter((path) => /^runtime\/node\/drivers\//.test(outputs[path].entryPoint ?? ''))
+  const [load, serve] = ['service/config/load.ts', 'service/serve.ts'].map((source) => outputOf(outputs, source))
   await mergeParts(esbuild, options, { outputs, groups: [[load], [serve, ...kinds]] })
   // The program imports `main` before it knows its command. The small commands come into one file.
   const all = commands.metafile.outputs
@@ -124,7 +124,7 @@ const fastZip = {
       contents: 'exports.unsigned = require("node:zlib").crc32',
     }))
     onLoad({ filter: /^deflate$/, namespace: 'fast-zip' }, () => ({
-      contents: `const { parallelDeflate } = require("./runtime/node/labs/parallel-deflate.ts")
+      contents: `const { parallelDeflate } = require("./runtime/node/service/labs/parallel-deflate.ts")
 exports.DeflateRaw = function (options) { return parallelDeflate(options) }`,
       resolveDir: root,
     }))

@@ -1,8 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Command, groups } from '../runtime/node/cli/command.ts'
+import { commands } from '../runtime/node/cli/commands.ts'
 import { titles, usageOf, withChoices } from '../runtime/node/cli/help.ts'
-import { commands } from '../runtime/node/commands.ts'
 
 // Writes the reference of the commands into docs/commands.md, from the table that also makes the help.
 const page = join(import.meta.dirname, '../docs/commands.md')

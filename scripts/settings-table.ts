@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { choicesOf, settingKeys, shownSetting } from '../runtime/node/config/keys.ts'
+import { choicesOf, settingKeys, shownSetting } from '../runtime/node/service/config/keys.ts'
 
 // Writes the table of settings into docs/configuration.md, from the one schema that has them.
 const rows = settingKeys.map((setting) => {

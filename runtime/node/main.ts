@@ -1,7 +1,7 @@
 #!/usr/bin/env node
+import { commands } from './cli/commands.ts'
 import { runCommand } from './cli/run.ts'
-import { commands } from './commands.ts'
-import { keepCompiledCode } from './system/compile-cache.ts'
+import { keepCompiledCode } from './os/system/compile-cache.ts'
 
 keepCompiledCode()
 try {

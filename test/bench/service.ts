@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { createInterface } from 'node:readline'
-import { tickMs } from '../../runtime/node/system/processor-time.ts'
+import { tickMs } from '../../runtime/node/os/system/processor-time.ts'
 import { callsAt } from '../support/calls.ts'
 import { endsWithUs } from '../support/ends-with-us.ts'
 

@@ -1,5 +1,5 @@
-import { Joiner } from '../../runtime/node/join/joiner.ts'
-import type { Log } from '../../runtime/node/log/log.ts'
+import type { Log } from '../../runtime/node/os/log/log.ts'
+import { Joiner } from '../../runtime/node/service/join/joiner.ts'
 import type { RelayedAnswer } from '../../src/lib/http/relayed-answer.ts'
 
 export interface SimulatedCompute {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { commands } from '../../runtime/node/commands.ts'
+import { commands } from '../../runtime/node/cli/commands.ts'
 import { commandsPage } from '../../scripts/commands-page.ts'
 
 test('docs/commands.md is the output of scripts/commands-page.ts for the table of commands', async () => {

@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
-import { findProgram } from '../../runtime/node/system/find-program.ts'
+import { findProgram } from '../../runtime/node/os/system/find-program.ts'
 import { endsWithUs } from '../support/ends-with-us.ts'
 import { runPage } from './page.ts'
 

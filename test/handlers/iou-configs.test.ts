@@ -1,8 +1,8 @@
 import { utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
-import { nvramName } from '../../runtime/node/kinds/iou/configs.ts'
-import { writeConfigs } from '../../runtime/node/kinds/iou/nvram.ts'
+import { nvramName } from '../../runtime/node/drivers/iou/configs.ts'
+import { writeConfigs } from '../../runtime/node/drivers/iou/nvram.ts'
 import { body, del, newProject, post, put, send } from '../support/api.ts'
 import { fileText, iouImage, type NewRouter, newRouter, uploadIouImage } from '../support/iou-http.ts'
 

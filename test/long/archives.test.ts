@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { FileZipArchives } from '../../runtime/node/labs/zip-archives.ts'
+import { FileZipArchives } from '../../runtime/node/service/labs/zip-archives.ts'
 import type { ArchiveMember } from '../../src/labs/archives/archives.ts'
 import { openRecords } from '../support/service-records.ts'
 

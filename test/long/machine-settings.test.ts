@@ -4,25 +4,21 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, onTestFinished } from 'vitest'
-import { ChildProcessRunner } from '../../runtime/node/keeper/child-process.ts'
-import {
-  type Accelerator,
-  acceleratorsOf,
-  resolveEmulator,
-} from '../../runtime/node/kinds/machine-emulator/binaries.ts'
-import { commandLine, netdevId } from '../../runtime/node/kinds/machine-emulator/command-line.ts'
-import { findImageTool, prepareOverlay } from '../../runtime/node/kinds/machine-emulator/disks.ts'
-import { firmwareOf, systemUefis } from '../../runtime/node/kinds/machine-emulator/firmware.ts'
-import type { BinaryFacts } from '../../runtime/node/kinds/machine-emulator/probe.ts'
-import type { Qmp } from '../../runtime/node/kinds/machine-emulator/qmp.ts'
-import { machine, realWire, type Wanted, wires } from '../node/kinds/machine-emulator/machine.ts'
+import { type Accelerator, acceleratorsOf, resolveEmulator } from '../../runtime/node/drivers/qemu/binaries.ts'
+import { commandLine, netdevId } from '../../runtime/node/drivers/qemu/command-line.ts'
+import { findImageTool, prepareOverlay } from '../../runtime/node/drivers/qemu/disks.ts'
+import { firmwareOf, systemUefis } from '../../runtime/node/drivers/qemu/firmware.ts'
+import type { BinaryFacts } from '../../runtime/node/drivers/qemu/probe.ts'
+import type { Qmp } from '../../runtime/node/drivers/qemu/qmp.ts'
+import { ChildProcessRunner } from '../../runtime/node/keeper/process/child-process.ts'
+import { machine, realWire, type Wanted, wires } from '../node/drivers/qemu/machine.ts'
 import {
   monitor,
   qemuName,
   type RunningQemu,
   startQemu,
   temporaryDirectory,
-} from '../node/kinds/machine-emulator/qemu-process.ts'
+} from '../node/drivers/qemu/qemu-process.ts'
 import { hangMs } from '../support/limits.ts'
 import { freePort, freePorts } from '../support/ports.ts'
 import { requireProgram } from '../support/require.ts'

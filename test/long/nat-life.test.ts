@@ -11,7 +11,7 @@ import {
   outside,
   pidOf,
   requireLibslirp,
-} from '../node/kinds/nat/nat-lab.ts'
+} from '../node/drivers/nat/nat-lab.ts'
 import { confinementOf, launcherOfOther, otherUid } from '../support/confined.ts'
 import { freePort } from '../support/ports.ts'
 import { python3 } from '../support/python.ts'

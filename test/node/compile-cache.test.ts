@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
-import { isOnlyOurs } from '../../runtime/node/system/compile-cache.ts'
+import { isOnlyOurs } from '../../runtime/node/os/system/compile-cache.ts'
 import { bundle } from '../../scripts/bundle.js'
 import { placed } from '../support/old-program.ts'
 

@@ -3,8 +3,8 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { settingKeys } from '../../runtime/node/config/keys.ts'
-import { loadConfig } from '../../runtime/node/config/load.ts'
+import { settingKeys } from '../../runtime/node/service/config/keys.ts'
+import { loadConfig } from '../../runtime/node/service/config/load.ts'
 
 function directory(toml?: string): string {
   const path = mkdtempSync(join(tmpdir(), 'patchbay-config-'))

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { compileBpf } from '../../runtime/node/bpf/compile.ts'
-import { compileFilters } from '../../runtime/node/filters/compile.ts'
+import { compileBpf } from '../../runtime/node/dataplane/bpf/compile.ts'
+import { compileFilters } from '../../runtime/node/dataplane/filters/compile.ts'
 import type { Filters } from '../../src/model/schema/filters.ts'
 import { requireLibpcap } from '../support/require.ts'
 import { describeWith } from '../support/test-with.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { hostMetrics } from '../../runtime/node/host/metrics.ts'
-import { KeeperLink } from '../../runtime/node/nodes/keeper-link.ts'
+import { KeeperLink } from '../../runtime/node/engine/nodes/keeper-link.ts'
+import { hostMetrics } from '../../runtime/node/service/metrics/metrics.ts'
 import { freshDirectory } from '../support/directory.ts'
 import { type Family, figure, parseExposition } from '../support/exposition.ts'
 import { TestService } from '../support/service.ts'

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { KeeperClient } from '../../runtime/node/keeper/client.ts'
+import { KeeperClient } from '../../runtime/node/keeper/client/client.ts'
 import { createPc, start } from '../support/lab.ts'
 import { TestService } from '../support/service.ts'
 

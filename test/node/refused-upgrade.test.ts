@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { WebSockets } from '../../runtime/node/http/websocket.ts'
+import { WebSockets } from '../../runtime/node/service/http/websocket.ts'
 
 /** What a request for a websocket is sent when it is answered so. */
 async function asked(response: Response): Promise<Socket> {

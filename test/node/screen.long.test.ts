@@ -5,8 +5,8 @@ import { type AddressInfo, type Socket as Connection, connect, createServer } fr
 import { Writable } from 'node:stream'
 import { expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { WebSockets } from '../../runtime/node/http/websocket.ts'
-import { webStream } from '../../runtime/node/system/web-stream.ts'
+import { webStream } from '../../runtime/node/os/system/web-stream.ts'
+import { WebSockets } from '../../runtime/node/service/http/websocket.ts'
 import { bridgeConsole, bridgeScreen } from '../../src/server/feeds/console.ts'
 
 /** A websocket that leads to what `guest` does with a connection. */

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { callerName, runAs } from '../../runtime/node/http/caller.ts'
+import { callerName, runAs } from '../../runtime/node/service/http/caller.ts'
 import type { Trace } from '../../src/server/app-options.ts'
 import { RequestMetrics } from '../../src/server/http/request-metrics.ts'
 import { ask, authApp, basic, bearer } from '../support/auth-app.ts'

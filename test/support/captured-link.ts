@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, vi } from 'vitest'
-import type { Filter } from '../../runtime/node/filters/index.ts'
+import type { Filter } from '../../runtime/node/dataplane/filters/index.ts'
 import { freshDirectory } from './directory.ts'
 import { lan, type PathName, type Peer, peer, udp } from './lan.ts'
 import { hangMs } from './limits.ts'

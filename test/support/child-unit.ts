@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { ProcessSpec, UnitSpec } from '../../runtime/node/keeper-protocol/protocol.ts'
+import type { ProcessSpec, UnitSpec } from '../../runtime/node/keeper/protocol/protocol.ts'
 
 /** A unit that runs a shell script in the directory, its pipes being the console. */
 export function shellUnit(directory: string, script: string, more: Partial<ProcessSpec> = {}): UnitSpec {

@@ -1,7 +1,7 @@
 import { globalAgent } from 'node:http'
 import { Readable, Writable } from 'node:stream'
+import { commands } from '../../runtime/node/cli/commands.ts'
 import { runCommand } from '../../runtime/node/cli/run.ts'
-import { commands } from '../../runtime/node/commands.ts'
 
 /** A command, and what its process would have. */
 export interface HostedCommand {

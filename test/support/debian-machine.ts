@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { onTestFinished } from 'vitest'
-import { findProgram } from '../../runtime/node/system/find-program.ts'
+import { findProgram } from '../../runtime/node/os/system/find-program.ts'
 import { requireDevices, requireThing } from './require.ts'
 import type { Requirement } from './test-with.ts'
 

@@ -1,4 +1,4 @@
-import type { DeviceLink, SwitchNio } from '../../runtime/node/keeper-protocol/protocol.ts'
+import type { DeviceLink, SwitchNio } from '../../runtime/node/keeper/protocol/protocol.ts'
 import { dissect, type Packet } from './frames.ts'
 import { lan, type Peer } from './lan.ts'
 import { Namespace } from './namespace.ts'

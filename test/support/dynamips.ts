@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { DynamipsTimeouts } from '../../runtime/node/kinds/dynamips/timeouts.ts'
-import { findProgram } from '../../runtime/node/system/find-program.ts'
+import type { DynamipsTimeouts } from '../../runtime/node/drivers/dynamips/timeouts.ts'
+import { findProgram } from '../../runtime/node/os/system/find-program.ts'
 
 /** Our programs are at once where they stay; the 10 s in which dynamips looks at them are its own. */
 export const shortBounds: Partial<DynamipsTimeouts> = { boot: 300, sample: 1000 }

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { Images, type ImagesOptions } from '../../runtime/node/images/images.ts'
-import { isImageOf } from '../../runtime/node/kinds/index.ts'
-import { Checksums } from '../../runtime/node/storage/checksums.ts'
+import { isImageOf } from '../../runtime/node/drivers/index.ts'
+import { Images, type ImagesOptions } from '../../runtime/node/engine/images/images.ts'
+import { Checksums } from '../../runtime/node/engine/storage/checksums.ts'
 import { openRecords } from './service-records.ts'
 
 export const kind = 'machine-emulator'

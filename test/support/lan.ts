@@ -1,9 +1,9 @@
 import { createSocket, type Socket } from 'node:dgram'
 import { expect, onTestFinished, vi } from 'vitest'
-import type { Filter } from '../../runtime/node/filters/index.ts'
-import type { SwitchNio } from '../../runtime/node/keeper-protocol/protocol.ts'
-import { isProbe } from '../../runtime/node/switch/core/probe-frame.ts'
-import { Switch, type SwitchOptions } from '../../runtime/node/switch/switch.ts'
+import type { Filter } from '../../runtime/node/dataplane/filters/index.ts'
+import { isProbe } from '../../runtime/node/dataplane/switch/core/probe-frame.ts'
+import { Switch, type SwitchOptions } from '../../runtime/node/dataplane/switch/switch.ts'
+import type { SwitchNio } from '../../runtime/node/keeper/protocol/protocol.ts'
 import { hangMs } from './limits.ts'
 
 export const packetPaths = ['fast', 'portable'] as const

@@ -10,7 +10,7 @@ const fixture = join(root, 'test/fixtures/mirror')
 /** The files that a new kind changes, each with the module of the kind and its name there. */
 export const lists = [
   { file: join(root, 'src/model/kinds/index.ts'), module: join(fixture, 'descriptor.ts'), name: 'mirror' },
-  { file: join(root, 'runtime/node/kinds/index.ts'), module: join(fixture, 'index.ts'), name: 'mirrorOfHost' },
+  { file: join(root, 'runtime/node/drivers/index.ts'), module: join(fixture, 'index.ts'), name: 'mirrorOfHost' },
 ] as const
 
 /** A list with one more kind: an import and an entry. */
@@ -23,7 +23,7 @@ export function extended(text: string, { module, name }: (typeof lists)[number])
 const plugin: Plugin = {
   name: 'more-kinds',
   setup({ onLoad }) {
-    onLoad({ filter: /kinds\/index\.ts$/ }, async ({ path }) => {
+    onLoad({ filter: /(?:kinds|drivers)\/index\.ts$/ }, async ({ path }) => {
       const list = lists.find(({ file }) => file === path)
       if (list === undefined) return undefined
       return { contents: extended(await readFile(path, 'utf8'), list), loader: 'ts' }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, vi } from 'vitest'
-import { pcapHeader } from '../../runtime/node/switch/capture/pcap-file.ts'
+import { pcapHeader } from '../../runtime/node/dataplane/capture/pcap-file.ts'
 import { freshDirectory } from './directory.ts'
 import { hangMs } from './limits.ts'
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { onTestFinished } from 'vitest'
-import { findProgram } from '../../runtime/node/system/find-program.ts'
+import { findProgram } from '../../runtime/node/os/system/find-program.ts'
 
 /** The one of the system, if any: another one in PATH may be a script that looks for its interpreter first, for half a second. */
 export const python3 = findProgram('/usr/bin/python3') ?? 'python3'

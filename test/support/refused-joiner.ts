@@ -1,4 +1,4 @@
-import { Joiner } from '../../runtime/node/join/joiner.ts'
+import { Joiner } from '../../runtime/node/service/join/joiner.ts'
 
 /**
  * Joins a gateway as a compute that says it has this id; resolves with the reason for which it is refused. It does not try again: that would

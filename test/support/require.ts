@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
-import { bpfAvailable } from '../../runtime/node/bpf/compile.ts'
-import { findProgram } from '../../runtime/node/system/find-program.ts'
-import { loadLibc } from '../../runtime/node/system/libc.ts'
+import { bpfAvailable } from '../../runtime/node/dataplane/bpf/compile.ts'
+import { findProgram } from '../../runtime/node/os/system/find-program.ts'
+import { loadLibc } from '../../runtime/node/os/system/libc.ts'
 import { provided, type Requirement } from './test-with.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { type Confinement, Sandbox, type SandboxSettings } from '../../runtime/node/sandbox/sandbox.ts'
+import { type Confinement, Sandbox, type SandboxSettings } from '../../runtime/node/os/sandbox/sandbox.ts'
 import { freshDirectory } from './directory.ts'
 
 export const defaultSandbox: SandboxSettings = { sandbox: 'auto', require_sandbox: false, emulator_user: 'nobody' }

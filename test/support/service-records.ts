@@ -1,4 +1,4 @@
-import { ServiceRecords } from '../../runtime/node/storage/service-records.ts'
+import { ServiceRecords } from '../../runtime/node/engine/storage/service-records.ts'
 import { freshDirectory } from './directory.ts'
 
 export interface TestRecords {

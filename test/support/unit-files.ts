@@ -6,7 +6,7 @@ const tests = join(root, 'test/')
 
 /** What a file below `test/` has in it that starts processes: programs, services with their keepers, and workerd. */
 const starting =
-  /from 'node:child_process'|from 'miniflare'|from '[^']*\/(?:keeper\/launch|programs\/start|node\/agent)\.ts'|\brequire(?:Program|Gcc|Libvirt|Guest|Devices|FastPath)\(/
+  /from 'node:child_process'|from 'miniflare'|from '[^']*\/(?:client\/launch|programs\/start|service\/agent)\.ts'|\brequire(?:Program|Gcc|Libvirt|Guest|Devices|FastPath)\(/
 
 /**
  * The test files that start no process, by what they import below `test/`: what `npm run test:unit` runs. `except` are patterns of

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
-import { joinUrl } from '../../runtime/node/join/joiner.ts'
+import { joinUrl } from '../../runtime/node/service/join/joiner.ts'
 import { AnsweringEnd } from '../../src/compute/tunnel/answering.ts'
 import { decodeTunnelFrame, frameKinds } from '../../src/compute/tunnel/frames.ts'
 import type { RelayedAnswer } from '../../src/lib/http/relayed-answer.ts'

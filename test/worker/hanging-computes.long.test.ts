@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
-import { version } from '../../runtime/node/system/version.ts'
+import { version } from '../../runtime/node/os/system/version.ts'
 import { json, StandIn } from '../support/fleet.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 

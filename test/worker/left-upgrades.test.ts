@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { onTestFinished, test } from 'vitest'
-import { Joiner } from '../../runtime/node/join/joiner.ts'
+import { Joiner } from '../../runtime/node/service/join/joiner.ts'
 import { TestService } from '../support/service.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 

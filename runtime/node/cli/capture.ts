@@ -3,8 +3,8 @@ import { ApiError } from '../../../src/lib/errors/api-error.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
 import { type LinkTypeName, linkTypes, linkTypesOf } from '../../../src/model/capture.ts'
 import { CaptureReader } from '../../../src/packets/capture-reader.ts'
-import type { Matcher } from '../bpf/matcher.ts'
-import { reasonOf } from '../system/error-reason.ts'
+import type { Matcher } from '../dataplane/bpf/matcher.ts'
+import { reasonOf } from '../os/system/error-reason.ts'
 import { sinkOf } from './capture-sinks.ts'
 import { clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
@@ -95,7 +95,10 @@ function linkTypeOf({ link_type }: Pick<LabLink, 'link_type'>, given: string | u
 
 /** Compiles an expression of tcpdump by libpcap of this machine. */
 async function filterOf(expression: string, linkType: LinkTypeName): Promise<Matcher> {
-  const [{ compileBpf }, { bpfMatcher }] = await Promise.all([import('../bpf/compile.ts'), import('../bpf/matcher.ts')])
+  const [{ compileBpf }, { bpfMatcher }] = await Promise.all([
+    import('../dataplane/bpf/compile.ts'),
+    import('../dataplane/bpf/matcher.ts'),
+  ])
   try {
     return bpfMatcher(compileBpf(expression, linkTypes[linkType]))
   } catch (error) {

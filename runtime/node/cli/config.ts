@@ -1,4 +1,4 @@
-import { loadConfig } from '../config/load.ts'
+import { loadConfig } from '../service/config/load.ts'
 import type { CommandOutcome } from './outcome.ts'
 
 /** `patchbay config`: every setting with its value and its source; secrets are masked. */

@@ -1,5 +1,5 @@
-import { loadConfig } from '../config/load.ts'
-import { diagnose } from '../doctor/doctor.ts'
+import { loadConfig } from '../service/config/load.ts'
+import { diagnose } from '../service/doctor/doctor.ts'
 import { exits } from './exits.ts'
 import type { CommandOutcome } from './outcome.ts'
 

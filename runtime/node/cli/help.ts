@@ -1,4 +1,4 @@
-import { version } from '../system/version.ts'
+import { version } from '../os/system/version.ts'
 import { type Command, groups } from './command.ts'
 import type { CommandOutcome } from './outcome.ts'
 import { found, isGroup } from './run.ts'

@@ -1,8 +1,8 @@
 import { access, constants, mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { DOMImplementation, type Document, type Element, XMLSerializer } from '@xmldom/xmldom'
-import { replaceFiles } from '../storage/user-file.ts'
-import { reasonOf } from '../system/error-reason.ts'
+import { replaceFiles } from '../engine/storage/user-file.ts'
+import { reasonOf } from '../os/system/error-reason.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
 import type { LabTestResult, TestPart } from './lab-test.ts'
 

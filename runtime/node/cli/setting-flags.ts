@@ -1,5 +1,5 @@
 import { Kind } from '@sinclair/typebox'
-import { choicesOf, flagOf, type SettingKey, settingKeys, shownSetting } from '../config/keys.ts'
+import { choicesOf, flagOf, type SettingKey, settingKeys, shownSetting } from '../service/config/keys.ts'
 
 const flagsIntro = `Flags take precedence over environment variables (--pc-engine is PATCHBAY_PC_ENGINE), which take precedence over
 the file (pc.engine in ~/.config/patchbay/config.toml). Other users of the machine can see a password or token on

@@ -1,4 +1,4 @@
-import { version } from '../system/version.ts'
+import { version } from '../os/system/version.ts'
 import { clientAt, serviceOf } from './client.ts'
 import type { CommandInput, ServiceFlags, serviceFlags } from './command.ts'
 import type { CommandOutcome } from './outcome.ts'

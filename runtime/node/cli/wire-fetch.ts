@@ -1,6 +1,6 @@
 import { request as http } from 'node:http'
 import type { Answer, PatchbayOptions } from '../../../src/client/patchbay.ts'
-import { answered, rawHeaders, type WireAnswer } from '../http/wire-request.ts'
+import { answered, rawHeaders, type WireAnswer } from '../service/http/wire-request.ts'
 
 /**
  * A `fetch` by node:http for commands. That of Node takes longer to load than most commands take (25 ms), and ends a body that brings

@@ -113,7 +113,7 @@ interface ConfigAccess {
   readonly keepsEmpty?: boolean
 }
 
-/** A kind of node, for every runtime. `runtime/node/kinds` runs its nodes on a host. */
+/** A kind of node, for every runtime. `runtime/node/drivers` runs its nodes on a host. */
 export interface KindDescriptor {
   /** The name of the kind in paths, records and events. */
   readonly name: string

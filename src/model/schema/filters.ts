@@ -21,7 +21,7 @@ export interface FilterDeclaration {
   readonly counts?: string
 }
 
-/** Every filter; runtime/node/filters has the effects on frames. */
+/** Every filter; runtime/node/dataplane/filters has the effects on frames. */
 export const filterRows = {
   frequency_drop: {
     schema: Type.Array(Type.Integer({ minimum: -1, maximum: 32767 }), {

@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import { findProgram } from '../../../runtime/node/system/find-program.ts'
+import { findProgram } from '../../../runtime/node/os/system/find-program.ts'
 import { at, median, ms, target } from '../medians.ts'
 import { type Service, startService } from '../service.ts'
 import type { Row } from '../table.ts'

@@ -1,4 +1,4 @@
-import { findProgram } from '../../../runtime/node/system/find-program.ts'
+import { findProgram } from '../../../runtime/node/os/system/find-program.ts'
 import { added, median, medianDifference, ms, target } from '../medians.ts'
 import type { Row } from '../table.ts'
 import { baseName, MachineLab } from './lab.ts'

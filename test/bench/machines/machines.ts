@@ -1,4 +1,4 @@
-import { findProgram } from '../../../runtime/node/system/find-program.ts'
+import { findProgram } from '../../../runtime/node/os/system/find-program.ts'
 import type { Row } from '../table.ts'
 import { confined } from './confined.ts'
 import { crowd } from './crowd.ts'

@@ -1,11 +1,11 @@
-import { Backlog } from '../../../runtime/node/switch/fast/backlog.ts'
-import { Memory } from '../../../runtime/node/switch/fast/memory.ts'
-import { netioDirectory } from '../../../runtime/node/switch/fast/netio-directory.ts'
-import { bridgeOffset, NetioSocket } from '../../../runtime/node/switch/fast/netio-socket.ts'
-import { Receiver } from '../../../runtime/node/switch/fast/receiver.ts'
-import { Sockets } from '../../../runtime/node/switch/fast/sockets.ts'
-import { type Output, Transmitter } from '../../../runtime/node/switch/fast/transmitter.ts'
-import { loadLibc } from '../../../runtime/node/system/libc.ts'
+import { Backlog } from '../../../runtime/node/dataplane/fast/backlog.ts'
+import { Memory } from '../../../runtime/node/dataplane/fast/memory.ts'
+import { netioDirectory } from '../../../runtime/node/dataplane/fast/netio-directory.ts'
+import { bridgeOffset, NetioSocket } from '../../../runtime/node/dataplane/fast/netio-socket.ts'
+import { Receiver } from '../../../runtime/node/dataplane/fast/receiver.ts'
+import { Sockets } from '../../../runtime/node/dataplane/fast/sockets.ts'
+import { type Output, Transmitter } from '../../../runtime/node/dataplane/fast/transmitter.ts'
+import { loadLibc } from '../../../runtime/node/os/system/libc.ts'
 
 export interface Open {
   readonly ports: readonly (readonly [number, number])[]

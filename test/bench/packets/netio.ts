@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs'
-import { netioDirectory } from '../../../runtime/node/switch/fast/netio-directory.ts'
+import { netioDirectory } from '../../../runtime/node/dataplane/fast/netio-directory.ts'
 import type { Row } from '../table.ts'
 import { Bed, type BedSetup, cost, type Figures, inTurns, kpps, ratio } from './bed.ts'
 

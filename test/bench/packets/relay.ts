@@ -1,6 +1,6 @@
 import { createSocket } from 'node:dgram'
-import type { Filter } from '../../../runtime/node/filters/index.ts'
-import { Switch } from '../../../runtime/node/switch/switch.ts'
+import type { Filter } from '../../../runtime/node/dataplane/filters/index.ts'
+import { Switch } from '../../../runtime/node/dataplane/switch/switch.ts'
 import { linkTypeEthernet, type Ports, type Targets, wire } from './wiring.ts'
 
 /** What carries the frames: our switch, by one of its paths, or the least that node:dgram needs. */

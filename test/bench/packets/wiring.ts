@@ -1,5 +1,5 @@
-import type { Filter } from '../../../runtime/node/filters/index.ts'
-import type { BridgeSpec, JoinedLink, PortGuest, SwitchNio } from '../../../runtime/node/keeper-protocol/protocol.ts'
+import type { Filter } from '../../../runtime/node/dataplane/filters/index.ts'
+import type { BridgeSpec, JoinedLink, PortGuest, SwitchNio } from '../../../runtime/node/keeper/protocol/protocol.ts'
 import type { Setup } from './relay.ts'
 
 /** A switch that is asked directly, or by way of its keeper. */

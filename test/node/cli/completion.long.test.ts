@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest'
+import { commands } from '../../../runtime/node/cli/commands.ts'
 import { candidatesFor } from '../../../runtime/node/cli/completion.ts'
-import { commands } from '../../../runtime/node/commands.ts'
 import { CommandLine } from '../../support/command-line.ts'
 import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'

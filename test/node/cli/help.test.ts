@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { commands } from '../../../runtime/node/cli/commands.ts'
 import { help } from '../../../runtime/node/cli/help.ts'
-import { commands } from '../../../runtime/node/commands.ts'
 
 test('the first word of several commands has a help that lists them', async () => {
   const text = await (await help(['tokens'], commands)).text()

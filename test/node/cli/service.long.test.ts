@@ -3,7 +3,7 @@ import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { identify } from '../../../runtime/node/system/process-identity.ts'
+import { identify } from '../../../runtime/node/os/system/process-identity.ts'
 import { CommandLine } from '../../support/command-line.ts'
 import { TestService } from '../../support/service.ts'
 

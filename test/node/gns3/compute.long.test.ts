@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { requireProgram } from '../../support/require.ts'
 import type { TestService } from '../../support/service.ts'
 import { testWith } from '../../support/test-with.ts'
-import { requireLibslirp } from '../kinds/nat/nat-lab.ts'
+import { requireLibslirp } from '../drivers/nat/nat-lab.ts'
 import { answerOf, gns3Service, heard } from './gns3-service.ts'
 
 const compute = '/v2/compute'

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
-import { TelnetStripper } from '../../../runtime/node/system/telnet.ts'
+import { TelnetStripper } from '../../../runtime/node/os/system/telnet.ts'
 import { hangMs } from '../limits.ts'
 
 const prompt = 'pb# '

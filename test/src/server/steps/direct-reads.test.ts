@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { json } from '../../../../runtime/node/http/server.ts'
+import { json } from '../../../../runtime/node/service/http/server.ts'
 import { type App, createApp } from '../../../../src/app.ts'
 import type { RelayedAnswer } from '../../../../src/lib/http/relayed-answer.ts'
 import type { Identity } from '../../../../src/model/access/identity.ts'

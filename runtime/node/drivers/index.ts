@@ -1,0 +1,30 @@
+import type { NodeKindName } from '../../../src/model/kinds/node.ts'
+import { cloudDriver } from './cloud/index.ts'
+import { dynamipsDriver } from './dynamips/index.ts'
+import type { HostKind } from './host-kind.ts'
+import { hubDriver } from './hub/index.ts'
+import { hypervisorDriver } from './hypervisor/index.ts'
+import { iouDriver } from './iou/index.ts'
+import { natDriver } from './nat/index.ts'
+import { pcDriver } from './pc/index.ts'
+import { machineEmulatorDriver } from './qemu/index.ts'
+import { switchDriver } from './switch/index.ts'
+
+/** How this host runs every kind of node, in the order of the settings and of the doctor. */
+export const hostKinds = [
+  pcDriver,
+  iouDriver,
+  hypervisorDriver,
+  machineEmulatorDriver,
+  dynamipsDriver,
+  switchDriver,
+  hubDriver,
+  cloudDriver,
+  natDriver,
+] as const
+
+/** See `HostKind.isImage`. */
+export function isImageOf(kind: NodeKindName, file: string, name: string): boolean | Promise<boolean> {
+  const { isImage = () => true }: Partial<HostKind> = hostKinds.find(({ descriptor }) => descriptor.name === kind) ?? {}
+  return isImage(file, name)
+}

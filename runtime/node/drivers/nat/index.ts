@@ -1,0 +1,33 @@
+import { Type } from '@sinclair/typebox'
+import { nat } from '../../../../src/model/kinds/nat.ts'
+import { NetworkText } from '../../os/host/networks.ts'
+import { ok, warning } from '../../os/programs/checks.ts'
+import { reasonOf } from '../../os/system/error-reason.ts'
+import type { HostKind } from '../host-kind.ts'
+import { libslirpInstall } from './libslirp.ts'
+import type { NatProperties } from './properties.ts'
+
+const settings = {
+  reach: Type.Array(NetworkText, {
+    default: [],
+    description:
+      'Addresses and networks that guests of nats may reach although they belong to the host or, outside local mode, are private',
+    reload: true,
+  }),
+}
+
+/** How this host runs nats. */
+export const natDriver: HostKind<typeof nat, typeof settings, NatProperties> = {
+  descriptor: nat,
+  settings,
+  doctor: async () => [await libslirpCheck()],
+  open: async (host) => new (await import('./nat.ts')).NatKind(host),
+}
+
+async function libslirpCheck() {
+  try {
+    return ok('libslirp', (await import('./libslirp.ts')).libslirpVersion())
+  } catch (error) {
+    return warning('libslirp', `cannot be loaded (${reasonOf(error)}); for nat nodes`, libslirpInstall)
+  }
+}

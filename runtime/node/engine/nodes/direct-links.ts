@@ -1,0 +1,630 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { LinkAgent } from '../../../../src/host-agent.ts'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
+import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../../../src/lib/errors/api-error.ts'
+import {
+  type DirectLink,
+  type DirectLinkChanges,
+  type DirectLinkJoin,
+  type DirectLinkJoined,
+  type DirectLinkState,
+  type DirectLinkVerdict,
+  type LinkEndState,
+  type LinkPort,
+  type LinkPorts,
+  type LinkSettings,
+  type LinkTraffic,
+  linkVerdictOf,
+} from '../../../../src/model/direct-link.ts'
+import type { EventPayload } from '../../../../src/model/event.ts'
+import { isLinkable } from '../../../../src/model/kinds/node.ts'
+import type { LinkNio } from '../../../../src/model/schema/nio.ts'
+import { compileFilters } from '../../dataplane/filters/compile.ts'
+import type { JoinedLink, PortReport, SwitchNio } from '../../keeper/protocol/protocol.ts'
+import type { PortAllocator } from '../ports/allocator.ts'
+import type { LinkChanges, OpenProject } from '../projects/open-project.ts'
+import type { StoredLink } from '../projects/project-record.ts'
+import { withDiskErrors } from '../storage/disk.ts'
+import type { EngineNode } from './engine-node.ts'
+import { type KeeperLink, keeperErrorCode, unknownState } from './keeper-link.ts'
+import { lineOfPort } from './line.ts'
+import { LinkStates } from './link-states.ts'
+import { captureOf } from './nio-state.ts'
+import type { NodeTable } from './node-table.ts'
+import { hasCarrier } from './record.ts'
+import { lportOf, ownerOf, parsePortName, portName, requirePort, slotOf } from './slots.ts'
+import { bridgePortOf, PortWirer } from './wiring.ts'
+
+/** Links in one message to a keeper. */
+const linksAtOnce = 1000
+/** Minimum time between two samples for a rate, ms. */
+const rateMs = 500
+
+export interface DirectLinksOptions {
+  readonly keeper: KeeperLink
+  readonly ports: PortAllocator
+  readonly table: NodeTable
+  /** An open project that is not being closed; 404, 409. */
+  readonly project: (projectId: string) => Promise<OpenProject>
+  readonly emit: (project: OpenProject, payload: EventPayload) => void
+}
+
+interface Sample {
+  readonly at: number
+  readonly traffic: readonly [LinkTraffic, LinkTraffic]
+  /** What was read last, also shortly after the sample. */
+  readonly read: readonly [LinkTraffic, LinkTraffic]
+}
+
+/** Links that are sent to a keeper in one message. */
+interface Batch {
+  readonly links: JoinedLink[]
+  readonly sent: Promise<void>
+}
+
+/**
+ * The direct links of projects. The record of the project has them; the slots of the ports show them as `nio_link`. Locks are taken
+ * in this order: nodes by their keys, then the link.
+ */
+export class DirectLinks implements LinkAgent {
+  readonly #options: DirectLinksOptions
+  readonly #wiring: PortWirer
+  readonly #serial = new KeyedMutex()
+  readonly #batches = new Map<object, Batch>()
+  readonly #samples = new Map<string, Sample>()
+  readonly #states: LinkStates
+
+  constructor(options: DirectLinksOptions) {
+    this.#options = options
+    const { keeper, ports, emit } = options
+    this.#states = new LinkStates(async (project, links) => {
+      const { ports } = await keeper.call('port.report', { keys: links.flatMap(keysOf) })
+      const reports = byKey(ports)
+      return links.map((link) => this.#stateOf(project, link, reports))
+    })
+    this.#wiring = new PortWirer({ keeper, ports, emit: ({ project }, payload) => emit(project, payload) })
+  }
+
+  async join(projectId: string, link_id: string, nodes: LinkPorts, settings: LinkSettings = {}): Promise<DirectLink> {
+    const project = await this.#options.project(projectId)
+    const [error] = await this.#join(project, [{ link_id, nodes, ...settings }])
+    if (error != null) throw error
+    return this.state(projectId, link_id)
+  }
+
+  async joinAll(projectId: string, links: readonly DirectLinkJoin[]): Promise<DirectLinkJoined[]> {
+    const errors = await this.#join(await this.#options.project(projectId), links)
+    return links.map(({ link_id }, index) => {
+      const error = errors[index]
+      return { link_id, error: error == null ? null : { message: error.message, status: error.status } }
+    })
+  }
+
+  async update(projectId: string, linkId: string, changes: LinkSettings): Promise<DirectLink> {
+    const project = await this.#options.project(projectId)
+    await this.#options.table.lockAll(required(project, linkId).nodes.map(unitOf), async () => {
+      project.requireUsable()
+      const before = required(project, linkId)
+      const link = { ...before, ...settingsOf(changes, before) }
+      compiled(link)
+      if (isDeepStrictEqual(link, before)) return
+      await this.#save(project, [[linkId, link]])
+      this.#show(project, link)
+      await this.joinPorts(project, linkId)
+      await this.#emitState(project, link)
+    })
+    return this.state(projectId, linkId)
+  }
+
+  async remove(projectId: string, linkId: string): Promise<void> {
+    const project = await this.#options.project(projectId)
+    const keys = required(project, linkId).nodes.map(unitOf)
+    await this.#options.table.lockAll(keys, () => {
+      required(project, linkId)
+      return this.#separate(project, linkId, null)
+    })
+  }
+
+  async state(projectId: string, linkId: string): Promise<DirectLink> {
+    const project = await this.#options.project(projectId)
+    const link = required(project, linkId)
+    const reporting = link.nodes.map((port) =>
+      this.#options.keeper
+        .call('port.report', { key: keyOf(port), fresh: true })
+        .then(({ ports }) => ports)
+        .catch(absent),
+    )
+    const reports = byKey((await Promise.all(reporting)).flat())
+    return this.#view(project, link, reports)
+  }
+
+  async states(projectId: string): Promise<DirectLink[]> {
+    const project = await this.#options.project(projectId)
+    if (project.links.size === 0) return []
+    const { ports } = await this.#options.keeper.call('port.report', {})
+    const reports = byKey(ports)
+    return [...project.links.values()].map((link) => this.#view(project, link, reports))
+  }
+
+  async changes(projectId: string, since?: string): Promise<DirectLinkChanges> {
+    return this.#states.changes(await this.#options.project(projectId), since)
+  }
+
+  /** Enters the links in the record of a node that is opened: its ports show them. */
+  adopt(node: EngineNode): void {
+    for (const link of node.project.linksAt(node.key)) {
+      if (link.detached !== undefined) continue
+      for (const port of link.nodes) {
+        if (unitOf(port) !== node.key) continue
+        const slot = slotOf(node, nameOf(port))
+        if (slot.nio === null || slot.nio.type === 'nio_link') slot.nio = nioOf(link)
+        // A service was killed after a NIO took the port, and before it detached the link.
+        else node.project.links.set(link.link_id, { ...link, detached: takenOver(node, nameOf(port)) })
+      }
+    }
+    for (const { udp_ports, nodes } of node.project.linksAt(node.key))
+      for (const [index, port] of nodes.entries()) {
+        const lport = udp_ports?.[index]
+        if (lport !== undefined && unitOf(port) === node.key)
+          this.#options.ports.adopt('udp', lport, ownerOf(node, nameOf(port)))
+      }
+  }
+
+  /** Whether a link of a keeper belongs to a project. */
+  isKnown({ link_id, ports }: Pick<JoinedLink, 'link_id' | 'ports'>): boolean {
+    const node = this.#options.table.get(ports[0].split('/')[0] ?? '')
+    const link = node?.project.links.get(link_id)
+    return link !== undefined && link.detached === undefined
+  }
+
+  /**
+   * Joins the ports of a link in the keepers: directly within one keeper, by a pair of UDP ports between two keepers. A closed port is
+   * joined when it opens.
+   */
+  joinPorts(project: OpenProject, linkId: string): Promise<void> {
+    return this.#serial.run(linkId, async () => {
+      const link = project.links.get(linkId)
+      if (link === undefined || link.detached !== undefined) return
+      const { keeper } = this.#options
+      const [a, b] = link.nodes.map(unitOf) as [string, string]
+      if (!keeper.canJoin(a, b)) return this.#pair(project, link)
+      await this.#send(keeper.holderOf(a), { link_id: linkId, ports: keysOf(link), ...compiled(link) }).catch(refused)
+      if (link.udp_ports !== undefined) await this.#unpair(project, link)
+    })
+  }
+
+  /** Detaches the link of a port that has another NIO or no longer exists. The caller holds the lock of the node. */
+  async detach(node: EngineNode, nio: LinkNio, why: string): Promise<void> {
+    await this.#separate(node.project, nio.link_id, why)
+  }
+
+  /** Removes the links of a node that is deleted. */
+  async removeOf(node: EngineNode): Promise<void> {
+    for (const { link_id } of node.project.linksAt(node.key)) await this.#separate(node.project, link_id, null)
+  }
+
+  /** Removes the links of a closed project from the keepers; the record of the project keeps them. */
+  async close(project: OpenProject): Promise<void> {
+    await Promise.all([...project.links.values()].map((link) => this.#takeApart(link).catch(ignore(laterText))))
+    for (const id of project.links.keys()) this.#samples.delete(id)
+    this.#states.forget(project.id)
+  }
+
+  async #join(project: OpenProject, wanted: readonly DirectLinkJoin[]): Promise<(ApiError | null)[]> {
+    const before = wanted.flatMap(({ link_id }) => project.links.get(link_id)?.nodes ?? [])
+    const keys = [...before, ...wanted.flatMap(({ nodes }) => nodes)].map(unitOf)
+    return this.#options.table.lockAll(keys, async () => {
+      project.requireUsable()
+      const undo: LinkChanges[] = []
+      const made = new Set<string>()
+      const changed: StoredLink[] = []
+      const results = wanted.map(() => null as ApiError | null)
+      for (const [index, link] of wanted.entries()) {
+        try {
+          const stored = await this.#checked(project, link)
+          if (isDeepStrictEqual(stored, project.links.get(stored.link_id))) continue
+          if (!project.links.has(stored.link_id)) made.add(stored.link_id)
+          const detached = await this.#clear(project, stored)
+          // The next one of the list sees it.
+          undo.unshift(project.enterLinks([...detached, stored].map((it) => [it.link_id, it] as const)))
+          changed.push(stored)
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error
+          results[index] = error
+        }
+      }
+      if (changed.length > 0) await withDiskErrors('The record of the project', () => project.setLinks([], undo.flat()))
+      for (const link of changed) this.#show(project, link)
+      const joined = await Promise.allSettled(
+        wanted.map(async ({ link_id }, index) => {
+          if (results[index] !== null) return
+          await this.#openBridgePorts(project, link_id)
+          await this.joinPorts(project, link_id)
+        }),
+      )
+      for (const [index, it] of joined.entries()) {
+        if (it.status === 'fulfilled') continue
+        if (!(it.reason instanceof ApiError)) throw it.reason
+        results[index] = it.reason
+        const { link_id = '' } = wanted[index] ?? {}
+        if (made.has(link_id)) await this.#separate(project, link_id, null).catch(ignore(laterText))
+      }
+      for (const link of changed) if (project.links.has(link.link_id)) await this.#emitState(project, link)
+      return results
+    })
+  }
+
+  /** Ports of switches are open only when something is linked to them. */
+  async #openBridgePorts(project: OpenProject, linkId: string): Promise<void> {
+    for (const port of project.links.get(linkId)?.nodes ?? []) {
+      const node = project.nodes.get(unitOf(port))
+      if (node === undefined || bridgePortOf(node, nameOf(port)) === undefined) continue
+      await this.#wiring.open(node, nameOf(port), slotOf(node, nameOf(port)))
+    }
+  }
+
+  /** The record of a requested link; 400, 404, 409. */
+  async #checked(project: OpenProject, { link_id, nodes, ...settings }: DirectLinkJoin): Promise<StoredLink> {
+    const ends = await Promise.all(nodes.map((port) => this.#end(project, port)))
+    const [a, b] = ends as [End, End]
+    if (a.node === b.node && a.name === b.name) throw badRequest('nodes: a port cannot be linked to itself')
+    if (a.line !== b.line) {
+      throw conflict(
+        `nodes: ${a.node.record.name} ${a.name} is ${a.line === 'serial' ? 'a serial' : 'an Ethernet'} port, ` +
+          `${b.node.record.name} ${b.name} is ${b.line === 'serial' ? 'a serial' : 'an Ethernet'} port: both must have the same type`,
+      )
+    }
+    const before = project.links.get(link_id)
+    const [first, second] = ends.map(({ port }) => port) as [LinkPort, LinkPort]
+    const udp = before !== undefined && isSamePorts(before.nodes, [first, second]) ? before.udp_ports : undefined
+    const link: StoredLink = {
+      link_id,
+      nodes: [first, second],
+      ...settingsOf(settings, { filters_ab: {}, filters_ba: {}, suspend: false }),
+      line: a.line,
+      ...(udp !== undefined && { udp_ports: udp }),
+    }
+    compiled(link)
+    return link
+  }
+
+  /** Checks that a port of a node can be linked; 400, 404, 409, 503. */
+  async #end(project: OpenProject, given: LinkPort): Promise<End> {
+    const port = { ...given, node_id: given.node_id.toLowerCase() }
+    const { node_type, node_id } = port
+    if (!isLinkable(node_type)) throw badRequest(`node_type: nodes of the kind ${node_type} cannot be linked`)
+    const node = project.nodes.get(unitOf(port))
+    if (node === undefined || this.#options.table.get(node.key) !== node)
+      throw notFound(`nodes: the project has no ${node_type} node ${node_id}`, { code: 'no-such-node' })
+    if (node.unknownReason !== undefined) throw unknownState(new Error(node.unknownReason))
+    node.requireUnsealed()
+    const at = { adapter: port.adapter_number, port: port.port_number }
+    const name = requirePort(node, at)
+    await node.kind.wiring?.requireFree?.(node, at)
+    return { node, port, name, line: lineOfPort(node, at) }
+  }
+
+  /** Removes the NIOs and links of the ports of a new link; returns the other links that this detaches. */
+  async #clear(project: OpenProject, link: StoredLink): Promise<StoredLink[]> {
+    const before = project.links.get(link.link_id)
+    const detached: StoredLink[] = []
+    if (before !== undefined && !isSamePorts(before.nodes, link.nodes)) {
+      await this.#serial.run(link.link_id, () => this.#takeApart(before))
+      this.#unshow(project, before)
+      if (before.udp_ports !== undefined) this.#releaseUdp(project, before)
+    }
+    for (const port of link.nodes) {
+      const node = project.nodes.get(unitOf(port))
+      if (node === undefined) continue
+      const [name, slot] = [nameOf(port), slotOf(node, nameOf(port))]
+      const { nio } = slot
+      if (nio === null || (nio.type === 'nio_link' && nio.link_id === link.link_id)) continue
+      slot.nio = null
+      if (nio.type === 'nio_link') {
+        const other = project.links.get(nio.link_id)
+        if (other === undefined) continue
+        await this.#serial.run(nio.link_id, () => this.#takeApart(other))
+        this.#unshow(project, other)
+        if (other.udp_ports !== undefined) this.#releaseUdp(project, other)
+        const { udp_ports: _, ...rest } = other
+        detached.push({ ...rest, detached: `${node.record.name} ${name}: the port is used by another link` })
+        await this.#emitState(project, detached.at(-1) as StoredLink)
+        continue
+      }
+      const lport = lportOf(nio)
+      if (lport !== undefined) {
+        this.#options.ports.release('udp', lport, ownerOf(node, name))
+        await project.forgetUdpPorts([lport]).catch((error: unknown) => node.unsaved(error))
+      }
+      await this.#options.keeper.call('nio.detach', { key: keyOf(port) }).catch(absent)
+      await node.save()
+      const message = `${node.record.name}: what was attached to port ${name} (${nio.type}) was replaced by a link`
+      this.#options.emit(project, { type: 'log.warning', message })
+    }
+    return detached
+  }
+
+  /** Separates the ports of a link. `why`: the link stays in the record, detached; null: it is removed. */
+  #separate(project: OpenProject, linkId: string, why: string | null): Promise<void> {
+    return this.#serial.run(linkId, async () => {
+      const found = project.links.get(linkId)
+      if (found === undefined || (why !== null && found.detached !== undefined)) return
+      if (found.detached === undefined) await this.#takeApart(found)
+      this.#unshow(project, found)
+      if (found.udp_ports !== undefined) this.#releaseUdp(project, found)
+      const { udp_ports: _, ...link } = found
+      const left = why === null ? null : { ...link, detached: why }
+      await this.#save(project, [[linkId, left]])
+      if (left === null) {
+        this.#samples.delete(linkId)
+        this.#states.remove(project.id, linkId)
+      }
+      await this.#emitState(project, left ?? { ...link, detached: 'The link was removed' }, left === null)
+    })
+  }
+
+  /** Removes a link from its keepers. */
+  async #takeApart(link: StoredLink): Promise<void> {
+    const { keeper } = this.#options
+    const named = { links: [{ link_id: link.link_id, ports: keysOf(link) }] }
+    if (link.udp_ports === undefined) {
+      await keeper.call('link.remove', named).catch((error: unknown) => {
+        // A keeper that does not know links has none.
+        if (keeperErrorCode(error) === undefined) throw error
+      })
+      return
+    }
+    await Promise.all(keysOf(link).map((key) => keeper.call('nio.detach', { key }).catch(absent)))
+  }
+
+  /** Has the ports of a link show it. */
+  #show(project: OpenProject, link: StoredLink): void {
+    this.#setNio(project, link, nioOf(link))
+  }
+
+  #unshow(project: OpenProject, link: StoredLink): void {
+    this.#setNio(project, link, null)
+  }
+
+  #setNio(project: OpenProject, link: StoredLink, nio: LinkNio | null): void {
+    for (const port of link.nodes) {
+      const node = project.nodes.get(unitOf(port))
+      const slot = node?.record.ports[nameOf(port)]
+      if (node === undefined || (slot === undefined && nio === null)) continue
+      const there = slot?.nio
+      // A port that something else has taken is left alone.
+      if (there?.type === 'nio_link' ? there.link_id !== link.link_id : there != null) continue
+      slotOf(node, nameOf(port)).nio = nio
+      if (node.kind.wiring?.lineOf !== undefined) slotOf(node, nameOf(port)).line = link.line
+      const { control, wiring } = node.kind
+      const at = parsePortName(nameOf(port))
+      if (node.status === 'stopped' || (control === undefined && wiring?.disconnect === undefined)) continue
+      this.#options.table.queue(node.key, async () => {
+        if (node.status === 'stopped') return
+        await control?.setCarrier(node, at, hasCarrier(node.record, at))
+        if (node.record.ports[nameOf(port)]?.nio == null) await wiring?.disconnect?.(node, at)
+      })
+    }
+  }
+
+  /** Joins ports of two keepers. */
+  async #pair(project: OpenProject, found: StoredLink): Promise<void> {
+    const { keeper, ports } = this.#options
+    const { filters_ab, filters_ba, suspend } = compiled(found)
+    const units = found.nodes.map(unitOf)
+    // One end has the filters of both directions: a keeper of an earlier version knows only filters for both.
+    const full = units.findIndex((key) => keeper.canJoin(key, key))
+    if (full < 0 && !isDeepStrictEqual(filters_ab, filters_ba)) {
+      throw conflict('The keepers of the nodes are of an earlier version, which has no filters for one direction')
+    }
+    const owners = found.nodes.map((port) => `${project.id}/${keyOf(port)}`)
+    const udp = found.udp_ports ?? [
+      await ports.allocate('udp', owners[0] ?? ''),
+      await ports.allocate('udp', owners[1] ?? ''),
+    ]
+    if (found.udp_ports === undefined)
+      await this.#save(project, [[found.link_id, { ...found, udp_ports: [udp[0] ?? 0, udp[1] ?? 0] }]])
+    const attached = found.nodes.map((port, index) => {
+      const [out, into] = index === 0 ? [filters_ab, filters_ba] : [filters_ba, filters_ab]
+      const stages =
+        index === full ? { filters: out, filters_in: into } : { filters: full < 0 && index === 0 ? out : [] }
+      const nio: SwitchNio = {
+        type: 'udp',
+        lport: udp[index] ?? 0,
+        rhost: '127.0.0.1',
+        rport: udp[1 - index] ?? 0,
+        suspend,
+        ...stages,
+      }
+      return keeper.call('nio.attach', { key: keyOf(port), nio }).catch(absent)
+    })
+    await Promise.all(attached).catch(refused)
+  }
+
+  /** Releases the UDP ports of a link whose ports are in one keeper now, and joined there. */
+  async #unpair(project: OpenProject, link: StoredLink): Promise<void> {
+    this.#releaseUdp(project, link)
+    const { udp_ports: _, ...rest } = link
+    await this.#save(project, [[link.link_id, rest]])
+  }
+
+  #releaseUdp(project: OpenProject, { nodes, udp_ports }: StoredLink): void {
+    for (const [index, port] of nodes.entries())
+      this.#options.ports.release('udp', udp_ports?.[index] ?? 0, `${project.id}/${keyOf(port)}`)
+  }
+
+  /** Sends all links that are placed at the same time in one message. */
+  #send(holder: object, link: JoinedLink): Promise<void> {
+    const waiting = this.#batches.get(holder)
+    if (waiting !== undefined && waiting.links.length < linksAtOnce) {
+      waiting.links.push(link)
+      return waiting.sent
+    }
+    const links = [link]
+    const sent = new Promise<void>((resolve, reject) => {
+      setImmediate(() => {
+        if (this.#batches.get(holder)?.links === links) this.#batches.delete(holder)
+        this.#options.keeper.call('link.join', { links }).then(() => resolve(), reject)
+      })
+    })
+    this.#batches.set(holder, { links, sent })
+    return sent
+  }
+
+  /** Changes links in memory and in the record of the project; a failure changes neither. */
+  async #save(project: OpenProject, links: LinkChanges): Promise<void> {
+    await withDiskErrors('The record of the project', () => project.setLinks(links))
+  }
+
+  async #emitState(project: OpenProject, link: StoredLink, isRemoved = false): Promise<void> {
+    const view = this.#view(project, link, undefined)
+    this.#options.emit(project, { type: isRemoved ? 'link.deleted' : 'link.updated', link: view })
+  }
+
+  /** Without `reports` the traffic is that of the last reading. */
+  #view(project: OpenProject, link: StoredLink, reports: Reports | undefined): DirectLink {
+    const { nodes, filters_ab, filters_ba, suspend } = link
+    const [a, b] = keysOf(link).map((key) => reports?.get(key))
+    const captures: DirectLink['captures'] = [captureOf(a?.capture ?? null), captureOf(b?.capture ?? null)]
+    const shown = { project_id: project.id, nodes, filters_ab, filters_ba, suspend }
+    return { ...shown, ...this.#stateOf(project, link, reports), captures }
+  }
+
+  #stateOf(project: OpenProject, link: StoredLink, reports: Reports | undefined): DirectLinkState {
+    const { link_id } = link
+    const [a, b] = keysOf(link).map((key) => reports?.get(key))
+    const [verdict, reason] = judge(project, link, [a, b])
+    const [ab, ba] =
+      reports === undefined
+        ? (this.#samples.get(link_id)?.read ?? [noTraffic, noTraffic])
+        : this.#trafficOf(link_id, [passed(a, b), passed(b, a)])
+    return { link_id, verdict, reason, ab, ba }
+  }
+
+  #trafficOf(linkId: string, counts: readonly [Passed, Passed]): readonly [LinkTraffic, LinkTraffic] {
+    const at = performance.now()
+    const last = this.#samples.get(linkId)
+    const seconds = last === undefined ? 0 : (at - last.at) / 1000
+    const isRecent = seconds * 1000 < rateMs
+    const traffic = counts.map((count, index): LinkTraffic => {
+      const then = last?.traffic[index]
+      if (then === undefined) return { ...count, frames_per_s: 0, bits_per_s: 0 }
+      if (isRecent) return { ...count, frames_per_s: then.frames_per_s, bits_per_s: then.bits_per_s }
+      return {
+        ...count,
+        frames_per_s: Math.max(0, count.frames - then.frames) / seconds,
+        bits_per_s: (8 * Math.max(0, count.bytes - then.bytes)) / seconds,
+      }
+    }) as [LinkTraffic, LinkTraffic]
+    this.#samples.set(
+      linkId,
+      last !== undefined && isRecent ? { ...last, read: traffic } : { at, traffic, read: traffic },
+    )
+    return traffic
+  }
+}
+
+interface End {
+  readonly node: EngineNode
+  readonly port: LinkPort
+  readonly name: string
+  readonly line: StoredLink['line']
+}
+
+type Reports = ReadonlyMap<string, PortReport>
+const byKey = (ports: readonly PortReport[]): Reports => new Map(ports.map((report) => [report.key, report]))
+
+const noTraffic: LinkTraffic = { frames: 0, bytes: 0, dropped: 0, frames_per_s: 0, bits_per_s: 0 }
+type Passed = Pick<LinkTraffic, 'frames' | 'bytes' | 'dropped'>
+
+/** The traffic from one port to the other. */
+function passed(from: PortReport | undefined, to: PortReport | undefined): Passed {
+  const { no_guest = 0, send_failed = 0 } = to?.counters.dropped ?? {}
+  let dropped = no_guest + send_failed
+  for (const [why, count] of Object.entries(from?.counters.dropped ?? {}))
+    if (why !== 'no_guest' && why !== 'send_failed') dropped += count
+  const { in_frames: frames = 0, in_bytes: bytes = 0 } = to?.counters ?? {}
+  return { frames, bytes, dropped }
+}
+
+function judge(
+  project: OpenProject,
+  link: StoredLink,
+  reports: readonly (PortReport | undefined)[],
+): readonly [DirectLinkVerdict, string | null] {
+  const { nodes, suspend, detached } = link
+  if (detached !== undefined) return ['detached', detached]
+  const ends: LinkEndState[] = []
+  for (const [index, unit] of wordsOf(link).units.entries()) {
+    const node = project.nodes.get(unit)
+    if (node === undefined) return ['stopped', `The node ${nodes[index]?.node_id} does not exist: remove the link`]
+    const { link, reason } = reports[index] ?? {}
+    ends.push({ name: node.record.name, status: node.status, link, reason })
+  }
+  return linkVerdictOf(suspend, ends)
+}
+
+/** 404. */
+function required(project: OpenProject, linkId: string): StoredLink {
+  const link = project.links.get(linkId)
+  if (link !== undefined) return link
+  throw notFound(`link_id: the project has no direct link ${linkId}; GET .../links lists its direct links`)
+}
+
+/** The filters as the switch takes them; 400. */
+function compiled({ filters_ab, filters_ba, suspend, line }: StoredLink) {
+  return { suspend, filters_ab: compileFilters(filters_ab, line), filters_ba: compileFilters(filters_ba, line) }
+}
+
+const settingsOf = (
+  { filters_ab, filters_ba, suspend }: LinkSettings,
+  now: Pick<StoredLink, 'filters_ab' | 'filters_ba' | 'suspend'>,
+) => ({
+  filters_ab: filters_ab ?? now.filters_ab,
+  filters_ba: filters_ba ?? now.filters_ba,
+  suspend: suspend ?? now.suspend,
+})
+
+const unitOf = ({ node_type, node_id }: LinkPort): string => `${node_type}:${node_id}`
+const nameOf = ({ adapter_number: adapter, port_number: port }: LinkPort): string => portName({ adapter, port })
+const keyOf = (port: LinkPort): string => `${unitOf(port)}/${nameOf(port)}`
+const keysOf = (link: StoredLink): [string, string] => wordsOf(link).ports
+interface LinkWords {
+  readonly units: [string, string]
+  readonly ports: [string, string]
+}
+/** The keys of the nodes and of the ports of a link, made once: the states of all links are read each second. */
+const words = new WeakMap<StoredLink, LinkWords>()
+function wordsOf(link: StoredLink): LinkWords {
+  const known = words.get(link)
+  if (known !== undefined) return known
+  const [a, b] = link.nodes
+  const made: LinkWords = { units: [unitOf(a), unitOf(b)], ports: [keyOf(a), keyOf(b)] }
+  words.set(link, made)
+  return made
+}
+const isSamePorts = (one: LinkPorts, other: LinkPorts): boolean =>
+  one.every((port, index) => keyOf(port) === keyOf(other[index] as LinkPort))
+const nioOf = ({ link_id, suspend }: StoredLink): LinkNio => ({
+  type: 'nio_link',
+  link_id,
+  ...(suspend && { suspend }),
+})
+
+/** Why a link lost a port to a NIO. */
+export const takenOver = (node: EngineNode, name: string): string =>
+  `A NIO that was attached to ${node.record.name}, port ${name}, has taken over the port: join the link again or remove it`
+
+const laterText = 'the keeper does not answer, or has ended: `reconcile` runs when it answers again'
+
+/** For `catch`: a port that is not open has no link. */
+function absent(error: unknown): [] {
+  if (keeperErrorCode(error) !== 'unknown_key') throw error
+  return []
+}
+
+function refused(error: unknown): never {
+  if (keeperErrorCode(error) === undefined) throw error
+  throw conflict(`The link cannot be joined: ${(error as Error).message}`, { cause: error as Error })
+}

@@ -1,0 +1,395 @@
+import { ignore } from '../../../../src/lib/async/ignore.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
+import type { EventPayload } from '../../../../src/model/event.ts'
+import type { KindDescriptor } from '../../../../src/model/kinds/kind.ts'
+import type { Exit, UnitSpec, UnitState } from '../../keeper/protocol/protocol.ts'
+import { describeExit, failureOf, hinted } from './endings.ts'
+import type { EngineNode } from './engine-node.ts'
+import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
+import type { GuestProcess, GuestState, Launch, PortWire, StopReason } from './kind.ts'
+import type { Links } from './links.ts'
+import type { ConsoleListeners } from './listening.ts'
+import { RunningProcesses } from './running.ts'
+
+/** EADDRINUSE in the messages of programs: the text of strerror(3), which QEMU prints, and the code of Node. */
+const saysPortTaken = /address already in use|\bEADDRINUSE\b/i
+/** Maximum number of starts in a row, each with other ports. */
+const maxStarts = 4
+/** Time after the start in which the message means a port of the start, ms. */
+const startAgainMs = 30_000
+/** Longest reason of a status, characters. */
+const maxReason = 2000
+
+export interface LifeCycleOptions {
+  readonly keeper: KeeperLink
+  readonly links: Links
+  readonly listening: ConsoleListeners
+  readonly emit: (node: EngineNode, payload: EventPayload) => void
+  /** See `LifeCycle.isAlwaysOn`. */
+  readonly runsAlways: (kind: KindDescriptor) => boolean
+}
+
+/** Start and stop of nodes, and events of their guests, the same for every kind. Callers hold the lock of the node. */
+export class LifeCycle {
+  readonly #options: LifeCycleOptions
+  readonly #listening: ConsoleListeners
+  readonly #processes = new RunningProcesses()
+  /** The starts that are being prepared. */
+  readonly #preparing = new Map<string, AbortController>()
+  readonly #starts = new WeakMap<EngineNode, { tries: number; readonly at: number }>()
+
+  constructor(options: LifeCycleOptions) {
+    this.#options = options
+    this.#listening = options.listening
+  }
+
+  /** Whether a node runs from its creation on, and again when its project is opened: it is stopped by hand only. */
+  isAlwaysOn(node: EngineNode): boolean {
+    return this.#options.runsAlways(node.kind.descriptor)
+  }
+
+  /** Starts a stopped node, resumes a suspended node. 409 with the reason when it cannot run; it is stopped then. */
+  async start(node: EngineNode): Promise<void> {
+    if (node.status === 'suspended') return this.resume(node)
+    if (node.status === 'started') return
+    this.#starts.set(node, { tries: 1, at: performance.now() })
+    for (let isAgain = false; ; ) {
+      try {
+        return await this.#startOnce(node)
+      } catch (error) {
+        if (this.#changesPorts(node, (error as Error).message)) continue
+        if (!isAgain && node.kind.control?.startsAgain?.(error) === true) {
+          isAgain = true
+          this.#warn(node, `${(error as Error).message}; it will be started again`)
+          continue
+        }
+        this.#options.emit(node, node.updated())
+        throw error
+      }
+    }
+  }
+
+  /** Starts what is always on; its status_reason says why it does not run. */
+  async startIfPossible(node: EngineNode): Promise<void> {
+    await this.start(node).catch(ignore('its status_reason says why it does not run'))
+  }
+
+  /** Gives a node other ports if its program ended because one of them was taken. Returns whether to start it again. */
+  #changesPorts(node: EngineNode, words: string): boolean {
+    const start = this.#starts.get(node)
+    if (!saysPortTaken.test(words) || start === undefined) return false
+    if (start.tries >= maxStarts || performance.now() - start.at > startAgainMs) return false
+    start.tries++
+    this.#options.links.changePorts(node)
+    this.#warn(node, 'another program uses a port of this program; it will be started again with other ports')
+    return true
+  }
+
+  async #startOnce(node: EngineNode): Promise<void> {
+    let launch: Launch | undefined
+    const { losses } = this.#processes
+    try {
+      await this.#listening.free(node)
+      const wires = await this.#options.links.wires(node)
+      launch = await this.#prepare(node, wires)
+      node.record.command_line = launch.command_line
+      node.startWarning = startWarningOf(node, launch)
+      node.record.status_reason = node.startWarning
+      node.record.running = true
+      // Facts that only the record has must be on disk before the guest starts; the keeper knows the rest.
+      const isFirst = node.hasUnsavedFacts
+      if (isFirst) await node.save()
+      const [started] = await Promise.all([this.#run(node, launch.run), isFirst ? undefined : node.save()])
+      // The keeper with the ports of the node died; the unit runs in a new one.
+      if (this.#processes.losses !== losses) throw conflict(`${keeperDied}; start the node again`)
+      node.run = started.run
+      await node.kind.control?.begin(node, this.#processes.add(node.key, started))
+      node.kind.onStarted?.(node, true)
+    } catch (error) {
+      throw await this.#failed(node, error as Error, launch)
+    }
+    node.status = 'started'
+    for (const notice of launch.notices ?? []) this.#options.emit(node, notice)
+    this.#options.emit(node, node.updated('started'))
+  }
+
+  async #prepare(node: EngineNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
+    const over = new AbortController()
+    this.#preparing.set(node.key, over)
+    try {
+      return await node.kind.launch(node, wires, over.signal)
+    } finally {
+      this.#preparing.delete(node.key)
+    }
+  }
+
+  /** Ends the preparation of a start, which holds the lock of the node, for a stop that waits for the lock. */
+  interrupt(node: EngineNode): void {
+    this.#preparing.get(node.key)?.abort()
+  }
+
+  /** Stops a node; resolves when all its processes have ended. One that is stopped begins without kept memory then. */
+  async stop(node: EngineNode, how: StopReason = 'stop'): Promise<void> {
+    if (node.status === 'stopped') return how === 'stop' ? node.kind.control?.dropMemory?.(node) : undefined
+    const process = this.#processes.get(node.key)
+    if (process !== undefined) {
+      const { control } = node.kind
+      await control?.end(node, process, how).catch((error: unknown) => {
+        if (control.isOutsideKeeper === true && how !== 'close') throw error
+        this.#warn(node, (error as Error).message)
+      })
+    }
+    await this.#end(node, how)
+  }
+
+  /** Ends the unit of a node whose guest could not be stopped, for a project that must close. */
+  async abandon(node: EngineNode): Promise<void> {
+    if (node.status !== 'stopped') await this.#end(node)
+  }
+
+  /** Ends the unit of a node whose guest has ended, or was asked to. */
+  async #end(node: EngineNode, how: StopReason = 'stop'): Promise<void> {
+    const { stopGraceMs } = node.kind
+    await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: stopGraceMs }, stopGraceMs + 10_000)
+    // What is always on runs again when its project is opened again.
+    node.record.running = how === 'close' && this.isAlwaysOn(node)
+    node.startWarning = null
+    node.record.status_reason = null
+    // A full disk must not keep a node running.
+    await node.saveOrTell()
+    await this.#stopped(node)
+  }
+
+  /** Pauses a node; does nothing for kinds that cannot be paused. 409 when the guest does not pause. */
+  async suspend(node: EngineNode): Promise<void> {
+    const { control, canBeHeld } = node.kind
+    if (node.status !== 'started') return
+    if (control !== undefined) await control.suspend(node)
+    else if (canBeHeld === true) await this.#hold(node, true)
+    else return
+    await this.#setState(node, { status: 'suspended', reason: null })
+  }
+
+  async resume(node: EngineNode): Promise<void> {
+    if (node.status === 'stopped') throw conflict('The node is stopped: start it instead', { code: 'node-stopped' })
+    const { control } = node.kind
+    if (node.status === 'started' && control?.isOutsideKeeper !== true) return
+    if (control !== undefined) await control.resume(node)
+    else if (node.kind.canBeHeld === true) await this.#hold(node, false)
+    else return
+    await this.#setState(node, { status: 'started', reason: null })
+  }
+
+  /** 409 when the program cannot be held, or has just ended. */
+  async #hold(node: EngineNode, is_held: boolean): Promise<void> {
+    await this.#options.keeper.call('unit.hold', { key: node.key, is_held }).catch((error: unknown) => {
+      if (keeperErrorCode(error) === 'bad_request')
+        throw conflict('The node was started by an earlier version, which cannot hold it: stop it and start it again')
+      if (keeperErrorCode(error) === undefined) throw error
+      throw conflict((error as Error).message, { cause: error as Error })
+    })
+  }
+
+  /** Resets the hardware of a guest, or stops and starts a node without a reset. Does nothing for a stopped machine with one. */
+  async reload(node: EngineNode): Promise<void> {
+    const { control } = node.kind
+    if (control !== undefined) {
+      if (node.status === 'stopped') {
+        if (control.isOutsideKeeper === true)
+          throw conflict('The node is stopped: start it instead', { code: 'node-stopped' })
+        return
+      }
+      await control.reset(node)
+      // The reset may have resumed a guest that an error had paused.
+      return this.refresh(node)
+    }
+    await this.stop(node)
+    await this.start(node)
+  }
+
+  /** Reads the state of a guest again, after an event. */
+  async refresh(node: EngineNode): Promise<void> {
+    const { control } = node.kind
+    if (control === undefined || node.status === 'stopped') return
+    // The keeper reports the end of a guest.
+    const state = await control.state(node).catch(() => undefined)
+    if (state?.status === 'stopped') await this.#end(node)
+    else if (state !== undefined) await this.#setState(node, state)
+  }
+
+  /** Notes the end of a process at once; `exited` follows with the lock of the node. */
+  recordExit(key: string, run: number): void {
+    this.#processes.end(key, run)
+  }
+
+  /** Cleans up after a unit that ended by itself, and stores the reason; `quietly`: the reason of a successful end. */
+  async exited(node: EngineNode, run: number, exit: Exit, quietly: string | null = null): Promise<void> {
+    if (node.run !== run || node.status === 'stopped') return
+    await this.#options.keeper
+      .call('unit.forget', { key: node.key })
+      .catch(ignore('a keeper that cannot be asked has the unit no more, or says it again'))
+    // A requested end that was not awaited is not a failure.
+    const isQuiet = exit.code === 0 || exit.requested
+    const end = `${describeExit(exit)}${hinted(node.kind.hint?.(exit))}`
+    node.record.running = false
+    node.record.status_reason = isQuiet ? quietly : `The program ended by itself ${end}`
+    await node.saveOrTell()
+    await this.#stopped(node)
+    if (!isQuiet && this.#changesPorts(node, exit.last_words))
+      await this.#startOnce(node).catch(() => this.#options.emit(node, node.updated()))
+    else if (!isQuiet) {
+      const message = `${node.record.name}: the program ended by itself ${end}`
+      this.#options.emit(node, { type: 'log.error', message })
+    }
+  }
+
+  /** Adopts a unit that an earlier service started. */
+  async adopt(node: EngineNode, unit: UnitState): Promise<void> {
+    node.status = 'started'
+    node.run = unit.run
+    const process = this.#processes.add(node.key, unit)
+    // The unit may have ended after the inventory; its exit event came before the node was in the table.
+    const exit = unit.exit ?? (process.ended.aborted ? await this.#exitOf(node) : null)
+    if (exit !== null) {
+      this.#processes.end(node.key, unit.run)
+      return this.exited(node, unit.run, exit, 'It ended by itself while no service was running')
+    }
+    if (unit.is_held === true) node.status = 'suspended'
+    node.kind.onStarted?.(node, false)
+    await this.#adoptGuest(node, process)
+  }
+
+  /** Ends a start, or a wait for the guest, of a node that is about to be closed or deleted. */
+  skipGracePeriod(node: EngineNode): void {
+    this.interrupt(node)
+    this.#processes.skipGracePeriod(node.key)
+  }
+
+  /** Notes at once that a keeper died with its units; `lost` follows with the lock of each node. */
+  recordLoss(isHeld: (key: string) => boolean, isOwn: boolean): void {
+    this.#processes.lost(isHeld, isOwn)
+  }
+
+  /** The keeper of the node died: the node is stopped, unless it was started again meanwhile. */
+  async lost(node: EngineNode, reason: string): Promise<void> {
+    if (node.status === 'stopped') return
+    const mayRun = this.#processes.get(node.key)?.ended.aborted === false
+    if (mayRun && (await this.#options.keeper.unit(node.key, node.run))?.exit === null) return
+    node.record.running = false
+    node.record.status_reason = reason
+    await node.saveOrTell()
+    await this.#stopped(node)
+  }
+
+  async #adoptGuest(node: EngineNode, process: GuestProcess): Promise<void> {
+    const { control } = node.kind
+    if (control === undefined) return
+    try {
+      const { status, reason } = await control.adopt(node, process)
+      node.status = status === 'stopped' ? 'started' : status
+      node.record.status_reason = reason
+      if (status === 'stopped') await this.#end(node)
+    } catch (error) {
+      const message = `${node.record.name} is running, but cannot be controlled: ${(error as Error).message}`
+      node.record.status_reason = message
+      this.#options.emit(node, { type: 'log.warning', message })
+    }
+  }
+
+  /** Shows a warning about the start of a node that runs as the reason of its status. */
+  async warnOfStart(node: EngineNode, message: string): Promise<void> {
+    if (node.status === 'stopped' || node.startWarning?.includes(message) === true) return
+    node.startWarning = [node.startWarning, message].filter(Boolean).join('; ').slice(0, maxReason)
+    await this.#setState(node, { status: node.status, reason: null })
+  }
+
+  /** The exit of a run. */
+  async #exitOf({ key, run }: EngineNode): Promise<Exit> {
+    const unit = await this.#options.keeper.unit(key, run)
+    return unit?.exit ?? { code: null, signal: null, requested: false, last_words: '' }
+  }
+
+  async #setState(node: EngineNode, state: GuestState): Promise<void> {
+    const { status } = state
+    const reason = state.reason ?? node.startWarning
+    const isSame = node.status === status
+    if (isSame && node.record.status_reason === reason) return
+    node.status = status
+    node.record.status_reason = reason
+    await node.saveOrTell()
+    this.#options.emit(node, node.updated(isSame ? undefined : status === 'suspended' ? 'suspended' : 'resumed'))
+  }
+
+  /** Undoes a failed start; returns the error for the client. */
+  async #failed(node: EngineNode, error: Error, launch: Launch | undefined): Promise<Error> {
+    const hasEnded = this.#processes.get(node.key)?.ended.aborted ?? false
+    // The unit may run, for instance when the record could not be written.
+    const { exit } = await this.#options.keeper
+      .call('unit.stop', { key: node.key, grace_ms: node.kind.stopGraceMs })
+      .catch(() => ({ exit: null }))
+    this.#dispose(node)
+    const hint = launch?.hint ?? (exit === null ? undefined : node.kind.hint?.(exit))
+    // For a guest of another program the error says more than the end of its serial port.
+    const isShown = hasEnded && node.kind.control?.isOutsideKeeper !== true
+    const reason = failureOf(error, isShown ? exit : null, hint)
+    node.record.running = false
+    node.record.status_reason = reason.message.slice(0, maxReason)
+    await node.saveOrTell()
+    if (launch !== undefined) await this.#cleanUp(node)
+    return reason
+  }
+
+  async #run(node: EngineNode, run: UnitSpec['run']): Promise<{ run: number; pid: number }> {
+    const start = () => {
+      const listen = this.#listening.of(node)
+      return this.#options.keeper.call('unit.start', { key: node.key, run, ...(listen && { console: listen }) })
+    }
+    try {
+      return await start()
+    } catch (error) {
+      if (keeperErrorCode(error) === 'exists') {
+        // The service before was killed between the start of this unit and its record.
+        await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: node.kind.stopGraceMs })
+        return start()
+      }
+      if (keeperErrorCode(error) !== 'port_taken' || node.record.console === null) throw error
+      await this.#listening.move(node, node.record.console)
+      // Saved before the start: if the service is killed now, the record has the port of the listener.
+      await node.save()
+      return start()
+    }
+  }
+
+  /** Shows the node as stopped, after the clean-up. */
+  async #stopped(node: EngineNode): Promise<void> {
+    await this.#cleanUp(node)
+    this.#dispose(node)
+    this.#options.emit(node, node.updated('stopped'))
+  }
+
+  /** Runs the clean-up of the kind. Its failure does not keep the node from being stopped. */
+  async #cleanUp(node: EngineNode): Promise<void> {
+    await node.kind.onExited?.(node).catch((error: unknown) => this.#warn(node, (error as Error).message))
+  }
+
+  #warn(node: EngineNode, text: string): void {
+    this.#options.emit(node, { type: 'log.warning', message: `${node.record.name}: ${text}` })
+  }
+
+  #dispose(node: EngineNode): void {
+    node.status = 'stopped'
+    node.run = undefined
+    this.#processes.forget(node.key)
+    node.kind.control?.ended(node)
+  }
+}
+
+export const keeperDied = 'The process that holds the nodes died'
+
+/** What a start warns of, as the reason of the status: for clients that have not read the feed. */
+function startWarningOf({ record }: EngineNode, { notices = [] }: Launch): string | null {
+  const prefix = `${record.name}: `
+  const warnings = notices.flatMap((it) => (it.type === 'log.warning' && 'message' in it ? [it.message] : []))
+  const texts = warnings.map((it) => (it.startsWith(prefix) ? it.slice(prefix.length) : it))
+  return texts.length === 0 ? null : texts.join('; ').slice(0, maxReason)
+}

@@ -1,0 +1,224 @@
+import { join } from 'node:path'
+import type { ApplianceVmService } from '../../../src/fleet/appliance-vm/appliance-vm.ts'
+import { EventLog } from '../../../src/fleet/events/event-log.ts'
+import { createGateway } from '../../../src/fleet/gateway/gateway-agent.ts'
+import type { ReplicateImage } from '../../../src/fleet/images/image-copies.ts'
+import { peersOfNodes } from '../../../src/fleet/link-check/peer-address.ts'
+import { fleetMembers } from '../../../src/fleet/members/fleet-members.ts'
+import { ProjectQuota } from '../../../src/fleet/placement/project-quota.ts'
+import type { Fleet } from '../../../src/fleet/pool/fleet.ts'
+import type { HostProjects } from '../../../src/labs/archives/archives.ts'
+import { fleetComputes } from '../../../src/labs/computes/fleet-computes.ts'
+import { mebibyte } from '../../../src/labs/lab/lab-limits.ts'
+import { Labs } from '../../../src/labs/labs.ts'
+import type { FileTrust } from '../../../src/labs/plan/trust.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
+import type { Load } from '../../../src/model/host.ts'
+import type { OrganizationLimits } from '../../../src/model/organization.ts'
+import type { AppOptions, AppServices } from '../../../src/server/app-options.ts'
+import type { Tokens } from '../../../src/server/auth/tokens.ts'
+import type { ServiceRecords } from '../engine/storage/service-records.ts'
+import type { Log } from '../os/log/log.ts'
+import { version } from '../os/system/version.ts'
+import { createNodeAgent, type TakenOver } from './agent.ts'
+import { openAppliance } from './appliance-vm/node-appliance.ts'
+import { labLimitsOf } from './config/lab-limits.ts'
+import type { LoadedConfig } from './config/load.ts'
+import { diagnose } from './doctor/doctor.ts'
+import { ImageDigestFile, nodeHasher } from './fleet/image-digest-file.ts'
+import { createNodeFleet } from './fleet/node-fleet.ts'
+import { PlacementLog } from './fleet/placement-log.ts'
+import { callerIsLocal, callerMayExecute, callerName } from './http/caller.ts'
+import { ArchiveFiles } from './labs/archive-files.ts'
+import { HostProjectFiles } from './labs/host-projects.ts'
+import { LabFiles } from './labs/lab-files.ts'
+import { TrustedFiles } from './labs/trusted-files.ts'
+import { FileZipArchives } from './labs/zip-archives.ts'
+import { processMetrics, versionFamily } from './metrics/process-metrics.ts'
+
+/** Where the labs of a service run: on this host, or on the computes of a gateway. */
+export interface LabHost extends Pick<AppOptions, 'agent'> {
+  readonly services: AppServices
+  /** What the service before left open. Absent on a gateway. */
+  readonly takenOver?: Promise<TakenOver>
+  /** Ends the appliance VM, which takes its time; it has a timeout of its own. */
+  end(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface LabHostOptions {
+  readonly config: LoadedConfig
+  readonly log: Log
+  readonly records: ServiceRecords
+  readonly tokens: Tokens | undefined
+  /** See `NodeFleetOptions.local`. */
+  readonly port: () => number
+  /** Answers a request of the service to itself. */
+  readonly inside: (request: Request) => Promise<Response>
+}
+
+/** Of a gateway: `records` and `tokens` are those of one organization. */
+export interface LabGatewayOptions extends Omit<LabHostOptions, 'port' | 'inside'> {
+  /** Absent: `default`. */
+  readonly organization?: string
+  readonly limits: () => OrganizationLimits
+}
+
+export interface GatewayLabHost extends LabHost {
+  /** What there is: projects, labs among them, and computes. */
+  readonly content: () => { readonly projects: number; readonly computes: number }
+}
+
+/** The host agent of this machine, with the computes beside it. */
+export async function openCompute({ config, log, records, tokens, port, inside }: LabHostOptions): Promise<LabHost> {
+  const opening = [
+    createNodeAgent({ config, log, records, diagnose }),
+    LabFiles.open(records, { maxBytes: maxBytesOf(config) }),
+  ] as const
+  const [{ agent, drivers, isImage, takenOver, close: closeAgent }, store] = await Promise.all(opening)
+  const trusted = await TrustedFiles.open(records)
+  const local = { port, host: agent.host, fetch: inside }
+  const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, local })
+  const appliance: ApplianceVmService = await openAppliance({ records, fleet, drivers })
+  const { labs, close: closeLabs } = await openLabs(fleet, {
+    config,
+    log,
+    records,
+    store,
+    load: () => agent.host.load(),
+    hostProjects: new HostProjectFiles({
+      directory: join(records.data, 'projects'),
+      isLocal: () => callerIsLocal(config),
+    }),
+    trust: {
+      // Whoever sends the file: a node that could not be made is tried again by the service itself, which is in local mode.
+      isJudged: () => config.current.local,
+      mayTrust: () => callerIsLocal(config) || callerMayExecute(),
+      isImage,
+      has: (digest) => trusted.has(digest),
+      add: (digest) => trusted.add(digest),
+    },
+  })
+  void labs.restore(takenOver)
+  return {
+    agent,
+    services: { fleet, appliance, labs },
+    takenOver,
+    end: () => appliance.close(),
+    async close() {
+      await closeLabs()
+      await closeFleet()
+      await closeAgent()
+    },
+  }
+}
+
+/** The computes of a fleet as one host. */
+export async function openGateway(options: LabGatewayOptions): Promise<GatewayLabHost> {
+  const { config, log, records, tokens, limits, organization } = options
+  const placements = await PlacementLog.open(records)
+  const maxComputes = () => limits().max_computes
+  const { fleet, close: closeFleet } = await createNodeFleet({
+    config,
+    log,
+    records,
+    tokens,
+    maxComputes,
+    organization,
+  })
+  const members = fleetMembers(fleet)
+  let open: Labs | undefined
+  const isKnown = (computeId: string) => fleet.find(computeId) !== undefined
+  const projects = () => new Set([...placements.idsOn(isKnown), ...(open?.ids() ?? [])])
+  const quota = new ProjectQuota({ max: () => limits().max_projects, projects })
+  // The process is that of the deployment.
+  const metrics = async () => [versionFamily(version), ...(organization === undefined ? await processMetrics() : [])]
+  const gateway = createGateway({
+    members,
+    labs: () => open,
+    placements,
+    digests: { store: await ImageDigestFile.open(records), newHasher: nodeHasher },
+    warn: (message) => log.warn({}, message),
+    host: { version, metrics },
+    quota,
+  })
+  const store = await LabFiles.open(records, { maxBytes: maxBytesOf(config) })
+  const keeps = config.current.fleet.keep_archives
+  const { labs, close: closeLabs } = await openLabs(fleet, {
+    ...{ config, log, records, store, quota, keeps },
+    replicateImage: gateway.replicateImage,
+  })
+  open = labs
+  gateway.locator.follow(labs)
+  void labs.restore()
+  return {
+    agent: gateway.agent,
+    services: { fleet, labs, peers: peersOfNodes(fleet, gateway.locator), uploads: gateway.uploads },
+    content: () => ({ projects: projects().size, computes: fleet.remote.length }),
+    end: async () => {},
+    async close() {
+      await closeLabs()
+      gateway.close()
+      await closeFleet()
+      await placements.close()
+    },
+  }
+}
+
+const maxBytesOf = (config: LoadedConfig) => () => labLimitsOf(config)().open_labs_mb * mebibyte
+
+interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> {
+  readonly store: LabFiles
+  readonly load?: () => Promise<Load>
+  readonly hostProjects?: HostProjects
+  readonly trust?: FileTrust
+  readonly replicateImage?: ReplicateImage
+  readonly quota?: ProjectQuota
+  /** Whether archives of closed labs are kept. */
+  readonly keeps?: boolean
+}
+
+/** The labs over the computes of a fleet, with their documents in the data directory. */
+async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs; close(): Promise<void> }> {
+  const { config, log, records, store, load, hostProjects, trust, replicateImage, quota, keeps = false } = options
+  const { limits } = config.current
+  let now: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
+  const loadNow = () => {
+    // A ping does not wait: it has the figures of the ping before.
+    load?.().then((it) => {
+      now = it
+    }, ignore('the ping has the earlier figures'))
+    return now
+  }
+  const events = new EventLog(
+    { history: limits.history, feeds: () => config.current.limits.feeds },
+    loadNow,
+    callerName,
+  )
+  const archiving = {
+    records,
+    minFreeMb: () => config.current.min_free_space_mb,
+    bodyTimeoutMs: limits.body_timeout_ms,
+  }
+  const labs = await Labs.start({
+    store,
+    events,
+    computes: fleetComputes(fleet, replicateImage),
+    limits: labLimitsOf(config),
+    ...(quota !== undefined && { quota }),
+    archives: new FileZipArchives(archiving),
+    ...(hostProjects !== undefined && { hostProjects }),
+    ...(trust !== undefined && { trust }),
+    ...(keeps && { keptArchives: await ArchiveFiles.open(archiving) }),
+    drainS: () => config.current.fleet.drain_s,
+    warn: (message) => log.warn({}, message),
+    report: (err, what) => log.error({ err }, what),
+  })
+  return {
+    labs,
+    async close() {
+      await labs.shutdown()
+      await store.close()
+    },
+  }
+}
