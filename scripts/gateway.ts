@@ -4,7 +4,7 @@ import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { settingNames } from '../runtime/worker/env.ts'
+import { settingNames } from '../runtime/worker/shared/env.ts'
 import { runWorker } from './run-worker.ts'
 
 const usage = 'npm run gateway -- [--port NUMBER] [--host ADDRESS] [--data DIRECTORY] [--archives] [--images]'

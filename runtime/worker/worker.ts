@@ -1,13 +1,13 @@
 import { codeOfStatus, errorHeader } from '../../src/lib/errors/words.ts'
-import { EdgeRouters } from './edge-routers.ts'
-import { type Env, missingSetting } from './env.ts'
-import { trackBody } from './fixed-length-bodies.ts'
-import { json } from './host.ts'
-import { isKeptImage, keptImage } from './image-bucket.ts'
+import { EdgeRouters } from './isolate/edge-routers.ts'
+import { type Env, missingSetting } from './shared/env.ts'
+import { trackBody } from './shared/fixed-length-bodies.ts'
+import { json } from './shared/host.ts'
+import { isKeptImage, keptImage } from './shared/image-bucket.ts'
 
-export { ComputeObject } from './compute-object.ts'
-export { DirectoryObject } from './directory-object.ts'
-export { ProjectObject } from './project-object.ts'
+export { ComputeObject } from './compute/compute-object.ts'
+export { DirectoryObject } from './directory/directory-object.ts'
+export { ProjectObject } from './lab/project-object.ts'
 
 let edgeRouters: EdgeRouters | undefined
 

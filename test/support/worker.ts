@@ -1,5 +1,5 @@
-import { pageFile } from '../../runtime/worker/page-files.ts'
-import { socketTransport, upgrade } from '../../runtime/worker/sockets.ts'
+import { pageFile } from '../../runtime/worker/shared/page-files.ts'
+import { socketTransport, upgrade } from '../../runtime/worker/shared/sockets.ts'
 import { type App, createApp } from '../../src/app.ts'
 import { fetchTransport } from '../../src/compute/remote/transport.ts'
 import { ApplianceVmService } from '../../src/fleet/appliance-vm/appliance-vm.ts'

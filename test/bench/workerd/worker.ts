@@ -1,17 +1,17 @@
-import { tokenKey } from '../../../runtime/worker/auth.ts'
-import { ComputeObject as RealCompute } from '../../../runtime/worker/compute-object.ts'
-import { DirectoryObject as RealObject } from '../../../runtime/worker/directory-object.ts'
-import type { Env } from '../../../runtime/worker/env.ts'
-import { PlacementTable } from '../../../runtime/worker/placement-table.ts'
-import { RegistryTable } from '../../../runtime/worker/registry-table.ts'
-import { Sealer } from '../../../runtime/worker/sealed.ts'
-import { TokenTable } from '../../../runtime/worker/token-table.ts'
+import { ComputeObject as RealCompute } from '../../../runtime/worker/compute/compute-object.ts'
+import { DirectoryObject as RealObject } from '../../../runtime/worker/directory/directory-object.ts'
+import { PlacementTable } from '../../../runtime/worker/directory/placement-table.ts'
+import { RegistryTable } from '../../../runtime/worker/directory/registry-table.ts'
+import { TokenTable } from '../../../runtime/worker/directory/token-table.ts'
+import { tokenKey } from '../../../runtime/worker/shared/auth.ts'
+import type { Env } from '../../../runtime/worker/shared/env.ts'
+import { Sealer } from '../../../runtime/worker/shared/sealed.ts'
 import real from '../../../runtime/worker/worker.ts'
 import type { ComputeRecord } from '../../../src/model/compute.ts'
 import { Tokens } from '../../../src/server/auth/tokens.ts'
 import { barePaths } from './bare.ts'
 
-export { ProjectObject } from '../../../runtime/worker/project-object.ts'
+export { ProjectObject } from '../../../runtime/worker/lab/project-object.ts'
 
 /** What the bench asks by `POST /bench`; every member is done once for each of its items, one after the other. */
 export interface BenchOrder {

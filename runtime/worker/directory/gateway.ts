@@ -1,0 +1,253 @@
+import { waitUntil } from 'cloudflare:workers'
+import { type App, createApp, dispatchSteps } from '../../../src/app.ts'
+import { EventLog } from '../../../src/fleet/events/event-log.ts'
+import type { GatewayEvents } from '../../../src/fleet/events/events.ts'
+import { createGateway } from '../../../src/fleet/gateway/gateway-agent.ts'
+import { loadOf } from '../../../src/fleet/gateway/host.ts'
+import type { ReplicateImage } from '../../../src/fleet/images/image-copies.ts'
+import type { UploadDigests } from '../../../src/fleet/images/image-digests.ts'
+import { peersOfNodes } from '../../../src/fleet/link-check/peer-address.ts'
+import { fleetMembers } from '../../../src/fleet/members/fleet-members.ts'
+import type { FleetMembers, LabPlacements } from '../../../src/fleet/members/members.ts'
+import { ProjectQuota } from '../../../src/fleet/placement/project-quota.ts'
+import { Fleet } from '../../../src/fleet/pool/fleet.ts'
+import { notJoined } from '../../../src/fleet/pool/tunnels.ts'
+import { fleetComputes } from '../../../src/labs/computes/fleet-computes.ts'
+import { Labs } from '../../../src/labs/labs.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
+import type { Upgrade } from '../../../src/lib/http/socket.ts'
+import type { Load } from '../../../src/model/host.ts'
+import type { MetricFamily } from '../../../src/model/metrics.ts'
+import type { OrganizationLimits } from '../../../src/model/organization.ts'
+import { Tokens } from '../../../src/server/auth/tokens.ts'
+import { RequestMetrics } from '../../../src/server/http/request-metrics.ts'
+import type { TicketOffice } from '../../../src/server/http/tickets.ts'
+import { noSuchOrganization, type Organizations } from '../../../src/server/organizations/organizations.ts'
+import { matchOf, type RequestStep } from '../../../src/server/request-context.ts'
+import { openAuth, tokenKey } from '../shared/auth.ts'
+import { aliasesOf, type Env } from '../shared/env.ts'
+import {
+  commonAdmission,
+  commonOptions,
+  commonRuntime,
+  dialectOf,
+  gatewayHost,
+  reportDefect,
+  warn,
+} from '../shared/host.ts'
+import { ImageBucket } from '../shared/image-bucket.ts'
+import { ImageDigestTable, workerHasher } from '../shared/image-digest-table.ts'
+import { LabTable } from '../shared/lab-table.ts'
+import { objectLimits } from '../shared/object-limits.ts'
+import { resultOf } from '../shared/object-reply.ts'
+import type { Objects } from '../shared/objects.ts'
+import { reaching } from '../shared/reaching.ts'
+import { Sealer } from '../shared/sealed.ts'
+import type { BatchedWrites } from './batched-writes.ts'
+import { BookmarkTable } from './bookmark-table.ts'
+import { JobTable } from './job-table.ts'
+import { PendingReplicationsTable } from './pending-replications.ts'
+import { PlacementTable } from './placement-table.ts'
+import type { PushedFeeds } from './pushed-feeds.ts'
+import { RegistryTable } from './registry-table.ts'
+import { ReportedProjectsTable } from './reported-projects.ts'
+import { ReportedStates, sharedRegistry } from './reported-states.ts'
+import { StateTable } from './state-table.ts'
+import { TokenTable } from './token-table.ts'
+import type { TunnelTable } from './tunnel-table.ts'
+
+export interface WorkerGateway {
+  readonly app: App
+  readonly fleet: Fleet
+  readonly states: ReportedStates
+  readonly placements: PlacementTable
+  readonly toldProjects: ReportedProjectsTable
+  /** Ids of the projects, labs among them, as the limit of the organization counts them. */
+  readonly projects: () => ReadonlySet<string>
+  readonly tokens: TokenTable
+  /** Counts of requests, of the object and of isolates. */
+  readonly requests: RequestMetrics
+  readonly events: GatewayEvents
+  readonly replicateImage: ReplicateImage
+  /** See `Gateway.uploads`. */
+  readonly uploads: UploadDigests | undefined
+  /** Tries again to copy images to the bucket whose copy broke off and whose next attempt is due. */
+  readonly keepDue: () => Promise<void>
+  /** Images apart from the computes; undefined without a bucket. */
+  readonly images: ImageBucket | undefined
+  /** The heads of all labs; each lab has an object of its own. */
+  readonly labs: Labs
+  readonly labStore: LabTable
+  readonly jobs: JobTable
+  /** The load of the compute of a project, or of all computes; undefined while unknown. */
+  load(projectId: string | undefined): Promise<Load | undefined>
+}
+
+export interface GatewayParts {
+  readonly storage: DurableObjectStorage
+  readonly writes: BatchedWrites
+  readonly objects: Objects
+  readonly upgrade: Upgrade
+  readonly tunnels: TunnelTable
+  readonly pushedFeeds: PushedFeeds
+  readonly tickets: TicketOffice
+  /** Of the organization; undefined: it is `default` without limits, or was deleted. */
+  readonly limits: () => OrganizationLimits | undefined
+  /** Those of the deployment, at the object of `default`. */
+  readonly organizations: Organizations | undefined
+  readonly metrics: () => Promise<MetricFamily[]>
+  /** Called when a token was revoked. */
+  readonly revoked: (tokenId: string) => void
+}
+
+/** The gateway over the tables of the Durable Object. */
+export async function openGateway(env: Env, parts: GatewayParts): Promise<WorkerGateway> {
+  const { storage, writes, objects, upgrade, tunnels, pushedFeeds, tickets, metrics, revoked, limits, organizations } =
+    parts
+  const { named } = objects
+  const { sql } = storage
+  const store = new TokenTable(sql, warn, revoked)
+  const tokens = new Tokens({ store, key: tokenKey(env), organization: named })
+  const { access, rateLimit } = openAuth(env, (token) => tokens.identify(token))
+  const stateTable = new StateTable(sql, writes)
+  const fleet = await Fleet.open({
+    ...reaching,
+    registry: sharedRegistry(new RegistryTable(sql, new Sealer(env.FLEET_KEY ?? ''), warn), stateTable, objects),
+    healthChecks: 'external',
+    // A state that a request finds by itself holds until the object of the compute reports one.
+    timeouts: { connectMs: 10_000, failures: 1, retryMs: [30_000, 30_000] },
+    joinTokens: tokens.joinTokens,
+    maxComputes: () => limits()?.max_computes ?? 0,
+    holder: tunnels,
+  })
+  tunnels.gone = (id) => fleet.left(id, notJoined)
+  fleet.listen((event) => {
+    if (event.type === 'log.warning') warn(event.message)
+  })
+  const states = new ReportedStates(fleet, stateTable, objects)
+  const placements = new PlacementTable(sql)
+  const digestTable = new ImageDigestTable(sql)
+  const digests = { store: digestTable, newHasher: workerHasher }
+  const images =
+    env.IMAGES &&
+    new ImageBucket(env.IMAGES, {
+      organization: objects.organization,
+      secret: env.FLEET_KEY ?? '',
+      isUsed: (sha256) => digestTable.isUsed(sha256),
+      isJoined: (id) => fleet.isTunnelled(id),
+    })
+  const wakeAt = async (time: number) => {
+    const known = await storage.getAlarm()
+    if (known === null || known > time) await storage.setAlarm(time)
+  }
+  const unkept = new PendingReplicationsTable(sql, (time) => waitUntil(wakeAt(time)))
+  digestTable.unused = (sha256) => {
+    unkept.remove(sha256)
+    const removing = images?.remove(sha256).catch(({ message }: Error) => warn(`An image stays in R2: ${message}`))
+    if (removing !== undefined) waitUntil(removing)
+  }
+  const toldProjects = new ReportedProjectsTable(sql, placements)
+  fleet.listen((event) => {
+    if (event.type === 'compute.deleted') toldProjects.forget(event.compute.compute_id)
+  })
+  const members: FleetMembers = {
+    ...fleetMembers(fleet),
+    // An object that reads a stream of another object cannot hibernate.
+    openFeed: ({ id }, feed) => pushedFeeds.open(id, feed),
+    toldProjects,
+  }
+  const labStore = new LabTable(storage)
+  const jobs = new JobTable(sql, objects)
+  const projects = () => new Set([...placements.idsOn((id) => fleet.find(id) !== undefined), ...labs.ids()])
+  const quota = new ProjectQuota({ max: () => limits()?.max_projects ?? 0, projects })
+  const labs: Labs = await Labs.start({
+    ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, quota, warn, report: reportDefect },
+    limits: () => objectLimits,
+    async move(id, from, { signal, show }) {
+      const lab = objects.project(id)
+      const cancel = () => void lab.cancelMove(from).catch(ignore('the move ended with the program of its lab'))
+      signal.addEventListener('abort', cancel)
+      try {
+        return await resultOf<string>(lab.move(id, from, async (doing) => show(doing)))
+      } finally {
+        signal.removeEventListener('abort', cancel)
+      }
+    },
+    // Feeds of labs come from the objects of the labs.
+    events: new EventLog({ history: 0, feeds: () => 0 }, () => ({ cpu_usage_percent: 0, memory_usage_percent: 0 })),
+  })
+  const labPlacements: LabPlacements = {
+    computesOf: (id) => labs.computesOf(id),
+    async computeOf(id, part) {
+      const [first, ...others] = labs.computesOf(id) ?? []
+      return others.length === 0 ? first : objects.project(id).computeOf(id, part)
+    },
+  }
+  const host = gatewayHost(metrics)
+  const gateway = createGateway({
+    members,
+    placements,
+    host,
+    digests,
+    ...(images !== undefined && { keeping: { kept: images, unkept, waitUntil } }),
+    bookmarks: new BookmarkTable(sql),
+    warn,
+    quota,
+    labs: () => labPlacements,
+  })
+  gateway.locator.follow(labs)
+  const requests = new RequestMetrics()
+  const knowStates: RequestStep = async (context, next) => {
+    // An isolate may not know yet that the organization was deleted. A later organization of this id would get what is made now.
+    if (named !== undefined && limits() === undefined) throw noSuchOrganization(named)
+    const { endpoint } = matchOf(context)
+    if (endpoint.owner === 'all' || endpoint.scope === 'own') await states.known()
+    return next()
+  }
+  const app = createApp({
+    ...commonOptions,
+    requests,
+    aliases: aliasesOf(env),
+    dialect: dialectOf(env),
+    agent: gateway.agent,
+    services: {
+      ...{ fleet, labs, tokens, organizations, uploads: gateway.uploads },
+      peers: peersOfNodes(fleet, gateway.locator),
+    },
+    ...(named !== undefined && { organization: named }),
+    admission: { ...commonAdmission, access, tickets, rateLimit },
+    runtime: { ...commonRuntime, upgrade },
+    steps: { dispatch: [knowStates, ...dispatchSteps] },
+  })
+  const keepDue = async () => {
+    await states.known()
+    for (const sha256 of unkept.due()) {
+      const image = digestTable.named(sha256)
+      if (image !== undefined) gateway.keep(image, true)
+    }
+  }
+  const load = async (projectId: string | undefined) => {
+    if (projectId === undefined) return loadOf(members)
+    const compute = await placements.get(projectId)
+    return compute === undefined ? undefined : (await members.find(compute))?.load
+  }
+  return {
+    app,
+    fleet,
+    states,
+    toldProjects,
+    placements,
+    projects,
+    tokens: store,
+    requests,
+    events: gateway.events,
+    replicateImage: gateway.replicateImage,
+    uploads: gateway.uploads,
+    keepDue,
+    images,
+    load,
+    labs,
+    labStore,
+    jobs,
+  }
+}

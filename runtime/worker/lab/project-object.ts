@@ -1,0 +1,302 @@
+import { DurableObject } from 'cloudflare:workers'
+import { type App, createApp } from '../../../src/app.ts'
+import { EventLog } from '../../../src/fleet/events/event-log.ts'
+import { createGateway } from '../../../src/fleet/gateway/gateway-agent.ts'
+import { copyLab, type LabCopyInput } from '../../../src/labs/archives/duplicate.ts'
+import { decodeEntries, encodeEntries, recordStorage } from '../../../src/labs/lab/document-codec.ts'
+import { Lab } from '../../../src/labs/lab/lab.ts'
+import type { LabStorage } from '../../../src/labs/lab/store.ts'
+import { Labs } from '../../../src/labs/labs.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
+import { conflict } from '../../../src/lib/errors/api-error.ts'
+import type { Caller } from '../../../src/model/access/caller.ts'
+import { RequestMetrics } from '../../../src/server/http/request-metrics.ts'
+import { Admissions, projectHeader } from '../shared/admitted.ts'
+import { openAuth } from '../shared/auth.ts'
+import { aliasesOf, type Env } from '../shared/env.ts'
+import { commonAdmission, commonOptions, commonRuntime, dialectOf, gatewayHost, reportDefect } from '../shared/host.ts'
+import { LabTable } from '../shared/lab-table.ts'
+import { objectLimits } from '../shared/object-limits.ts'
+import { type ObjectReply, replyOf, resultOf } from '../shared/object-reply.ts'
+import { Objects } from '../shared/objects.ts'
+import { upgrade } from '../shared/sockets.ts'
+import { ArchiveBucket } from './archive-bucket.ts'
+import { objectComputes } from './object-computes.ts'
+import { TableZipArchives } from './zip-archives.ts'
+
+/** Events that are stored for resumed feeds, and feeds of a lab. */
+const history = 1000
+const maxFeeds = 64
+/** Time between two reports of request counts to the directory, ms. */
+const countMs = 5000
+
+/** Delay between an edit and the update of the head in the directory, ms. */
+const headMs = 250
+/** Delay of the alarm that removes an import or a copy which broke off, ms after its begin. */
+const lookAgainMs = 60 * 60_000
+
+/** Least time between two messages about what a move does, ms. */
+const showMs = 250
+
+/** Least time until an alarm, ms. */
+const leastMs = 1000
+
+/** Input of a copy of a lab. */
+interface LabCopy {
+  readonly source: string
+  readonly entries: string
+  readonly input: LabCopyInput
+  readonly caller: Caller
+}
+
+interface Opened {
+  readonly app: App
+  readonly labs: Labs
+  /** Settled when an import or a copy that broke off was removed, or could not be. */
+  readonly restored: Promise<void>
+}
+
+/** The object of one lab: document, edits, feed and jobs. Computes, names and templates come from the directory. */
+export class ProjectObject extends DurableObject<Env> {
+  readonly #admissions: Admissions
+  readonly #objects: Objects
+  readonly #keptArchives: ArchiveBucket | undefined
+  readonly #requests = new RequestMetrics()
+  #countedAt = Date.now()
+  #opened: Promise<Opened> | undefined
+  /** The head that is sent soon. */
+  #head: unknown
+  /** Abort the moves of the lab, by the compute that it leaves. */
+  readonly #moves = new Map<string, AbortController>()
+
+  constructor(state: DurableObjectState, env: Env) {
+    super(state, env)
+    this.#admissions = new Admissions(env)
+    this.#objects = Objects.around(env, state)
+    this.#keptArchives = env.ARCHIVES && new ArchiveBucket(env.ARCHIVES, this.#objects.organization)
+  }
+
+  override async fetch(request: Request): Promise<Response> {
+    const admitted = await this.#admissions.read(request)
+    const id = request.headers.get(projectHeader)
+    if (admitted === undefined || id === null) throw new Error('Only isolates ask the object of a lab')
+    const { app } = await this.#open(id)
+    const answer = await app.fetch(request, admitted)
+    if (Date.now() - this.#countedAt > countMs) this.#count()
+    return answer
+  }
+
+  #count(): void {
+    this.#countedAt = Date.now()
+    const answered = this.#requests.drain()
+    const counted = this.#objects
+      .directory()
+      .count(answered)
+      .catch(() => this.#requests.add(answered))
+    this.ctx.waitUntil(counted)
+  }
+
+  /** The compute of a node or of a direct link. */
+  async computeOf(id: string, part: string): Promise<string | undefined> {
+    return (await this.#open(id)).labs.computeOf(id, part)
+  }
+
+  /** The jobs of this program, as JSON. */
+  async jobs(): Promise<string> {
+    return JSON.stringify((await this.#opened)?.labs.jobs.list() ?? [])
+  }
+
+  async removeJob(id: string): Promise<void> {
+    ;(await this.#opened)?.labs.jobs.remove(id)
+  }
+
+  /** Makes this lab a copy of another one. `entries`: the document of that lab, as JSON. */
+  copyOf(id: string, { source, entries, input, caller }: LabCopy): Promise<ObjectReply> {
+    return replyOf(async () => {
+      const { labs } = await this.#open(id)
+      await this.#lookAgain()
+      const document = decodeEntries(new Map(JSON.parse(entries) as [string, unknown][]))
+      const store = recordStorage(storeOf(source, new LabTable(this.ctx.storage), this.#objects))
+      const lab = new Lab(source, document, store, labs.events)
+      return copyLab(labs, lab, input, (computeId) => labs.computes.client(computeId, caller))
+    })
+  }
+
+  /** Removes the lab with its organization. Its files on computes stay there. The caller then calls `end`. */
+  async discard(): Promise<void> {
+    await this.#keptArchives?.remove(Objects.ownIdOf(this.ctx))
+    await this.ctx.storage.deleteAlarm()
+    await this.ctx.storage.deleteAll()
+  }
+
+  /** Ends this program, which would send the head of the lab again. Never answers. */
+  end(): void {
+    this.ctx.abort('The organization was deleted')
+  }
+
+  /**
+   * Moves the part of this lab that is on a compute to another compute, on behalf of the service; the result: its id. `show` is called now and
+   * then with what the move does.
+   */
+  move(id: string, from: string, show: (doing: string) => Promise<void>): Promise<ObjectReply> {
+    return replyOf(async () => {
+      const cancel = new AbortController()
+      // There is one move: a compute is drained by one job at a time.
+      this.#moves.set(from, cancel)
+      let shownAt = 0
+      const shown = (doing: string) => {
+        if (Date.now() - shownAt < showMs) return
+        shownAt = Date.now()
+        show(doing).catch(ignore('the job ended with its program'))
+      }
+      try {
+        const { labs } = await this.#open(id)
+        // When this program ends during the move, the alarm starts the next one, which removes the rest.
+        await this.#lookAgain()
+        const clientFor = (computeId: string) => labs.computes.client(computeId)
+        return await labs.move(id, from, { clientFor, signal: cancel.signal, show: shown })
+      } finally {
+        this.#moves.delete(from)
+      }
+    })
+  }
+
+  /** Ends a move between two files: it fails, and the lab stays. */
+  cancelMove(from: string): void {
+    this.#moves.get(from)?.abort(conflict('The move was cancelled'))
+  }
+
+  /** The alarm: removes the remains of an import or a copy that broke off, stops the lab at its time, and tries again to keep its archive. */
+  override async alarm(): Promise<void> {
+    await this.#removeRemains()
+    await (await this.#opened)?.labs.runDue()
+  }
+
+  async #removeRemains(): Promise<void> {
+    if (this.#opened !== undefined) return this.#lookAgain()
+    const id = new LabTable(this.ctx.storage).only()
+    if (id === undefined) return this.ctx.storage.deleteAll()
+    await (await this.#open(id)).restored
+    // A compute with a part of the lab is not connected: try again later.
+    if (new LabTable(this.ctx.storage).only(true) !== undefined) await this.#lookAgain()
+  }
+
+  async #lookAgain(): Promise<void> {
+    await this.#wakeAt(Date.now() + lookAgainMs)
+  }
+
+  /** Sets the alarm to a time, ms since 1970, unless it is earlier already. */
+  async #wakeAt(time: number): Promise<void> {
+    const known = await this.ctx.storage.getAlarm()
+    if (known === null || known > time) await this.ctx.storage.setAlarm(time)
+  }
+
+  /** Sends the head of the lab to the directory; edits within `headMs` are sent together. */
+  #reportHead(id: string, head: unknown): void {
+    const isDue = this.#head !== undefined
+    this.#head = head
+    if (isDue || head === undefined) return
+    setTimeout(() => {
+      const now = this.#head
+      this.#head = undefined
+      if (now === undefined) return
+      const kept = this.#objects.directory().putLab(id, JSON.stringify(now))
+      this.ctx.waitUntil(kept.catch(ignore('the next edit sends the head again')))
+    }, headMs)
+  }
+
+  #open(id: string): Promise<Opened> {
+    this.#opened ??= this.#start(id).catch((error: unknown) => {
+      this.#opened = undefined
+      throw error
+    })
+    return this.#opened
+  }
+
+  async #start(id: string): Promise<Opened> {
+    const { env } = this
+    const objects = this.#objects
+    const labs = await Labs.start({
+      store: storeOf(id, new LabTable(this.ctx.storage), objects, (head) => this.#reportHead(id, head)),
+      computes: objectComputes(env, objects),
+      events: new EventLog({ history, feeds: () => maxFeeds }, () => ({
+        cpu_usage_percent: 0,
+        memory_usage_percent: 0,
+      })),
+      only: id,
+      limits: () => objectLimits,
+      directory: {
+        put: (project, head, scope) =>
+          resultOf(objects.directory().putLab(project, JSON.stringify(head), scope && [...scope])),
+        remove: (project) => resultOf(objects.directory().removeLab(project)),
+        job: async (job, project) => objects.directory().noteJob(job, project),
+        freeName: (name) => resultOf(objects.directory().freeLabName(name)),
+      },
+      archives: new TableZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
+      ...(this.#keptArchives !== undefined && { keptArchives: this.#keptArchives }),
+      copy: (lab, input, caller) => {
+        const copy = crypto.randomUUID()
+        const entries = JSON.stringify([...encodeEntries(lab.document.entries())])
+        return resultOf(objects.project(copy).copyOf(copy, { source: lab.id, entries, input, caller }))
+      },
+      wakeAt: (time) => this.ctx.waitUntil(this.#wakeAt(Math.max(time, Date.now() + leastMs))),
+      // biome-ignore lint/suspicious/noConsole: the log of a Worker
+      warn: (message) => console.warn(message),
+      report: reportDefect,
+    })
+    const restored = labs.restore()
+    const placements = { get: async () => undefined, put: async () => {}, remove: async () => {} }
+    const members = { all: async () => [], find: async () => undefined, watch: () => () => {} }
+    const gateway = createGateway({ members, placements, host: gatewayHost() })
+    const { access } = openAuth(env, async () => undefined)
+    const app = createApp({
+      ...commonOptions,
+      ...{
+        aliases: aliasesOf(env),
+        dialect: dialectOf(env),
+        agent: gateway.agent,
+        services: { labs },
+        admission: { ...commonAdmission, access },
+        runtime: { ...commonRuntime, upgrade },
+        requests: this.#requests,
+        ...(objects.named !== undefined && { organization: objects.named }),
+      },
+    })
+    return { app, labs, restored }
+  }
+}
+
+/** Scopes of the store that all labs share. */
+const shared: ReadonlySet<string> = new Set(['templates', 'symbols'])
+
+/** The store of one lab: its document is in this object, templates and symbols are in the directory. */
+function storeOf(
+  id: string,
+  table: LabTable,
+  objects: Objects,
+  tellHead: (head: unknown) => void = () => {},
+): LabStorage {
+  return {
+    heads: () => table.heads(),
+    async load(scope) {
+      if (!shared.has(scope)) return table.load(scope)
+      const entries = await resultOf<[string, unknown][] | undefined>(objects.directory().labScope(scope))
+      return entries && new Map(entries)
+    },
+    async save(scope, changes) {
+      if (!shared.has(scope)) {
+        await table.save(scope, changes)
+        const head = changes.get('project')
+        if (scope === id && head !== undefined) tellHead(head)
+        return
+      }
+      const entries = [...changes].map(([key, value]) => [key, value ?? null])
+      await resultOf(objects.directory().saveLabScope(scope, JSON.stringify(entries)))
+    },
+    remove(scope) {
+      if (scope !== id) return table.remove(scope)
+      tellHead(undefined)
+      return table.drop()
+    },
+  }
+}
