@@ -1,8 +1,26 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
-// JavaScript, so that the lint needs nothing but what a checkout has. Fails when two folders import each other's values, by any way
-// round. What is imported for its types alone is not imported when the program runs, and does not count.
+// JavaScript, so that the lint needs nothing but what a checkout has. Fails when a file imports from a layer above its own, also
+// types; and when two folders import each other's values, by any way round.
+
+/** The layers, the lowest first. Those of `runtime/node` have parts that are lower than the rest of their folder. */
+const layers = {
+  src: ['lib', 'model', 'host-agent.ts', 'compute', 'fleet', 'labs', 'server', 'endpoints', 'app.ts'],
+  'runtime/node': [
+    ...['os', 'dataplane/bpf', 'dataplane/filters', 'keeper/protocol', 'dataplane', 'keeper', 'engine', 'drivers'],
+    ...['service', 'cli', 'main.ts'],
+  ],
+}
+
+/** Folders of `src` beside its layers: what each imports, and what imports it. The programs of `runtime` may import all. */
+const beside = {
+  labfile: { imports: ['lib', 'model'], users: ['importers', 'labs', 'server', 'endpoints', 'app.ts'] },
+  importers: { imports: ['lib', 'model', 'labfile'], users: ['labs', 'server', 'endpoints', 'app.ts'] },
+  packets: { imports: ['lib'], users: ['endpoints'] },
+  iso: { imports: ['lib'], users: ['labs'] },
+  client: { imports: ['lib', 'model', 'compute'], users: [] },
+}
 
 const root = join(import.meta.dirname, '..')
 const files = ['src', 'runtime'].flatMap((folder) =>
@@ -46,8 +64,27 @@ const visit = (folder, way) => {
 }
 for (const folder of folders.keys()) visit(folder, [])
 
-for (const loop of loops) {
+/** Files that are in no layer, and imports that go up. */
+const faults = new Set()
+for (const [tree, names] of Object.entries(layers)) {
+  const longestFirst = [...names, ...(tree === 'src' ? Object.keys(beside) : [])].sort((a, b) => b.length - a.length)
+  const layerOf = (file) => longestFirst.find((name) => `${file}/`.startsWith(`${tree}/${name}/`))
+  for (const file of sources)
+    if (file.startsWith(`${tree}/`) && layerOf(file) === undefined) faults.add(`${file} is in no layer of ${tree}`)
+  for (const found of imports) {
+    const [from, to] = [layerOf(found.from), layerOf(found.to)]
+    if (from === undefined || to === undefined || from === to) continue
+    const isAllowed =
+      beside[from]?.imports.includes(to) ?? beside[to]?.users.includes(from) ?? names.indexOf(to) < names.indexOf(from)
+    if (!isAllowed) faults.add(`${from} may not import from ${to}: ${sayImport(found)}`)
+  }
+}
+for (const fault of faults) console.error(fault)
+
+// An import that goes up makes loops of its own, of which none is the cause.
+const shown = faults.size > 0 ? [] : loops.sort((a, b) => a.length - b.length).slice(0, 5)
+for (const loop of shown) {
   console.error(`Folders that import each other: ${loop.join(' -> ')}`)
   for (const [index, to] of loop.slice(1).entries()) console.error(`  ${sayImport(folders.get(loop[index]).get(to))}`)
 }
-process.exitCode = loops.length === 0 ? 0 : 1
+process.exitCode = loops.length + faults.size === 0 ? 0 : 1
