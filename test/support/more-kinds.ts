@@ -10,7 +10,7 @@ const fixture = join(root, 'test/fixtures/mirror')
 /** The files that a new kind changes, each with the module of the kind and its name there. */
 export const lists = [
   { file: join(root, 'src/model/kinds/index.ts'), module: join(fixture, 'descriptor.ts'), name: 'mirror' },
-  { file: join(root, 'runtime/node/drivers/index.ts'), module: join(fixture, 'index.ts'), name: 'mirrorOfHost' },
+  { file: join(root, 'runtime/node/drivers/index.ts'), module: join(fixture, 'index.ts'), name: 'mirrorDriver' },
 ] as const
 
 /** A list with one more kind: an import and an entry. */
