@@ -57,11 +57,11 @@ const descriptive = [
 export function importAppliance(source: Source, { version }: { version?: string | undefined } = {}): Appliance {
   const { root } = source
   const registry = root.get('registry_version').optionalNumber() ?? 3
-  if (registry > newest) throw root.get('registry_version').fault(`expected at most ${newest}`)
+  if (registry > newest) throw root.get('registry_version').error(`expected at most ${newest}`)
   const chosen = versionOf(root, version)
   const { type, part, settings } = settingsOf(root, chosen)
   const kind = kindOfWord(type)
-  if (!isKnownKind(kind)) throw part.fault(`there is no kind ${quoted(type)}`)
+  if (!isKnownKind(kind)) throw part.error(`there is no kind ${quoted(type)}`)
   const name = root.get('name').text()
   const properties = propertiesOf(settings, kindOf(kind) as KindDescriptor)
   const images = imagesOf(root, kind, chosen)
@@ -103,7 +103,7 @@ function versionOf(root: Part, wanted: string | undefined): Part | undefined {
   const names = versions.map((it) => it.get('name').text()).join(', ')
   throw root
     .get('versions')
-    .fault(`there is no version ${quoted(wanted)}${names === '' ? '' : `, expected one of ${names}`}`)
+    .error(`there is no version ${quoted(wanted)}${names === '' ? '' : `, expected one of ${names}`}`)
 }
 
 /** The settings of an appliance, the first ones win: of its emulator, or in version 8 of the set that the version names. */
@@ -111,18 +111,18 @@ function settingsOf(root: Part, version: Part | undefined): { type: string; part
   const sets = root.get('settings').items()
   if (sets.length === 0) {
     const emulator = emulators.find((it) => !root.get(it).isAbsent)
-    if (emulator === undefined) throw root.fault('expected settings of an emulator, such as "qemu"')
+    if (emulator === undefined) throw root.error('expected settings of an emulator, such as "qemu"')
     const own = root.get(emulator)
     return { type: emulator, part: own, settings: [own] }
   }
   const named = version?.get('settings').optionalText()
   const base = sets.find((it) => it.get('default').value === true)
   const set = named === undefined ? (base ?? sets[0]) : sets.find((it) => it.get('name').optionalText() === named)
-  if (set === undefined) throw root.get('settings').fault(`there are no settings ${quoted(named)}`)
+  if (set === undefined) throw root.get('settings').error(`there are no settings ${quoted(named)}`)
   const inherits = base !== undefined && base !== set && set.get('inherit_default_properties').value !== false
   const both = inherits ? [set, base] : [set]
   const part = both.map((it) => it.get('template_type')).find((it) => !it.isAbsent)
-  if (part === undefined) throw set.fault('template_type is missing')
+  if (part === undefined) throw set.error('template_type is missing')
   return { type: part.text(), part, settings: both.map((it) => it.get('template_properties')) }
 }
 
@@ -180,10 +180,10 @@ function imagesOf(root: Part, kind: string, version: Part | undefined): Applianc
   const images = version?.get('images')
   const entries = images?.entries() ?? []
   if (images !== undefined && entries.length > maxImages)
-    throw images.fault(`expected at most ${maxImages} images, got ${entries.length}`)
+    throw images.error(`expected at most ${maxImages} images, got ${entries.length}`)
   return entries.map(([word, part]) => {
     const filename = part.text()
-    if (!isImageName(filename)) throw part.fault(`expected the name of a file, got ${quoted(filename)}`)
+    if (!isImageName(filename)) throw part.error(`expected the name of a file, got ${quoted(filename)}`)
     const found = known.get(filename)
     const sum = found?.get('md5sum').optionalText() ?? found?.get('checksum').optionalText()
     const from = found?.get('direct_download_url').optionalText() ?? found?.get('download_url').optionalText()

@@ -25,7 +25,7 @@ export interface DraftFile {
   readonly links: DraftLink[]
 }
 
-/** Readings after which a draft that still has faults is refused, fewer for a large one. Each one finds some 200 faults. */
+/** Readings after which a draft that still has diagnostics is refused, fewer for a large one. Each one finds some 200 diagnostics. */
 const maxReadings = 10
 /** Nodes, segments and links that all readings of a draft have together. */
 const maxRead = 20_000
@@ -39,18 +39,18 @@ export function removeFaults(draft: DraftFile): void {
   const most = Math.max(2, Math.min(maxReadings, Math.floor(maxRead / size)))
   for (let reading = 0; reading < most; reading++) {
     const numbered = new NumberedPlaces()
-    const { faults } = namedFiles(numbered.document(draft))
-    if (faults.length === 0) return
-    for (const { line, message, hint } of faults) {
+    const { diagnostics } = namedFiles(numbered.document(draft))
+    if (diagnostics.length === 0) return
+    for (const { line, message, hint } of diagnostics) {
       const place = numbered.places[line]
-      if (place === undefined) throw new LabFileError(faults)
+      if (place === undefined) throw new LabFileError(diagnostics)
       place.part.leaveOut(
         `${place.what === '' ? '' : `${place.what}: `}is not imported: ${message}${hint === undefined ? '' : `; ${hint}`}`,
       )
       place.remove()
     }
   }
-  throw new LabFileError(namedFiles(new NumberedPlaces().document(draft)).faults)
+  throw new LabFileError(namedFiles(new NumberedPlaces().document(draft)).diagnostics)
 }
 
 interface Place {

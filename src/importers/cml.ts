@@ -65,13 +65,13 @@ interface ReadNode {
 export function importCml(source: Source): ConvertedLab {
   const { root } = source
   const lab = root.get('lab')
-  if (!lab.isObject) throw root.fault('lab is missing: this is not a lab of CML')
+  if (!lab.isObject) throw root.error('lab is missing: this is not a lab of CML')
   const draft = new Draft({ bridgesPassTags: true })
   const nodes = new Map<string, ReadNode>()
   for (const part of root.get('nodes').itemsOrNone()) {
     draft.readNode(part, () => {
       const id = part.get('id').text()
-      if (nodes.has(id)) throw part.get('id').fault(`two nodes have the id ${quoted(id)}`)
+      if (nodes.has(id)) throw part.get('id').error(`two nodes have the id ${quoted(id)}`)
       nodes.set(id, readNode(draft, part))
       part.leaveOutUnread(() => 'is not imported')
     })
@@ -209,7 +209,7 @@ function configFiles(part: Part): { name: string | undefined; text: string }[] {
 function fileName(part: Part): string | undefined {
   const name = part.optionalText()
   if (name === undefined || name === 'default') return undefined
-  if (!/^[\w][\w.-]{0,100}$/.test(name)) throw part.fault(`expected the name of a file, got ${quoted(name)}`)
+  if (!/^[\w][\w.-]{0,100}$/.test(name)) throw part.error(`expected the name of a file, got ${quoted(name)}`)
   return name
 }
 
@@ -245,9 +245,9 @@ function readInterfaces(list: Part): Map<string, Interface> {
     part.leaveOutUnread(() => 'is not imported')
     if (type !== 'physical') return
     if (!Number.isInteger(slot) || slot < 0 || slot >= maxAdapters)
-      throw part.get('slot').fault(`expected a number from 0 to ${maxAdapters - 1}`)
+      throw part.get('slot').error(`expected a number from 0 to ${maxAdapters - 1}`)
     if (slots.has(slot) || labels.has(label.toLowerCase()))
-      throw part.fault(`another interface has the slot ${slot} or the label ${quoted(label)}`)
+      throw part.error(`another interface has the slot ${slot} or the label ${quoted(label)}`)
     slots.add(slot)
     labels.add(label.toLowerCase())
     found.set(id, { label, slot })
@@ -260,10 +260,10 @@ function readInterfaces(list: Part): Map<string, Interface> {
 function addLink(draft: Draft, nodes: ReadonlyMap<string, ReadNode>, part: Part): void {
   const endOf = (node: Part, port: Part): DraftEnd => {
     const found = nodes.get(node.text())
-    if (found === undefined) throw node.fault(`there is no node with the id ${quoted(node.value)}`)
+    if (found === undefined) throw node.error(`there is no node with the id ${quoted(node.value)}`)
     const at = found.interfaces.get(port.text())
     if (at === undefined)
-      throw port.fault(`the node ${quoted(found.name)} has no physical interface ${quoted(port.value)}`)
+      throw port.error(`the node ${quoted(found.name)} has no physical interface ${quoted(port.value)}`)
     const own = found.portOf(at)
     return { name: found.name, ...(own !== undefined && { port: own }) }
   }

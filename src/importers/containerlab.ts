@@ -49,7 +49,7 @@ export interface ContainerlabInput {
 export function importContainerlab(source: Source, input: ContainerlabInput = {}): ConvertedLab {
   const { root } = source
   const topology = root.get('topology')
-  if (topology.isAbsent) throw root.fault('topology is missing: this is not a topology of containerlab')
+  if (topology.isAbsent) throw root.error('topology is missing: this is not a topology of containerlab')
   const lab = root.get('name').textOrNone() ?? 'lab'
   // The prefix is of the names of containers.
   root.get('prefix')
@@ -111,7 +111,7 @@ function readLink(link: Part): ReadLink {
   if (pairTypes.includes(type) && !(type === 'veth-stitch' && endpoints.isAbsent)) {
     const ends = endpoints.items().map(readEnd)
     if (ends.length !== 2)
-      throw (endpoints.isAbsent ? link : endpoints).fault('expected two endpoints, such as ["r1:eth1", "r2:eth1"]')
+      throw (endpoints.isAbsent ? link : endpoints).error('expected two endpoints, such as ["r1:eth1", "r2:eth1"]')
     link.leaveOutUnread(because)
     return { part: link, ends }
   }
@@ -135,7 +135,7 @@ function readEnd(part: Part): ReadEnd {
   }
   const [, node, port] = /^([^:]+):(.+)$/s.exec(part.text()) ?? []
   if (node === undefined || port === undefined)
-    throw part.fault(`expected an endpoint such as "r1:eth1", got ${quoted(part.value)}`)
+    throw part.error(`expected an endpoint such as "r1:eth1", got ${quoted(part.value)}`)
   return { part, node, port, addresses: [] }
 }
 
@@ -203,7 +203,7 @@ class TopologyReader {
 
   addNodes(): void {
     const part = this.#topology.get('nodes')
-    if (part.isAbsent) throw this.#topology.fault('nodes is missing')
+    if (part.isAbsent) throw this.#topology.error('nodes is missing')
     const nodes = part.entries().flatMap(([name, it]) => this.draft.readNode(it, () => this.#settings(name, it)) ?? [])
     for (const node of nodes) this.draft.readNode(node.part, () => this.#addNode(node))
     for (const node of nodes) this.#addOrder(node)
@@ -231,7 +231,7 @@ class TopologyReader {
       key === undefined ? [] : [this.#section(`${group}/${key}`, this.#topology.get(group).asObject().get(key))]
     const groups = named('groups', own.get('group').textOrNone() ?? defaults.get('group').textOrNone())
     const [kind] = [own, ...groups, defaults].map((it) => it.get('kind')).filter((it) => !it.isAbsent)
-    if (kind === undefined) throw part.fault('kind is missing, expected one such as linux')
+    if (kind === undefined) throw part.error('kind is missing, expected one such as linux')
     return new Settings(name, part, [own, ...groups, ...named('kinds', kind.text()), defaults])
   }
 
@@ -428,7 +428,7 @@ class TopologyReader {
       return this.#segment(part, port, { kind: 'cloud', device: port })
     }
     if (node === 'mgmt-net') return this.#segment(part, 'mgmt', { kind: 'nat' })
-    throw part.fault(`there is no node ${quoted(node)}${this.#hint(node)}`)
+    throw part.error(`there is no node ${quoted(node)}${this.#hint(node)}`)
   }
 
   #segment(part: Part, name: string, fields: Fields): DraftEnd | undefined {

@@ -77,7 +77,7 @@ const shellDefault = /(?<!\$)\$\{[A-Za-z_]\w{0,100}(:?[-=+])([^{}\n]{0,1000})\}/
 function formatOf({ root }: Source): LabFormat {
   const has = (key: string) => root.isObject && !root.get(key).isAbsent
   if (has('appliance_id') || has('registry_version'))
-    throw root.fault(
+    throw root.error(
       'this is an appliance: POST it to /v2/templates/import, and create nodes from the template',
       'is-appliance',
     )
@@ -85,8 +85,8 @@ function formatOf({ root }: Source): LabFormat {
   const isGns3 = has('revision') || (has('topology') && root.get('type').value === 'topology')
   if (has('topology')) return isGns3 ? 'gns3' : 'containerlab'
   if (has('lab') && root.get('lab').isObject) return 'cml'
-  if (has('lab')) throw root.fault('this is already a lab file', 'is-lab-file')
-  throw root.fault(
+  if (has('lab')) throw root.error('this is already a lab file', 'is-lab-file')
+  throw root.error(
     'this is not a lab of containerlab or GNS3 (they have "topology"), nor of CML (it has "lab" and "nodes")',
   )
 }

@@ -56,7 +56,7 @@ export function importGns3(source: Source, hasFile: (path: string) => boolean = 
   for (const part of nodeParts) {
     draft.readNode(part, () => {
       const id = part.get('node_id').text()
-      if (nodes.has(id)) throw part.get('node_id').fault('two nodes have this id')
+      if (nodes.has(id)) throw part.get('node_id').error('two nodes have this id')
       nodes.set(id, undefined)
       nodes.set(id, readNode(draft, part, hasFile))
     })
@@ -241,7 +241,7 @@ function taggingOf(port: Part): Fields {
   const mode = type.optionalText() ?? 'access'
   if (mode === 'access') return number === 1 ? {} : { vlan: number }
   if (mode === 'dot1q') return { trunk: true, ...(number !== 1 && { vlan: number }) }
-  if (mode !== 'qinq') throw type.fault(`expected access, dot1q or qinq, got ${quoted(mode)}`)
+  if (mode !== 'qinq') throw type.error(`expected access, dot1q or qinq, got ${quoted(mode)}`)
   const word = ethertype.optionalText() ?? ''
   return { qinq: number, ...(word !== '' && word !== '0x8100' && { ethertype: word }) }
 }
@@ -249,7 +249,7 @@ function taggingOf(port: Part): Fields {
 function vlanOf(part: Part): number {
   const number = part.optionalNumber() ?? 1
   if (Number.isInteger(number) && number >= 1 && number <= 4094) return number
-  throw part.fault(`expected a VLAN from 1 to 4094, got ${quoted(part.value)}`)
+  throw part.error(`expected a VLAN from 1 to 4094, got ${quoted(part.value)}`)
 }
 
 /** A cloud has ports of several devices; a segment has one: a segment for each port that has a link. */
@@ -285,10 +285,10 @@ function readCloud(draft: Draft, part: Part, { name, mapFields }: { name: string
 
 function addLink(draft: Draft, nodes: ReadonlyMap<string, ReadNode | undefined>, part: Part): void {
   const ends = part.get('nodes').items()
-  if (ends.length !== 2) throw part.get('nodes').fault(`expected two ends, got ${ends.length}`)
+  if (ends.length !== 2) throw part.get('nodes').error(`expected two ends, got ${ends.length}`)
   const read = ends.map((end) => {
     const id = end.get('node_id')
-    if (!nodes.has(id.text())) throw id.fault(`there is no node ${quoted(id.value)}`)
+    if (!nodes.has(id.text())) throw id.error(`there is no node ${quoted(id.value)}`)
     const [adapter, port] = ['adapter_number', 'port_number'].map((key) => numberOf(end.get(key)))
     return nodes.get(id.text())?.endOf(adapter ?? 0, port ?? 0, end)
   })
@@ -305,7 +305,7 @@ function addLink(draft: Draft, nodes: ReadonlyMap<string, ReadNode | undefined>,
 function numberOf(part: Part): number {
   const number = part.optionalNumber() ?? 0
   if (Number.isInteger(number) && number >= 0 && number <= 100_000) return number
-  throw part.fault(`expected a number from 0 on, got ${quoted(part.value)}`)
+  throw part.error(`expected a number from 0 on, got ${quoted(part.value)}`)
 }
 
 /** Filters of GNS3, which are of both directions. Zero is none. */

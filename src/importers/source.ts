@@ -20,9 +20,9 @@ export class Source {
 
   /** 400 with line and column when the text is not a YAML or JSON document of at most 1 MiB. */
   constructor(text: string) {
-    const faults = new Diagnostics()
-    const root = treeOf(text, faults, (at, message) => this.leaveOut(at, message))
-    if (!faults.isEmpty) throw new LabFileError(faults.list())
+    const diagnostics = new Diagnostics()
+    const root = treeOf(text, diagnostics, (at, message) => this.leaveOut(at, message))
+    if (!diagnostics.isEmpty) throw new LabFileError(diagnostics.list())
     if (root === undefined || (root.type === 'scalar' && root.value === null))
       throw new LabFileError([{ line: 1, column: 1, path: '', message: 'the file is empty' }])
     this.root = new Part(this, root.at, root)
@@ -38,7 +38,7 @@ export class Source {
       return read()
     } catch (error) {
       if (!(error instanceof LabFileError)) throw error
-      for (const { message, hint, ...at } of error.faults)
+      for (const { message, hint, ...at } of error.diagnostics)
         this.leaveOut(at, `is not imported: ${message}${hint === undefined ? '' : `; ${hint}`}`)
       return undefined
     }
@@ -133,14 +133,14 @@ export class Part {
   /** The items of a list; none when it is absent. */
   items(): Part[] {
     if (this.isAbsent) return []
-    if (this.#value?.type !== 'list') throw this.fault(`expected a list, got ${quoted(this.value)}`)
+    if (this.#value?.type !== 'list') throw this.error(`expected a list, got ${quoted(this.value)}`)
     return this.#value.items.map((item) => new Part(this.#source, item.at, item))
   }
 
   /** A text. Numbers and booleans are texts, too, as they are written: YAML reads them where a text was meant. */
   text(): string {
-    if (this.isAbsent) throw this.fault('is missing, expected a string')
-    if (this.#value?.type !== 'scalar') throw this.fault(`expected a string, got ${quoted(this.value)}`)
+    if (this.isAbsent) throw this.error('is missing, expected a string')
+    if (this.#value?.type !== 'scalar') throw this.error(`expected a string, got ${quoted(this.value)}`)
     return typeof this.#value.value === 'string' ? this.#value.value : this.#value.source
   }
 
@@ -154,7 +154,7 @@ export class Part {
     if (this.isAbsent || value === '') return undefined
     const number = typeof value === 'string' ? Number(value) : value
     if (typeof number === 'number' && Number.isFinite(number)) return number
-    throw this.fault(`expected a number, got ${quoted(value)}`)
+    throw this.error(`expected a number, got ${quoted(value)}`)
   }
 
   /** The position of its key, where it has one. */
@@ -168,7 +168,7 @@ export class Part {
   }
 
   /** The error of this part: 400 with line, column and path. */
-  fault(message: string, code?: ErrorCode): LabFileError {
+  error(message: string, code?: ErrorCode): LabFileError {
     return new LabFileError([{ ...this.#at, message }], code)
   }
 
@@ -196,7 +196,7 @@ export class Part {
   #entries() {
     if (this.isAbsent) return new Map<string, never>()
     if (this.#value?.type === 'map') return this.#value.entries
-    throw this.fault(`expected an object, got ${quoted(this.value)}`)
+    throw this.error(`expected an object, got ${quoted(this.value)}`)
   }
 }
 

@@ -14,7 +14,7 @@ export interface CheckNames {
   /** Names of links by these names in lower case. */
   readonly links: ReadonlyMap<string, string>
   readonly contents: Contents
-  readonly faults: Diagnostics
+  readonly diagnostics: Diagnostics
   /** Whether a member of the check has a fault already: a member that is missing then is none. */
   readonly isPartial?: boolean
 }
@@ -27,7 +27,7 @@ export function readCheck(given: CheckMap, value: Value, names: CheckNames): Des
   if (not === undefined) return readInner(own, value, names, 30)
   const others = Object.keys(own).filter((key) => key !== 'name')
   if (others.length > 0)
-    names.faults.add(value.at, `not cannot be combined with ${others[0]}`, `write ${others[0]} inside not`)
+    names.diagnostics.add(value.at, `not cannot be combined with ${others[0]}`, `write ${others[0]} inside not`)
   const of = readInner(not, at(value, 'not') ?? value, names, 5)
   if (of === undefined) return undefined
   return { name: own.name ?? derivedName({ check: 'not', of }), within_s: of.within_s, at: value.at, check: 'not', of }
@@ -40,13 +40,13 @@ const forms = {
 } as const satisfies Record<string, readonly (keyof Inner)[]>
 
 function readInner(given: Inner, value: Value, names: CheckNames, byDefault: number): DesiredCheck | undefined {
-  const { faults, isPartial = false } = names
+  const { diagnostics, isPartial = false } = names
   const positionOf = (key: string) => at(value, key)?.at ?? value.at
   const keys = Object.keys(given)
   const form = (Object.keys(forms) as (keyof typeof forms)[]).find((it) => forms[it].some((key) => keys.includes(key)))
   if (form === undefined) {
     if (!isPartial)
-      faults.add(
+      diagnostics.add(
         value.at,
         'this is not a check',
         'a check has from and ping; on, type and expect; link and verdict; or not',
@@ -57,16 +57,16 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
   const missing = wanted.find((key) => !keys.includes(key))
   const other = keys.find((key) => !wanted.includes(key) && key !== 'name' && key !== 'within')
   if (missing !== undefined && !isPartial)
-    faults.add(value.at, `${quoted(missing)} is missing`, `this check has ${wanted.join(', ')}`)
+    diagnostics.add(value.at, `${quoted(missing)} is missing`, `this check has ${wanted.join(', ')}`)
   if (other !== undefined)
-    faults.add(positionOf(other), `${other} belongs to another type of check`, `this one has ${wanted.join(', ')}`)
-  const within_s = seconds(given.within, 'within', positionOf, faults) ?? byDefault
+    diagnostics.add(positionOf(other), `${other} belongs to another type of check`, `this one has ${wanted.join(', ')}`)
+  const within_s = seconds(given.within, 'within', positionOf, diagnostics) ?? byDefault
   const base = { within_s, at: value.at }
   const { name, from, ping, on, type = '', expect, link, verdict = 'ok' } = given
   if (form === 'ping') {
     const source = from === undefined ? undefined : find(from, positionOf('from'), names)
     if (source !== undefined && source.kind !== 'pc')
-      faults.add(
+      diagnostics.add(
         positionOf('from'),
         `${quoted(source.name)} is not a pc`,
         'only a pc can ping; use on, type and expect for other nodes',
@@ -84,8 +84,8 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
   }
   if (form === 'console') {
     const node = on === undefined ? undefined : find(on, positionOf('on'), names)
-    if (expect !== undefined) requireExpression(expect, positionOf('expect'), faults)
-    if (node?.segment !== undefined) faults.add(positionOf('on'), `${quoted(node.name)} has no console`)
+    if (expect !== undefined) requireExpression(expect, positionOf('expect'), diagnostics)
+    if (node?.segment !== undefined) diagnostics.add(positionOf('on'), `${quoted(node.name)} has no console`)
     if (node === undefined || expect === undefined || missing !== undefined) return undefined
     const check = { check: 'console', on: node.name, type, expect } as const
     return { ...base, ...check, name: name ?? derivedName(check) }
@@ -94,7 +94,7 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
   const found = names.links.get(link.toLowerCase())
   if (found === undefined) {
     const hint = () => didYouMean(link, [...names.links.values()]) ?? 'give a link a name'
-    faults.add(positionOf('link'), `there is no link ${quoted(link)}`, hint)
+    diagnostics.add(positionOf('link'), `there is no link ${quoted(link)}`, hint)
     return undefined
   }
   if (missing !== undefined) return undefined
@@ -119,19 +119,20 @@ export function derivedName(check: Nameless): string {
 type WithoutBase<T> = T extends unknown ? Omit<T, 'name' | 'within_s' | 'at'> : never
 type Nameless = WithoutBase<DesiredCheck>
 
-function find(name: string, where: DesiredCheck['at'], { nodes, faults }: CheckNames): DesiredNode | undefined {
+function find(name: string, where: DesiredCheck['at'], { nodes, diagnostics }: CheckNames): DesiredNode | undefined {
   const found = nodes.get(name.toLowerCase())
-  if (found === undefined) faults.add(where, `there is no node ${quoted(name)}`, () => didYouMean(name, namesOf(nodes)))
+  if (found === undefined)
+    diagnostics.add(where, `there is no node ${quoted(name)}`, () => didYouMean(name, namesOf(nodes)))
   return found?.node
 }
 
 /** The address of a ping: the given one, or that of a pc. */
 function addressOf(word: string, where: DesiredCheck['at'], names: CheckNames): string | undefined {
-  const { nodes, faults, contents } = names
+  const { nodes, diagnostics, contents } = names
   const found = nodes.get(word.toLowerCase())
   if (found === undefined) {
     if (isAddress(word)) return word
-    faults.add(where, `${quoted(word)} is neither a node nor an address`, () => didYouMean(word, namesOf(nodes)))
+    diagnostics.add(where, `${quoted(word)} is neither a node nor an address`, () => didYouMean(word, namesOf(nodes)))
     return undefined
   }
   const { node } = found
@@ -140,7 +141,7 @@ function addressOf(word: string, where: DesiredCheck['at'], names: CheckNames): 
   const address = script?.text.match(/^[ \t]*ip[ \t]+([0-9a-f:.]*[.:][0-9a-f:.]*)/im)?.[1]
   if (address !== undefined && isAddress(address)) return address
   if (script !== undefined && !contents.has(script)) return ''
-  faults.add(where, `${quoted(node.name)} is not a pc with an address in its config`, 'write the address')
+  diagnostics.add(where, `${quoted(node.name)} is not a pc with an address in its config`, 'write the address')
   return undefined
 }
 

@@ -1,22 +1,22 @@
 import { nearest } from '../lib/text/nearest-word.ts'
 import { shown } from '../lib/text/shown.ts'
-import type { LabFileFault, Position } from './position.ts'
+import type { LabFileDiagnostic, Position } from './position.ts'
 
-/** Most faults that are reported for one file. */
-export const maxFaults = 20
-/** Faults after which the reading ends: a hostile file has half a million. */
+/** Most diagnostics that are reported for one file. */
+export const maxDiagnostics = 20
+/** Diagnostics after which the reading ends: a hostile file has half a million. */
 const maxCollected = 200
-/** Longest path of a fault, characters: a key of YAML may have a megabyte. */
+/** Longest path of a diagnostic, characters: a key of YAML may have a megabyte. */
 const maxPath = 300
 /** Thrown when a file has that many. */
-export const enough = Symbol('enough faults')
+export const enough = Symbol('enough diagnostics')
 
-/** How to correct something. A function is called for faults that are reported alone: to look for a near word takes time. */
+/** How to correct something. A function is called for diagnostics that are reported alone: to look for a near word takes time. */
 export type Hint = string | (() => string | undefined)
 
 /** Collects what is wrong in one lab file. */
 export class Diagnostics {
-  readonly #found = new Map<string, { readonly fault: LabFileFault; readonly hint: Hint | undefined }>()
+  readonly #found = new Map<string, { readonly diagnostic: LabFileDiagnostic; readonly hint: Hint | undefined }>()
   #count = 0
 
   get isEmpty(): boolean {
@@ -28,33 +28,36 @@ export class Diagnostics {
     return this.#count
   }
 
-  /** A fault at a position that has one already with the same words is dropped: templates and aliases are read more than once. */
+  /** A diagnostic at a position that has one already with the same words is dropped: templates and aliases are read more than once. */
   add({ line, column, path }: Position, message: string, hint?: Hint): void {
     this.#count++
     const key = `${line}:${column}:${message}`
     if (this.#found.has(key)) return
-    this.#found.set(key, { fault: { line, column, path: shown(cut(path, maxPath)), message: shown(message) }, hint })
+    this.#found.set(key, {
+      diagnostic: { line, column, path: shown(cut(path, maxPath)), message: shown(message) },
+      hint,
+    })
     if (this.#found.size > maxCollected) throw enough
   }
 
   /** All that were found, in the order of the file; the first 20 have their hints. */
-  list(): LabFileFault[] {
-    const hints = new Map([...this.#found.values()].map(({ fault, hint }) => [fault, hint]))
-    return inOrder([...hints.keys()]).map((fault, index) => {
-      const hint = index < maxFaults ? hints.get(fault) : undefined
+  list(): LabFileDiagnostic[] {
+    const hints = new Map([...this.#found.values()].map(({ diagnostic, hint }) => [diagnostic, hint]))
+    return inOrder([...hints.keys()]).map((diagnostic, index) => {
+      const hint = index < maxDiagnostics ? hints.get(diagnostic) : undefined
       const said = typeof hint === 'function' ? hint() : hint
-      return said === undefined ? fault : { ...fault, hint: shown(said) }
+      return said === undefined ? diagnostic : { ...diagnostic, hint: shown(said) }
     })
   }
 }
 
 /** Faults in the order of the file. */
-export const inOrder = (faults: readonly LabFileFault[]): LabFileFault[] =>
-  faults.toSorted((a, b) => a.line - b.line || a.column - b.column)
+export const inOrder = (diagnostics: readonly LabFileDiagnostic[]): LabFileDiagnostic[] =>
+  diagnostics.toSorted((a, b) => a.line - b.line || a.column - b.column)
 
-/** `and 13 more`: the faults that are not reported. */
-export const moreFaults = (count: number): string =>
-  count > maxCollected - maxFaults ? `and at least ${count} more` : `and ${count} more`
+/** `and 13 more`: the diagnostics that are not reported. */
+export const moreDiagnostics = (count: number): string =>
+  count > maxCollected - maxDiagnostics ? `and at least ${count} more` : `and ${count} more`
 
 /** `did you mean "image"?`, or the right words when none is near. */
 export function didYouMean(word: string, known: readonly string[]): string | undefined {

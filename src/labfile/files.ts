@@ -19,7 +19,7 @@ type Changeable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** Finds the content of files that a lab file names, and the digests of all texts. It opens nothing. */
 export class Contents {
-  readonly #faults: Diagnostics
+  readonly #diagnostics: Diagnostics
   /** Undefined: the contents are not known yet; all texts are empty. */
   readonly #files: Readonly<Record<string, string>> | undefined
   readonly named: NamedFile[] = []
@@ -27,8 +27,8 @@ export class Contents {
   #count = 0
   readonly #discs: Changeable<DesiredDay0>[] = []
 
-  constructor(faults: Diagnostics, files: Readonly<Record<string, string>> | undefined) {
-    this.#faults = faults
+  constructor(diagnostics: Diagnostics, files: Readonly<Record<string, string>> | undefined) {
+    this.#diagnostics = diagnostics
     this.#files = files
   }
 
@@ -47,7 +47,7 @@ export class Contents {
     if (same !== undefined) return same
     this.#count += 1
     if (this.#count > maxTexts) {
-      this.#faults.add(at, `the file has more than ${maxTexts} configurations and files of CDs`)
+      this.#diagnostics.add(at, `the file has more than ${maxTexts} configurations and files of CDs`)
       throw enough
     }
     const config =
@@ -68,7 +68,7 @@ export class Contents {
     this.named.push({ path, at })
     if (this.#files === undefined) return ''
     if (Object.hasOwn(this.#files, path)) return this.#files[path] ?? ''
-    this.#faults.add(at, `the content of the file ${quotedPath(path)} was not sent with the lab file`)
+    this.#diagnostics.add(at, `the content of the file ${quotedPath(path)} was not sent with the lab file`)
     return ''
   }
 

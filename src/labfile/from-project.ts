@@ -230,10 +230,10 @@ function namingOf(record: LabNode, leftOut: string[]): Pick<DesiredSettings, 'po
 function readyOf({ ready }: LabNode, name: string, leftOut: string[]): DesiredReady | undefined {
   if (ready === null || (ready.console === undefined && ready.tcp === undefined && ready.seconds === undefined))
     return undefined
-  const faults = new Diagnostics()
-  if (ready.console !== undefined) requireExpression(ready.console, nowhere, faults)
-  if (faults.isEmpty) return ready
-  leftOut.push(`ready of the node ${name}: ${faults.list()[0]?.message}.`)
+  const diagnostics = new Diagnostics()
+  if (ready.console !== undefined) requireExpression(ready.console, nowhere, diagnostics)
+  if (diagnostics.isEmpty) return ready
+  leftOut.push(`ready of the node ${name}: ${diagnostics.list()[0]?.message}.`)
   return undefined
 }
 

@@ -40,7 +40,7 @@ export interface GivenImpairment {
 }
 
 /** The filters of one direction: a key of `own` replaces that of `plain`, 0 removes it. */
-export function filtersOf(plain: GivenImpairment, own: GivenImpairment | undefined, faults: Diagnostics): Filters {
+export function filtersOf(plain: GivenImpairment, own: GivenImpairment | undefined, diagnostics: Diagnostics): Filters {
   const values: Impairment = { ...plain.values, ...own?.values }
   const positionOf = (key: keyof Impairment) => (own !== undefined && key in own.values ? own : plain).positionOf(key)
   for (const key of impairmentKeys) {
@@ -49,7 +49,7 @@ export function filtersOf(plain: GivenImpairment, own: GivenImpairment | undefin
     // A direction without the delay of the link has no use for its jitter, either.
     const isTakenAway = own !== undefined && needs in own.values && !(key in own.values)
     const isReported = plain.hasFault?.(needs) === true || own?.hasFault?.(needs) === true
-    if (!isTakenAway && !isReported) faults.add(positionOf(key), `${key} needs ${needs}`)
+    if (!isTakenAway && !isReported) diagnostics.add(positionOf(key), `${key} needs ${needs}`)
     delete values[key]
   }
   const filters: Record<string, unknown> = {}
@@ -64,7 +64,7 @@ export function filtersOf(plain: GivenImpairment, own: GivenImpairment | undefin
     })
     const schema = filterRows[name].schema
     if (Check(schema, parameters)) filters[name] = parameters
-    else faults.add(positionOf(first), `expected ${rangeOf(name, first)}`)
+    else diagnostics.add(positionOf(first), `expected ${rangeOf(name, first)}`)
   }
   return normalFilters(filters as Filters)
 }

@@ -76,16 +76,16 @@ export class LinkReader {
       const isTagged = taggingKeys.some((key) => map[key] !== undefined)
       const other = this.#end(end, at(value, 'end')?.at ?? value.at)
       if (other === undefined) {
-        directions(keys, value, this.#reading.faults)
+        directions(keys, value, this.#reading.diagnostics)
         return
       }
       const given = Object.fromEntries(
         Object.entries({ vlan, trunk, qinq, ethertype }).filter(([, it]) => it !== undefined),
       )
-      const tagging = isTagged ? taggedPort(given as Tagging, value.at, this.#reading.faults) : undefined
+      const tagging = isTagged ? taggedPort(given as Tagging, value.at, this.#reading.diagnostics) : undefined
       const isSwitch = [segment.kind, other.target.node?.kind].includes('switch')
       if (isTagged && !isSwitch)
-        this.#reading.faults.add(value.at, `only a switch has VLANs; ${quoted(segment.name)} is a ${segment.kind}`)
+        this.#reading.diagnostics.add(value.at, `only a switch has VLANs; ${quoted(segment.name)} is a ${segment.kind}`)
       const own = this.#segmentEnd({ name: segment.name, node: segment }, port, value.at)
       if (own !== undefined) this.#add([tagged(other, tagging), tagged(own, tagging)], keys, value, segment.name)
     })
@@ -109,27 +109,27 @@ export class LinkReader {
       )
       const [a, b] = found
       if (a !== undefined && b !== undefined) this.#add([a, b], keys, value)
-      else directions(keys, value, this.#reading.faults)
+      else directions(keys, value, this.#reading.diagnostics)
     }
   }
 
   #add(ends: readonly [FoundEnd, FoundEnd], given: LinkKeys, value: Value, memberOf?: string): void {
-    const { faults } = this.#reading
+    const { diagnostics } = this.#reading
     const [a, b] = ends
     if (a.line !== b.line)
-      faults.add(
+      diagnostics.add(
         value.at,
         `${a.target.name} ${a.portName} is ${a.line}, ${b.target.name} ${b.portName} is ${b.line}`,
         'both must be the same',
       )
     if (a.target.name === b.target.name && (a.end.port_number === undefined || keyOf(a.end) === keyOf(b.end)))
-      faults.add(
+      diagnostics.add(
         value.at,
         `${quoted(a.target.name)} cannot be linked to ${a.target.node?.segment ? 'itself' : 'its own port'}`,
       )
     for (const found of ends) this.#countPort(found, memberOf === undefined)
     const positions = new ValuePositions(value.type === 'map' ? value : noKeys(value), value.at)
-    const { filters_ab, filters_ba } = directions(given, value, faults)
+    const { filters_ab, filters_ba } = directions(given, value, diagnostics)
     const { name, down, capture } = given
     this.#links.push({
       ...(name !== undefined && { name }),
@@ -146,43 +146,44 @@ export class LinkReader {
 
   /** Notes that a port is linked. */
   #countPort({ end, target, portName }: FoundEnd, isLink: boolean): void {
-    const { faults } = this.#reading
+    const { diagnostics } = this.#reading
     const { node } = target
     if (node?.segment !== undefined) {
       const count = (this.#counts.get(node.name) ?? 0) + 1
       this.#counts.set(node.name, count)
       const most = maxPortsOf(node.kind as SegmentKind)
-      if (count === most + 1) faults.add(end.at, `a ${node.kind} has at most ${most} ports`)
+      if (count === most + 1) diagnostics.add(end.at, `a ${node.kind} has at most ${most} ports`)
       if (
         end.port_number !== undefined &&
         !isLink &&
         end.port !== undefined &&
         node.segment.ports[end.port_number] !== undefined
       )
-        faults.add(end.at, `${node.name}:${end.port_number} also has its VLAN under ports`, 'write it once')
+        diagnostics.add(end.at, `${node.name}:${end.port_number} also has its VLAN under ports`, 'write it once')
     }
     if (end.port_number === undefined) return
     const key = keyOf(end)
     const other = this.#taken.get(key)
-    if (other !== undefined) faults.add(end.at, `${target.name}:${portName} is already linked`, `in line ${other.line}`)
+    if (other !== undefined)
+      diagnostics.add(end.at, `${target.name}:${portName} is already linked`, `in line ${other.line}`)
     else this.#taken.set(key, end.at)
   }
 
   /** The node and port of `NODE:PORT`. */
   #end(text: string, where: Position): FoundEnd | undefined {
-    const { faults } = this.#reading
+    const { diagnostics } = this.#reading
     const colon = text.indexOf(':')
     const [name, word] = colon === -1 ? [text, undefined] : [text.slice(0, colon), text.slice(colon + 1)]
     const target = this.#targets.get(name.toLowerCase())
     if (target === undefined) {
-      faults.add(where, `there is no node ${quoted(name)}`, () => didYouMean(name, namesOf(this.#targets)))
+      diagnostics.add(where, `there is no node ${quoted(name)}`, () => didYouMean(name, namesOf(this.#targets)))
       return undefined
     }
     const { node } = target
     if (node === undefined) return undefined
     if (node.segment !== undefined) {
       if (word !== undefined && !/^(?:0|[1-9]\d{0,5})$/.test(word)) {
-        faults.add(
+        diagnostics.add(
           where,
           `${quoted(word)} is not a port of ${node.name}`,
           `ports of a ${node.kind} are numbered, such as ${node.name}:0`,
@@ -197,7 +198,7 @@ export class LinkReader {
       const names = ports.map((it) => it.short_name)
       const has =
         names.length === 0 ? 'it has none' : `it has ${names.slice(0, 8).join(', ')}${names.length > 8 ? ' …' : ''}`
-      faults.add(
+      diagnostics.add(
         where,
         word === undefined ? `${node.name} has no port 0` : `${node.name} has no port ${quoted(word)}`,
         has,
@@ -216,7 +217,7 @@ export class LinkReader {
     this.#portCount += ports.length
     if (this.#portCount > maxPorts) {
       const message = `the nodes with links have more than ${maxPorts} ports in total`
-      this.#reading.faults.add(where, message, 'give them fewer adapters')
+      this.#reading.diagnostics.add(where, message, 'give them fewer adapters')
       throw enough
     }
     return ports
@@ -227,7 +228,7 @@ export class LinkReader {
     if (node === undefined) return undefined
     const most = maxPortsOf(node.kind as SegmentKind)
     if (number !== undefined && number >= most) {
-      this.#reading.faults.add(where, `a ${node.kind} has no port ${number}`, `ports are 0 to ${most - 1}`)
+      this.#reading.diagnostics.add(where, `a ${node.kind} has no port ${number}`, `ports are 0 to ${most - 1}`)
       return undefined
     }
     const end = { node: node.name, adapter_number: 0, port_number: number, at: where }
@@ -256,7 +257,7 @@ export function portOf(ports: readonly LabPort[], word: string | undefined): Lab
 const noKeys = ({ at, range }: Value): MapValue => ({ type: 'map', entries: new Map(), isFlow: true, at, range })
 
 /** The impairment of both directions. */
-function directions(given: LinkKeys, value: Value, faults: Diagnostics) {
+function directions(given: LinkKeys, value: Value, diagnostics: Diagnostics) {
   const of = (values: Impairment | undefined, direction: Value | undefined): GivenImpairment => ({
     values: Object.fromEntries(
       Object.entries(values ?? {}).filter(([key]) => (impairmentKeys as readonly string[]).includes(key)),
@@ -265,6 +266,6 @@ function directions(given: LinkKeys, value: Value, faults: Diagnostics) {
     hasFault: (key) => !(key in (values ?? {})) && at(direction, key) !== undefined,
   })
   const plain = of(given, value)
-  const way = (key: 'there' | 'back') => filtersOf(plain, given[key] && of(given[key], at(value, key)), faults)
+  const way = (key: 'there' | 'back') => filtersOf(plain, given[key] && of(given[key], at(value, key)), diagnostics)
   return { filters_ab: way('there'), filters_ba: way('back') }
 }

@@ -25,7 +25,7 @@ export interface Reading {
   readonly compute: string | undefined
   /** Placement of all nodes; each may say more. */
   readonly placement: Placement | undefined
-  readonly faults: Diagnostics
+  readonly diagnostics: Diagnostics
   readonly reader: Reader
   readonly contents: Contents
 }
@@ -58,27 +58,27 @@ interface NodeKeys extends Common {
 }
 
 /** The kind of a node; a fault without any. */
-export function kindIn(map: MapValue, where: Position, faults: Diagnostics): NodeKindName | undefined {
+export function kindIn(map: MapValue, where: Position, diagnostics: Diagnostics): NodeKindName | undefined {
   const value = at(map, 'kind')
   if (value === undefined) {
-    faults.add(where, 'the kind is missing', `write kind: or is:; kinds are ${kindWords.join(', ')}`)
+    diagnostics.add(where, 'the kind is missing', `write kind: or is:; kinds are ${kindWords.join(', ')}`)
     return undefined
   }
   const word = value.type === 'scalar' ? value.source : ''
   const kind = kindOfWord(word)
   if (kind !== undefined) return kind
   const ours = oursFor(word.toLowerCase()) ?? word
-  if (isSegmentKind(ours)) faults.add(value.at, `a ${word} is a segment`, 'write it under `segments`')
+  if (isSegmentKind(ours)) diagnostics.add(value.at, `a ${word} is a segment`, 'write it under `segments`')
   else if (kindOfWord(ours) !== undefined)
-    faults.add(value.at, `unknown kind ${quoted(word)}`, `did you mean ${quoted(ours)}?`)
-  else faults.add(value.at, `unknown kind ${quoted(word)}`, () => didYouMean(word, kindWords))
+    diagnostics.add(value.at, `unknown kind ${quoted(word)}`, `did you mean ${quoted(ours)}?`)
+  else diagnostics.add(value.at, `unknown kind ${quoted(word)}`, () => didYouMean(word, kindWords))
   return undefined
 }
 
 /** Reads a node, with its templates merged. Undefined when it has a fault. */
 export function readNode(name: string, map: MapValue, key: Position, reading: Reading): ReadNode | undefined {
-  const { faults, reader } = reading
-  const kind = kindIn(map, key, faults)
+  const { diagnostics, reader } = reading
+  const kind = kindIn(map, key, diagnostics)
   if (kind === undefined) return undefined
   const schema = nodeSchemas[kind] as TObject
   const given = readKeys(kind, schema, map, reading)
@@ -92,18 +92,18 @@ export function readNode(name: string, map: MapValue, key: Position, reading: Re
   if (descriptor.image !== undefined && own.image !== undefined) {
     const { field } = descriptor.image
     if (field !== 'image' && field in fields)
-      faults.add(keys.of(field), `${field} and image are the same setting`, 'write image alone')
-    if (typeof image === 'string') faults.add(keys.of('image'), image)
+      diagnostics.add(keys.of(field), `${field} and image are the same setting`, 'write image alone')
+    if (typeof image === 'string') diagnostics.add(keys.of('image'), image)
     else if (image !== undefined) fields[field] = image.name
   }
-  if (!hasRequired(kind, fields, key, faults)) return undefined
+  if (!hasRequired(kind, fields, key, diagnostics)) return undefined
   const filled = withDefaults(kind, fields)
-  const fault = faults.isEmpty ? descriptor.settingsFault?.(filled) : undefined
-  if (fault !== undefined) faults.add(keys.of(fault.split(/[ :]/, 1)[0] ?? ''), fault)
-  const naming = portNames(own.ports, { kind, filled, keys, faults })
-  const settings = settingsOf(own, fields, naming, { keys, faults })
+  const fault = diagnostics.isEmpty ? descriptor.settingsFault?.(filled) : undefined
+  if (fault !== undefined) diagnostics.add(keys.of(fault.split(/[ :]/, 1)[0] ?? ''), fault)
+  const naming = portNames(own.ports, { kind, filled, keys, diagnostics })
+  const settings = settingsOf(own, fields, naming, { keys, diagnostics })
   const day0 = readDay0(own.day0, { fields, map, keys, reading })
-  const ready = readReady(own.ready, { map, kind, settings, reader, faults })
+  const ready = readReady(own.ready, { map, kind, settings, reader, diagnostics })
   const node: DesiredNode = {
     name,
     node_id: nodeIdOf(reading.lab, name),
@@ -166,13 +166,13 @@ function readKeys(
   kind: NodeKindName,
   schema: TObject,
   map: MapValue,
-  { faults, reader }: Reading,
+  { diagnostics, reader }: Reading,
 ): Record<string, unknown> | undefined {
   const entries = new Map(map.entries)
   for (const [name, { key }] of map.entries) {
     if (Object.hasOwn(schema.properties, name)) continue
     if (!nodeKeyNames.includes(name) && name !== 'links') continue
-    faults.add(
+    diagnostics.add(
       { ...key, path: map.at.path },
       name === 'links' ? 'a node has no links' : `a node of kind ${wordOfKind(kind)} has no ${quoted(name)}`,
       name === 'links' ? 'write them under `links`' : undefined,
@@ -210,13 +210,13 @@ function hasRequired(
   kind: NodeKindName,
   fields: Readonly<Record<string, unknown>>,
   key: Position,
-  faults: Diagnostics,
+  diagnostics: Diagnostics,
 ): boolean {
   const { create, image }: KindDescriptor = kindOf(kind)
   const missing = (create.required ?? []).filter((name) => name !== 'name' && fields[name] === undefined)
   for (const name of missing) {
     const word = name === image?.field ? 'image' : name
-    faults.add(key, `${quoted(word)} is missing`, `expected ${expectation(create.properties[name] as TSchema)}`)
+    diagnostics.add(key, `${quoted(word)} is missing`, `expected ${expectation(create.properties[name] as TSchema)}`)
   }
   return missing.length === 0
 }
@@ -234,14 +234,14 @@ function readConfigs(
   { kind, keys, reading }: Inputs,
 ): Record<string, DesiredConfig> {
   const { configs: access = {}, create }: KindDescriptor = kindOf(kind)
-  const { faults, contents } = reading
+  const { diagnostics, contents } = reading
   const found = new Map<string, DesiredConfig>()
   for (const [name, { field }] of Object.entries(access)) {
     const text = fields[field]
     delete fields[field]
     if (typeof text !== 'string') continue
     if (own.config !== undefined)
-      faults.add(keys.of(field), `${field} and config are the same setting`, 'write config alone')
+      diagnostics.add(keys.of(field), `${field} and config are the same setting`, 'write config alone')
     found.set(name, contents.of({ text }, keys.of(field)))
   }
   const [first = ''] = Object.keys(access)
@@ -251,13 +251,13 @@ function readConfigs(
   else if (config !== undefined) {
     const { text, file, private: secret } = config
     if (text !== undefined && file !== undefined)
-      faults.add(where, 'text and file are the same configuration', 'write one of them')
+      diagnostics.add(where, 'text and file are the same configuration', 'write one of them')
     if (text === undefined && file === undefined && secret === undefined)
-      faults.add(where, 'the configuration is empty', 'write { text: "..." } or { file: ./NAME.cfg }')
+      diagnostics.add(where, 'the configuration is empty', 'write { text: "..." } or { file: ./NAME.cfg }')
     if (text !== undefined) found.set(first, contents.of({ text }, where))
     else if (file !== undefined) found.set(first, contents.of(file, where))
     if (secret !== undefined && !Object.hasOwn(access, 'private'))
-      faults.add(where, `a node of kind ${wordOfKind(kind)} has no private configuration`)
+      diagnostics.add(where, `a node of kind ${wordOfKind(kind)} has no private configuration`)
     else if (secret !== undefined) found.set('private', contents.of(secret, where))
   }
   for (const [name, config] of found) {
@@ -266,9 +266,13 @@ function readConfigs(
     const { text, at: position } = config
     const schema = create.properties[target.field] as TSchema
     if (text === '' && target.keepsEmpty !== true)
-      faults.add(position, `a node of kind ${wordOfKind(kind)} cannot have an empty configuration`, 'leave the key out')
+      diagnostics.add(
+        position,
+        `a node of kind ${wordOfKind(kind)} cannot have an empty configuration`,
+        'leave the key out',
+      )
     else if (!Check(schema, text))
-      faults.add(position, `the configuration is too long: expected ${expectation(schema)}`)
+      diagnostics.add(position, `the configuration is too long: expected ${expectation(schema)}`)
   }
   return Object.fromEntries(found)
 }
@@ -308,17 +312,17 @@ interface PortInputs {
   readonly kind: NodeKindName
   readonly filled: Readonly<Record<string, unknown>>
   readonly keys: ValuePositions
-  readonly faults: Diagnostics
+  readonly diagnostics: Diagnostics
 }
 
 /** Names of ports: a pattern as `port_name_format`, a list as names of adapters. */
-function portNames(ports: string | string[] | undefined, { kind, filled, keys, faults }: PortInputs): Naming {
+function portNames(ports: string | string[] | undefined, { kind, filled, keys, diagnostics }: PortInputs): Naming {
   if (ports === undefined) return {}
   const where = keys.of('ports')
   const { ports: shapesOf }: KindDescriptor = kindOf(kind)
   const shapes = shapesOf?.(filled) ?? []
   if (shapes.some(({ name }) => name !== undefined)) {
-    faults.add(
+    diagnostics.add(
       where,
       `the ports of a node of kind ${wordOfKind(kind)} have fixed names`,
       `the first one is ${shapes[0]?.name}`,
@@ -333,7 +337,7 @@ function portNames(ports: string | string[] | undefined, { kind, filled, keys, f
         port_name_format: ports.replace(/\{[^}]*\}/, word === '0' || word === '0-' ? '{0}' : `{port${word[0]}}`),
       }
     const right = ports.replace(/\{(\d)\}/, '{$1-}')
-    faults.add(
+    diagnostics.add(
       where,
       `${quoted(ports)} is not a pattern of names`,
       `write {0} once, or {1-} to count from 1${right === ports ? '' : `: ${right}`}`,
@@ -346,10 +350,10 @@ function portNames(ports: string | string[] | undefined, { kind, filled, keys, f
     seen.add(it.toLowerCase())
     return isKnown
   })
-  if (twice !== undefined) faults.add(where, `two ports have the name ${quoted(twice)}`)
-  if (ports.includes('')) faults.add(where, 'the name of a port is empty')
+  if (twice !== undefined) diagnostics.add(where, `two ports have the name ${quoted(twice)}`)
+  if (ports.includes('')) diagnostics.add(where, 'the name of a port is empty')
   if (ports.length > shapes.length)
-    faults.add(where, `${ports.length} port names are given, but the node has ${shapes.length} ports`)
+    diagnostics.add(where, `${ports.length} port names are given, but the node has ${shapes.length} ports`)
   return {
     custom_adapters: ports.map((port_name, index) => ({ adapter_number: shapes[index]?.adapter ?? index, port_name })),
   }
@@ -360,7 +364,7 @@ function settingsOf(
   own: Common,
   fields: Record<string, unknown>,
   naming: Naming,
-  { keys, faults }: Pick<PortInputs, 'keys' | 'faults'>,
+  { keys, diagnostics }: Pick<PortInputs, 'keys' | 'diagnostics'>,
 ): DesiredSettings {
   const { console, console_type, custom_adapters } = fields as {
     console?: number
@@ -372,13 +376,17 @@ function settingsOf(
   for (const adapter of custom_adapters ?? []) {
     const members = Object.entries(adapter).filter(([, value]) => value !== null)
     if (adapters.has(adapter.adapter_number))
-      faults.add(keys.of('custom_adapters'), `the adapter ${adapter.adapter_number} occurs twice`)
+      diagnostics.add(keys.of('custom_adapters'), `the adapter ${adapter.adapter_number} occurs twice`)
     adapters.set(adapter.adapter_number, Object.fromEntries(members) as LabNode['custom_adapters'][number])
   }
   for (const adapter of naming.custom_adapters ?? []) {
     const other = adapters.get(adapter.adapter_number)
     if (other?.port_name !== undefined)
-      faults.add(keys.of('ports'), 'ports and port_name of custom_adapters name the same port', 'write one of them')
+      diagnostics.add(
+        keys.of('ports'),
+        'ports and port_name of custom_adapters name the same port',
+        'write one of them',
+      )
     adapters.set(adapter.adapter_number, { ...other, ...adapter })
   }
   const [x, y] = own.at ?? []
@@ -405,13 +413,13 @@ function readDay0(
   { fields, map, keys, reading }: Pick<Inputs, 'keys' | 'reading'> & { fields: Record<string, unknown>; map: MapValue },
 ) {
   if (day0 === undefined) return undefined
-  const { contents, faults } = reading
+  const { contents, diagnostics } = reading
   const where = keys.of('day0')
-  if (day0.label === undefined) faults.add(where, '"label" is missing', 'write label: cidata for cloud-init')
+  if (day0.label === undefined) diagnostics.add(where, '"label" is missing', 'write label: cidata for cloud-init')
   const { medium = 'cd', label = '' } = day0
   const drive = medium === 'cd' ? 'cdrom_image' : 'hdb_disk_image'
   if (fields[drive] !== undefined && fields[drive] !== '')
-    faults.add(keys.of(drive), `day0 and ${drive} need the same drive`, 'write one of them')
+    diagnostics.add(keys.of(drive), `day0 and ${drive} need the same drive`, 'write one of them')
   const files = at(at(map, 'day0'), 'files')
   const texts = Object.entries(day0.files).map(([name, given]) => [
     name,
@@ -425,11 +433,14 @@ interface ReadyInputs {
   readonly kind: NodeKindName
   readonly settings: DesiredSettings
   readonly reader: Reader
-  readonly faults: Diagnostics
+  readonly diagnostics: Diagnostics
 }
 
 /** Reads a condition, or a list of conditions as one condition that holds when all of them hold. */
-function readReady(given: NodeKeys['ready'], { map, kind, settings, faults }: ReadyInputs): DesiredReady | undefined {
+function readReady(
+  given: NodeKeys['ready'],
+  { map, kind, settings, diagnostics }: ReadyInputs,
+): DesiredReady | undefined {
   const value = at(map, 'ready')
   if (given === undefined || value === undefined) return undefined
   const ready: { -readonly [K in keyof DesiredReady]: DesiredReady[K] } = {}
@@ -440,18 +451,19 @@ function readReady(given: NodeKeys['ready'], { map, kind, settings, faults }: Re
     const { console, press, tcp, after, within } = condition
     const set = <K extends keyof DesiredReady>(name: K, key: string, value: DesiredReady[K] | undefined) => {
       if (value === undefined) return
-      if (ready[name] !== undefined) faults.add(positionOf(key), `${key} is in two conditions`, 'merge them into one')
+      if (ready[name] !== undefined)
+        diagnostics.add(positionOf(key), `${key} is in two conditions`, 'merge them into one')
       else ready[name] = value
     }
     if (console === undefined && tcp === undefined && after === undefined)
-      faults.add(map?.at ?? value.at, 'a condition is console, tcp or after')
-    if (console !== undefined) requireExpression(console, positionOf('console'), faults)
-    if (press !== undefined && console === undefined) faults.add(positionOf('press'), 'press needs console')
+      diagnostics.add(map?.at ?? value.at, 'a condition is console, tcp or after')
+    if (console !== undefined) requireExpression(console, positionOf('console'), diagnostics)
+    if (press !== undefined && console === undefined) diagnostics.add(positionOf('press'), 'press needs console')
     set('console', 'console', console)
     set('press', 'press', press)
     set('tcp', 'tcp', tcp)
-    set('seconds', 'after', seconds(after, 'after', positionOf, faults))
-    const longest = seconds(within, 'within', positionOf, faults)
+    set('seconds', 'after', seconds(after, 'after', positionOf, diagnostics))
+    const longest = seconds(within, 'within', positionOf, diagnostics)
     // All must hold: the longest wait counts.
     if (longest !== undefined) ready.within_s = Math.max(longest, ready.within_s ?? 0)
   })
@@ -459,7 +471,7 @@ function readReady(given: NodeKeys['ready'], { map, kind, settings, faults }: Re
   const hasText =
     (kindOf(kind).consoles as readonly string[]).includes('text') && (type === undefined || type === 'telnet')
   if (ready.console !== undefined && !hasText)
-    faults.add(
+    diagnostics.add(
       value.at,
       'console needs a text console',
       type === undefined ? 'use tcp or after' : `console_type is ${type}`,
@@ -472,12 +484,13 @@ export function seconds(
   text: string | undefined,
   key: string,
   positionOf: (key: string) => Position,
-  faults: Diagnostics,
+  diagnostics: Diagnostics,
 ): number | undefined {
   if (text === undefined) return undefined
   const value = amountOf('time', text) / 1000
   const least = key === 'within' ? 1 : 0
-  if (value < least || value > 3600) faults.add(positionOf(key), `expected a time from ${least}s to 1h, got ${text}`)
+  if (value < least || value > 3600)
+    diagnostics.add(positionOf(key), `expected a time from ${least}s to 1h, got ${text}`)
   return value
 }
 
@@ -488,18 +501,18 @@ const notInRe2 =
 const maxRepeats = 1000
 
 /** Adds a fault for an expression that the service cannot search a console for: it matches in linear time, as RE2 does. */
-export function requireExpression(source: string, where: Position, faults: Diagnostics): void {
+export function requireExpression(source: string, where: Position, diagnostics: Diagnostics): void {
   try {
     new RegExp(source, 'mu')
   } catch (error) {
     const message = error instanceof Error ? error.message.slice(error.message.lastIndexOf(': ') + 2) : ''
-    faults.add(where, `not a regular expression: ${message}`)
+    diagnostics.add(where, `not a regular expression: ${message}`)
     return
   }
   const plain = source.replace(/\\\\/g, '')
   const [lacking] = notInRe2.exec(plain) ?? []
   if (lacking !== undefined)
-    faults.add(
+    diagnostics.add(
       where,
       `${quoted(lacking)} cannot be used here`,
       'use RE2 syntax: no look-around, back references, \\u, \\c, empty classes, \\b in classes, and properties by their short names',
@@ -509,5 +522,5 @@ export function requireExpression(source: string, where: Position, faults: Diagn
     ...[...plain.matchAll(/\{(\d+)(?:,(\d*))?\}/g)].map(([, least, upTo]) => Number(upTo || least)),
   )
   if (most > maxRepeats)
-    faults.add(where, `{${most}} cannot be used here`, `at most ${maxRepeats} repetitions are allowed`)
+    diagnostics.add(where, `{${most}} cannot be used here`, `at most ${maxRepeats} repetitions are allowed`)
 }

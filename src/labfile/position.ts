@@ -9,7 +9,7 @@ export interface Position {
 }
 
 /** What is wrong in a lab file. `file:line:column: path: message; hint` is its line for people. */
-export interface LabFileFault extends Position {
+export interface LabFileDiagnostic extends Position {
   /** What is wrong, such as `unknown key "imgae"`. Control characters of the file are escaped. */
   readonly message: string
   /** How to correct it, such as `did you mean "image"?` */

@@ -4,13 +4,13 @@ import { quotedPath } from '../lib/text/shown.ts'
 import { isUuid } from '../model/schema/fields.ts'
 import { readCheck } from './checks.ts'
 import type { Desired, DesiredCheck, DesiredNode, DesiredStarting } from './desired.ts'
-import { Diagnostics, didYouMean, enough, maxFaults, moreFaults, quoted } from './diagnostics.ts'
+import { Diagnostics, didYouMean, enough, maxDiagnostics, moreDiagnostics, quoted } from './diagnostics.ts'
 import { Contents, isOutside, type NamedFile } from './files.ts'
 import { projectIdOf } from './ids.ts'
 import { LinkReader, type LinkTarget, namesOf } from './links.ts'
 import { defaultMaxObjects } from './max-objects.ts'
 import { kindIn, type Reading, readNode } from './nodes.ts'
-import type { LabFileFault, Position } from './position.ts'
+import type { LabFileDiagnostic, Position } from './position.ts'
 import { Reader } from './reader.ts'
 import { LabName, maxChecks, NodeName, nodeKeyNames, nodeSchemas, sectionNames, sections } from './schema.ts'
 import { type ReadSegment, readSegment } from './segments.ts'
@@ -32,39 +32,42 @@ export interface LabFileOptions {
 /** Options for reading a whole lab file. `files`: the contents of the files that it names, by their paths as they are written there. */
 export type LabFileInput = LabFileOptions & { readonly files?: Readonly<Record<string, string>> }
 
-/** A lab file that is wrong; a 400 of the interface. Of many faults it has the first 20. */
+/** A lab file that is wrong; a 400 of the interface. Of many diagnostics it has the first 20. */
 export class LabFileError extends ApiError {
-  readonly faults: readonly LabFileFault[]
+  readonly diagnostics: readonly LabFileDiagnostic[]
   /** Faults that it does not have. */
   readonly more: number
 
-  constructor(all: readonly LabFileFault[], code?: ErrorCode) {
-    const faults = all.slice(0, maxFaults)
-    const more = all.length - faults.length
-    const lines = [...faults.map((fault) => faultLine(fault)), ...(more > 0 ? [moreFaults(more)] : [])]
+  constructor(all: readonly LabFileDiagnostic[], code?: ErrorCode) {
+    const diagnostics = all.slice(0, maxDiagnostics)
+    const more = all.length - diagnostics.length
+    const lines = [
+      ...diagnostics.map((diagnostic) => diagnosticLine(diagnostic)),
+      ...(more > 0 ? [moreDiagnostics(more)] : []),
+    ]
     const cut = more > 0 ? { more_errors: more } : {}
-    super(400, lines.join('\n'), { errors: faults, ...cut, ...(code !== undefined && { code }) })
-    this.faults = faults
+    super(400, lines.join('\n'), { errors: diagnostics, ...cut, ...(code !== undefined && { code }) })
+    this.diagnostics = diagnostics
     this.more = more
   }
 }
 
 /** `lab.yaml:12:5: nodes.R1: unknown key "imgae"; did you mean "image"?` */
-export function faultLine({ line, column, path, message, hint }: LabFileFault, file?: string): string {
+export function diagnosticLine({ line, column, path, message, hint }: LabFileDiagnostic, file?: string): string {
   const where = `${file === undefined ? '' : `${file}:`}${line}:${column}: `
   return `${where}${path === '' ? '' : `${path}: `}${message}${hint === undefined ? '' : `; ${hint}`}`
 }
 
 /** The values of a lab file, which `filesOf` and `readLabFile` accept in place of its text. Throws a `LabFileError` for text that is not YAML. */
 export function valuesOf(text: string): Value {
-  const faults = new Diagnostics()
-  const root = untilEnough(() => treeOf(text, faults))
-  if (root === undefined) throw new LabFileError(faults.list())
+  const diagnostics = new Diagnostics()
+  const root = untilEnough(() => treeOf(text, diagnostics))
+  if (root === undefined) throw new LabFileError(diagnostics.list())
   return root
 }
 
 /**
- * Reads a lab file: YAML 1.2, or JSON. Rejects with a `LabFileError` that has all faults, at most 20, and the number of the others.
+ * Reads a lab file: YAML 1.2, or JSON. Rejects with a `LabFileError` that has all diagnostics, at most 20, and the number of the others.
  */
 export async function readLabFile(
   file: string | Value,
@@ -77,8 +80,8 @@ export async function readLabFile(
 
 /** The files whose contents `readLabFile` needs. Throws a `LabFileError` for all that `namedFiles` finds wrong. */
 export function filesOf(file: string | Value, options: NamingOptions = {}): readonly NamedFile[] {
-  const { files, faults } = namedFiles(file, options)
-  if (faults.length > 0) throw new LabFileError(faults)
+  const { files, diagnostics } = namedFiles(file, options)
+  if (diagnostics.length > 0) throw new LabFileError(diagnostics)
   return files
 }
 
@@ -93,24 +96,27 @@ interface NamingOptions extends LabFileOptions {
 export function namedFiles(
   file: string | Value,
   { allowOutside = false, ...options }: NamingOptions = {},
-): { readonly files: readonly NamedFile[]; readonly faults: readonly LabFileFault[] } {
-  const faults = new Diagnostics()
-  const contents = new Contents(faults, undefined)
+): { readonly files: readonly NamedFile[]; readonly diagnostics: readonly LabFileDiagnostic[] } {
+  const diagnostics = new Diagnostics()
+  const contents = new Contents(diagnostics, undefined)
   const root = typeof file === 'string' ? valuesOf(file) : file
   untilEnough(() => {
-    desiredIn(root, { faults, contents, options })
+    desiredIn(root, { diagnostics, contents, options })
     for (const { path, at } of contents.named)
       if (!allowOutside && isOutside(path))
-        faults.add(
+        diagnostics.add(
           at,
           `the file ${quotedPath(path)} is not in the directory of the lab file`,
           '--allow-outside allows it',
         )
   })
-  return { files: contents.named.filter(({ path }) => allowOutside || !isOutside(path)), faults: faults.list() }
+  return {
+    files: contents.named.filter(({ path }) => allowOutside || !isOutside(path)),
+    diagnostics: diagnostics.list(),
+  }
 }
 
-/** Undefined when there were so many faults that the reading ended. */
+/** Undefined when there were so many diagnostics that the reading ended. */
 function untilEnough<T>(run: () => T): T | undefined {
   try {
     return run()
@@ -122,29 +128,29 @@ function untilEnough<T>(run: () => T): T | undefined {
 
 function read(file: string | Value, files: Readonly<Record<string, string>>, options: LabFileOptions) {
   const root = typeof file === 'string' ? valuesOf(file) : file
-  const faults = new Diagnostics()
-  const contents = new Contents(faults, files)
-  const desired = untilEnough(() => desiredIn(root, { faults, contents, options }))
-  if (desired === undefined || !faults.isEmpty) throw new LabFileError(faults.list())
+  const diagnostics = new Diagnostics()
+  const contents = new Contents(diagnostics, files)
+  const desired = untilEnough(() => desiredIn(root, { diagnostics, contents, options }))
+  if (desired === undefined || !diagnostics.isEmpty) throw new LabFileError(diagnostics.list())
   return { desired, contents }
 }
 
 interface Given {
-  readonly faults: Diagnostics
+  readonly diagnostics: Diagnostics
   readonly contents: Contents
   readonly options: LabFileOptions
 }
 
-function desiredIn(root: Value, { faults, contents, options }: Given): Desired | undefined {
+function desiredIn(root: Value, { diagnostics, contents, options }: Given): Desired | undefined {
   if (root.type !== 'map') {
-    faults.add(root.at, 'a lab file is a map', 'begin with lab: NAME and nodes:')
+    diagnostics.add(root.at, 'a lab file is a map', 'begin with lab: NAME and nodes:')
     return undefined
   }
   for (const [name, { key }] of root.entries)
     if (!sectionNames.includes(name))
-      faults.add({ ...key, path: '' }, `unknown key ${quoted(name)}`, () => didYouMean(name, sectionNames))
-  const reader = new Reader(faults)
-  const file = withVariables(root, { reader, faults, given: options.vars ?? {} })
+      diagnostics.add({ ...key, path: '' }, `unknown key ${quoted(name)}`, () => didYouMean(name, sectionNames))
+  const reader = new Reader(diagnostics)
+  const file = withVariables(root, { reader, diagnostics, given: options.vars ?? {} })
   const head = {
     lab: reader.member(sections.lab, at(file, 'lab')),
     version: reader.member(sections.version, at(file, 'version')),
@@ -153,50 +159,50 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
     placement: reader.member(sections.placement, at(file, 'placement')),
   }
   if (!file.entries.has('lab'))
-    faults.add(root.at, '"lab" is missing', 'write lab: with the name of the lab, such as lab: wan-edge')
+    diagnostics.add(root.at, '"lab" is missing', 'write lab: with the name of the lab, such as lab: wan-edge')
   if (!file.entries.has('nodes'))
-    faults.add(root.at, '"nodes" is missing', 'write nodes: with the nodes, such as PC1: { kind: pc }')
+    diagnostics.add(root.at, '"nodes" is missing', 'write nodes: with the nodes, such as PC1: { kind: pc }')
   const lab = options.name ?? head.lab ?? ''
-  requireFewObjects(file, options.maxObjects ?? defaultMaxObjects, faults)
+  requireFewObjects(file, options.maxObjects ?? defaultMaxObjects, diagnostics)
   if (options.name !== undefined && !new RegExp(String(LabName.pattern)).test(options.name))
-    faults.add(
+    diagnostics.add(
       at(file, 'lab')?.at ?? root.at,
       `${quoted(options.name)} is not a valid lab name`,
       `expected ${LabName.expects}`,
     )
 
-  const reading: Reading = { lab, compute: head.compute, placement: head.placement, faults, reader, contents }
-  const templates = new TemplateReader(at(file, 'templates'), faults)
+  const reading: Reading = { lab, compute: head.compute, placement: head.placement, diagnostics, reader, contents }
+  const templates = new TemplateReader(at(file, 'templates'), diagnostics)
   const targets = new Map<string, LinkTarget>()
   const nodes: DesiredNode[] = []
   const consoles = new Map<string, string>()
-  for (const [name, entry] of entriesOf(file, 'nodes', faults)) {
-    if (!isFree(name, entry, targets, faults)) continue
-    const map = mapIn(entry, 'a node is a map, such as { kind: pc }', faults)
+  for (const [name, entry] of entriesOf(file, 'nodes', diagnostics)) {
+    if (!isFree(name, entry, targets, diagnostics)) continue
+    const map = mapIn(entry, 'a node is a map, such as { kind: pc }', diagnostics)
     const merged = map && templates.merged(map)
     const isKindUnknown = merged && at(merged, 'kind') === undefined && templates.isPartial(merged)
     const found = merged && !isKindUnknown ? readNode(name, merged, entry.key, reading) : undefined
     if (found !== undefined) {
-      checkConsole(found.node, consoles, at(merged, 'console')?.at ?? entry.key, faults)
+      checkConsole(found.node, consoles, at(merged, 'console')?.at ?? entry.key, diagnostics)
       nodes.push(found.node)
     }
     targets.set(name.toLowerCase(), { name, ...found })
   }
   const segments: (ReadSegment & { readonly list: Value | undefined })[] = []
-  for (const [name, entry] of entriesOf(file, 'segments', faults)) {
-    if (!isFree(name, entry, targets, faults)) continue
-    const map = mapIn(entry, 'a segment is a map, such as { kind: switch, members: [PC1, PC2] }', faults)
+  for (const [name, entry] of entriesOf(file, 'segments', diagnostics)) {
+    if (!isFree(name, entry, targets, diagnostics)) continue
+    const map = mapIn(entry, 'a segment is a map, such as { kind: switch, members: [PC1, PC2] }', diagnostics)
     const found = map && readSegment(name, map, entry.key, reading)
     if (found !== undefined) segments.push({ ...found, list: at(map, 'members') })
     targets.set(name.toLowerCase(), { name, ...(found !== undefined && { node: found.node }) })
   }
   checkTemplates(templates, reading)
-  const ordered = checkOrder(nodes, targets, faults)
-  checkFormerNames([...ordered, ...segments.map(({ node }) => node)], targets, faults)
+  const ordered = checkOrder(nodes, targets, diagnostics)
+  checkFormerNames([...ordered, ...segments.map(({ node }) => node)], targets, diagnostics)
   const links = new LinkReader(targets, reading)
   for (const { node, members, list } of segments) if (list?.type === 'list') links.addMembers(node, members, list)
   links.addLinks(sectionOf(file, 'links'))
-  checkLinkNames(links, faults)
+  checkLinkNames(links, diagnostics)
   return {
     lab,
     project_id: projectIdOf(lab),
@@ -214,24 +220,25 @@ function checkConsole(
   { name, compute_id = '', settings: { console } }: DesiredNode,
   taken: Map<string, string>,
   where: Position,
-  faults: Diagnostics,
+  diagnostics: Diagnostics,
 ): void {
   if (console === undefined) return
   const key = `${console} ${compute_id}`
   const other = taken.get(key)
   if (other === undefined) taken.set(key, name)
-  else faults.add(where, `${quoted(other)} already has the console port ${console}`, 'omit console to get a free one')
+  else
+    diagnostics.add(where, `${quoted(other)} already has the console port ${console}`, 'omit console to get a free one')
 }
 
 /** Ends the reading of a file with more nodes, segments and links than a lab may have. */
-function requireFewObjects(file: MapValue, most: number, faults: Diagnostics): void {
+function requireFewObjects(file: MapValue, most: number, diagnostics: Diagnostics): void {
   const segments = sectionOf(file, 'segments')
   const members =
     segments?.type === 'map' ? [...segments.entries.values()].map(({ value }) => at(value, 'members')) : []
   const sections = [sectionOf(file, 'nodes'), segments, sectionOf(file, 'links'), ...members]
   const count = sections.reduce((sum, it) => sum + sizeOf(it), 0)
   if (count <= most) return
-  faults.add(file.at, `the file has ${count} nodes, segments and links`, `a lab has at most ${most}`)
+  diagnostics.add(file.at, `the file has ${count} nodes, segments and links`, `a lab has at most ${most}`)
   throw enough
 }
 
@@ -244,43 +251,48 @@ function sectionOf(file: MapValue, name: string): Value | undefined {
   return found?.type === 'scalar' && found.value === null ? undefined : found
 }
 
-function entriesOf(file: MapValue, name: string, faults: Diagnostics): Iterable<[string, Entry]> {
+function entriesOf(file: MapValue, name: string, diagnostics: Diagnostics): Iterable<[string, Entry]> {
   const section = sectionOf(file, name)
   if (section === undefined) return []
   if (section.type === 'map') return section.entries
-  faults.add(section.at, `expected a map from names to ${name}`)
+  diagnostics.add(section.at, `expected a map from names to ${name}`)
   return []
 }
 
-function mapIn({ value }: Entry, expected: string, faults: Diagnostics): MapValue | undefined {
+function mapIn({ value }: Entry, expected: string, diagnostics: Diagnostics): MapValue | undefined {
   if (value.type === 'map') return value
-  faults.add(value.at, expected)
+  diagnostics.add(value.at, expected)
   return undefined
 }
 
 /** Whether a node or segment may have the name. */
-function isFree(name: string, { key }: Entry, targets: ReadonlyMap<string, LinkTarget>, faults: Diagnostics): boolean {
+function isFree(
+  name: string,
+  { key }: Entry,
+  targets: ReadonlyMap<string, LinkTarget>,
+  diagnostics: Diagnostics,
+): boolean {
   const other = targets.get(name.toLowerCase())
   const isRight = new RegExp(String(NodeName.pattern), 'u').test(name) && name.length <= 255
-  if (!isRight) faults.add(key, `${quoted(name)} is not a valid node name`, `expected ${NodeName.expects}`)
-  else if (isUuid(name)) faults.add(key, `${quoted(name)} looks like an id (UUID)`, 'choose another name')
+  if (!isRight) diagnostics.add(key, `${quoted(name)} is not a valid node name`, `expected ${NodeName.expects}`)
+  else if (isUuid(name)) diagnostics.add(key, `${quoted(name)} looks like an id (UUID)`, 'choose another name')
   else if (other !== undefined)
-    faults.add(
+    diagnostics.add(
       key,
       `the name ${quoted(name)} is taken${other.name === name ? '' : ` by ${quoted(other.name)}: names are not case-sensitive`}`,
     )
   return isRight && !isUuid(name) && other === undefined
 }
 
-/** Adds the faults of templates that no node takes over. */
+/** Adds the diagnostics of templates that no node takes over. */
 function checkTemplates(templates: TemplateReader, reading: Reading): void {
-  const { faults, reader } = reading
+  const { diagnostics, reader } = reading
   for (const name of templates.names) {
     if (templates.used.has(name)) continue
     const template = templates.template(name)
     if (template === undefined) continue
     const merged = templates.merged(template)
-    const kind = at(merged, 'kind') === undefined ? undefined : kindIn(merged, merged.at, faults)
+    const kind = at(merged, 'kind') === undefined ? undefined : kindIn(merged, merged.at, diagnostics)
     if (kind !== undefined) {
       const schema = nodeSchemas[kind]
       if (schema !== undefined) reader.read({ ...schema, required: [] } as typeof schema, merged)
@@ -291,7 +303,9 @@ function checkTemplates(templates: TemplateReader, reading: Reading): void {
     ]
     for (const [key, entry] of merged.entries)
       if (!known.includes(key))
-        faults.add({ ...entry.key, path: template.at.path }, `unknown key ${quoted(key)}`, () => didYouMean(key, known))
+        diagnostics.add({ ...entry.key, path: template.at.path }, `unknown key ${quoted(key)}`, () =>
+          didYouMean(key, known),
+        )
   }
 }
 
@@ -302,9 +316,9 @@ const maxCircle = 20
 function checkOrder(
   nodes: readonly DesiredNode[],
   targets: ReadonlyMap<string, LinkTarget>,
-  faults: Diagnostics,
+  diagnostics: Diagnostics,
 ): DesiredNode[] {
-  const ordered = nodes.map((node) => ({ ...node, after: afterOf(node, targets, faults) }))
+  const ordered = nodes.map((node) => ({ ...node, after: afterOf(node, targets, diagnostics) }))
   const byName = new Map(ordered.map((node) => [node.name, node]))
   const done = new Set<string>()
   /** Follows `after` from one node; without recursion, as a file may have a chain of thousands. */
@@ -324,7 +338,7 @@ function checkOrder(
         way.pop()
       } else if (before !== undefined) {
         const circle = [...way.slice(before, before + maxCircle).map(({ node }) => node.name), name]
-        faults.add(
+        diagnostics.add(
           last.node.keys.after ?? last.node.at,
           `nodes wait for one another: ${circle.slice(0, maxCircle).join(' after ')}`,
         )
@@ -342,16 +356,16 @@ function checkOrder(
 function afterOf(
   { name, after, keys, at: position }: DesiredNode,
   targets: ReadonlyMap<string, LinkTarget>,
-  faults: Diagnostics,
+  diagnostics: Diagnostics,
 ): string[] {
   const where = keys.after ?? position
   return after.flatMap((word) => {
     const target = targets.get(word.toLowerCase())
     if (target === undefined)
-      faults.add(where, `there is no node ${quoted(word)}`, () => didYouMean(word, namesOf(targets)))
-    else if (target.name === name) faults.add(where, `${quoted(name)} cannot start after itself`)
+      diagnostics.add(where, `there is no node ${quoted(word)}`, () => didYouMean(word, namesOf(targets)))
+    else if (target.name === name) diagnostics.add(where, `${quoted(name)} cannot start after itself`)
     else if (target.node?.start === false)
-      faults.add(
+      diagnostics.add(
         where,
         `${quoted(target.name)} will not be started: it has start: false`,
         'remove its start: false, or this after',
@@ -363,7 +377,7 @@ function afterOf(
 function checkFormerNames(
   nodes: readonly DesiredNode[],
   targets: ReadonlyMap<string, LinkTarget>,
-  faults: Diagnostics,
+  diagnostics: Diagnostics,
 ): void {
   const seen = new Map<string, string>()
   for (const { name, was, keys, at: position } of nodes) {
@@ -372,23 +386,23 @@ function checkFormerNames(
     const key = was.toLowerCase()
     const other = seen.get(key)
     if (targets.has(key) && key !== name.toLowerCase())
-      faults.add(
+      diagnostics.add(
         where,
         `${quoted(was)} is also a name in the file`,
         'use was only for a name that is no longer in the file',
       )
-    if (other !== undefined) faults.add(where, `${quoted(other)} also has was: ${was}`)
+    if (other !== undefined) diagnostics.add(where, `${quoted(other)} also has was: ${was}`)
     seen.set(key, name)
   }
 }
 
-function checkLinkNames({ all }: LinkReader, faults: Diagnostics): void {
+function checkLinkNames({ all }: LinkReader, diagnostics: Diagnostics): void {
   const seen = new Map<string, Position>()
   for (const { name, keys, at: position } of all) {
     if (name === undefined) continue
     const other = seen.get(name.toLowerCase())
     if (other !== undefined)
-      faults.add(keys.name ?? position, `the name ${quoted(name)} is taken by the link in line ${other.line}`)
+      diagnostics.add(keys.name ?? position, `the name ${quoted(name)} is taken by the link in line ${other.line}`)
     seen.set(name.toLowerCase(), position)
   }
 }
@@ -418,11 +432,16 @@ function checksIn(
   }
   const named = links.all.flatMap(({ name }) => (name === undefined ? [] : [[name.toLowerCase(), name] as const]))
   // The first link of a name: another one is a fault already.
-  const names = { nodes: targets, links: new Map(named.reverse()), contents: reading.contents, faults: reading.faults }
+  const names = {
+    nodes: targets,
+    links: new Map(named.reverse()),
+    contents: reading.contents,
+    diagnostics: reading.diagnostics,
+  }
   return section.items.flatMap((value) => {
-    const before = reading.faults.count
+    const before = reading.diagnostics.count
     const given = reader.readPartly(sections.checks.items, value)
-    const isPartial = reading.faults.count > before
+    const isPartial = reading.diagnostics.count > before
     const check = given && readCheck(given, value, { ...names, isPartial })
     return check === undefined || isPartial ? [] : [check]
   })

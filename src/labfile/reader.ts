@@ -7,16 +7,16 @@ import { type Diagnostics, didYouMean, quoted } from './diagnostics.ts'
 import type { MapValue, ScalarValue, Value } from './tree.ts'
 
 /**
- * Reads values of the file by schemas, and adds every fault to `faults`, each at its position. A number, true or false where a text
+ * Reads values of the file by schemas, and adds every fault to `diagnostics`, each at its position. A number, true or false where a text
  * is expected is the text that is written. Undefined: the value has a fault.
  */
 export class Reader {
-  readonly #faults: Diagnostics
+  readonly #diagnostics: Diagnostics
   /** Whether an object without its faulty optional members is read nevertheless. */
   #isPartial = false
 
-  constructor(faults: Diagnostics) {
-    this.#faults = faults
+  constructor(diagnostics: Diagnostics) {
+    this.#diagnostics = diagnostics
   }
 
   read<T extends TSchema>(schema: T, value: Value): Static<T> | undefined {
@@ -63,7 +63,9 @@ export class Reader {
       const member = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined
       if (member === undefined) {
         isWrong ||= !this.#isPartial
-        this.#faults.add({ ...key, path: value.at.path }, `unknown key ${quoted(name)}`, () => didYouMean(name, known))
+        this.#diagnostics.add({ ...key, path: value.at.path }, `unknown key ${quoted(name)}`, () =>
+          didYouMean(name, known),
+        )
         continue
       }
       const read = this.#value(member, given)
@@ -75,7 +77,7 @@ export class Reader {
       isWrong = true
       // A misspelt key is reported as an unknown key.
       if ([...value.entries.keys()].some((it) => !known.includes(it) && nearest(it, known) === name)) continue
-      this.#faults.add(
+      this.#diagnostics.add(
         value.at,
         `${quoted(name)} is missing`,
         `expected ${expectation(schema.properties[name] as TSchema)}`,
@@ -92,7 +94,7 @@ export class Reader {
     for (const [name, entry] of value.entries) {
       if (!key.test(name)) {
         isWrong = true
-        this.#faults.add(
+        this.#diagnostics.add(
           entry.key,
           `${quoted(name)} is not a valid key here`,
           `expected ${schema.keyExpects ?? 'another one'}`,
@@ -109,14 +111,14 @@ export class Reader {
   #list(schema: TSchema, items: readonly Value[], schemaOf: (index: number) => TSchema): unknown {
     const [first] = items
     if (items.length < (schema.minItems ?? 0) || items.length > (schema.maxItems ?? Number.POSITIVE_INFINITY)) {
-      if (first !== undefined) this.#faults.add(first.at, `expected ${expectation(schema)}, got ${items.length}`)
+      if (first !== undefined) this.#diagnostics.add(first.at, `expected ${expectation(schema)}, got ${items.length}`)
       return wrong
     }
     const read = items.map((item, index) => this.#value(schemaOf(index), item))
     return read.includes(wrong) ? wrong : read
   }
 
-  /** Reads by the branch that has the form of the value, so that faults are reported where they are. */
+  /** Reads by the branch that has the form of the value, so that diagnostics are reported where they are. */
   #union(schema: TSchema, value: Value): unknown {
     const branches = branchesOf(schema)
     const fitting = branches.filter((it) =>
@@ -153,7 +155,7 @@ export class Reader {
             : typeof value.value === 'string'
               ? quoteValue(value.value, value.at.path)
               : quoted(value.source).slice(1, -1)
-    this.#faults.add(value.at, `expected ${expectation(schema)}, got ${got}`, () => hintFor(schema, value))
+    this.#diagnostics.add(value.at, `expected ${expectation(schema)}, got ${got}`, () => hintFor(schema, value))
     return wrong
   }
 }

@@ -23,15 +23,15 @@ export interface ReadSegment {
 
 /** Reads a segment. Undefined when it has a fault. */
 export function readSegment(name: string, map: MapValue, key: Position, reading: Reading): ReadSegment | undefined {
-  const { faults, reader } = reading
-  const kind = segmentKindIn(map, key, faults)
+  const { diagnostics, reader } = reading
+  const kind = segmentKindIn(map, key, diagnostics)
   const given = kind && reader.readPartly(segmentSchemas[kind], map)
   if (kind === undefined || given === undefined) return undefined
   const keys = new ValuePositions(map, key)
   const { fields, rest } = split(kind, given)
   const { members = [], device, ports = {}, ...own } = rest as SegmentKeys
   if (kind === 'cloud' && !['device', 'ports'].some((it) => at(map, it) !== undefined))
-    faults.add(
+    diagnostics.add(
       key,
       'a cloud needs device, or ports',
       'write device: with the name of a device of the host, such as eth1',
@@ -52,7 +52,10 @@ export function readSegment(name: string, map: MapValue, key: Position, reading:
         Object.entries(ports).map(([number, port]) => [
           number,
           kind === 'switch'
-            ? { ...without(port, taggingKeys), ...taggedPort(port, at(at(map, 'ports'), number)?.at ?? key, faults) }
+            ? {
+                ...without(port, taggingKeys),
+                ...taggedPort(port, at(at(map, 'ports'), number)?.at ?? key, diagnostics),
+              }
             : port,
         ]),
       ),
@@ -63,14 +66,14 @@ export function readSegment(name: string, map: MapValue, key: Position, reading:
   return { node, members }
 }
 
-function segmentKindIn(map: MapValue, key: Position, faults: Diagnostics): SegmentKind | undefined {
+function segmentKindIn(map: MapValue, key: Position, diagnostics: Diagnostics): SegmentKind | undefined {
   const value = at(map, 'kind')
   const word = value?.type === 'scalar' ? value.source : ''
   if (isSegmentKind(word)) return word
   const expected = `kinds of segments are ${segmentKinds.join(', ')}`
-  if (value === undefined) faults.add(key, 'the kind is missing', expected)
-  else if (kindOfWord(word) !== undefined) faults.add(value.at, `a ${word} is a node`, 'write it under `nodes`')
-  else faults.add(value.at, `unknown kind ${quoted(word)}`, () => didYouMean(word, segmentKinds) ?? expected)
+  if (value === undefined) diagnostics.add(key, 'the kind is missing', expected)
+  else if (kindOfWord(word) !== undefined) diagnostics.add(value.at, `a ${word} is a node`, 'write it under `nodes`')
+  else diagnostics.add(value.at, `unknown kind ${quoted(word)}`, () => didYouMean(word, segmentKinds) ?? expected)
   return undefined
 }
 
@@ -78,15 +81,15 @@ const without = (members: Readonly<Record<string, unknown>>, names: readonly str
   Object.fromEntries(Object.entries(members).filter(([name]) => !names.includes(name)))
 
 /** The tagging as members of a port of a switch; those that have their defaults are left out. */
-export function taggedPort(given: Tagging, where: Position, faults: Diagnostics): SegmentPort {
+export function taggedPort(given: Tagging, where: Position, diagnostics: Diagnostics): SegmentPort {
   const { vlan, trunk, qinq, ethertype } = given
   if (qinq !== undefined && (trunk === true || vlan !== undefined))
-    faults.add(
+    diagnostics.add(
       where,
       `qinq cannot be combined with ${trunk === true ? 'trunk' : 'vlan'}`,
       'qinq is a trunk inside an outer VLAN',
     )
-  if (ethertype !== undefined && ethertype !== '' && qinq === undefined) faults.add(where, 'ethertype needs qinq')
+  if (ethertype !== undefined && ethertype !== '' && qinq === undefined) diagnostics.add(where, 'ethertype needs qinq')
   const port =
     qinq !== undefined
       ? { type: 'qinq', vlan: qinq, ...(ethertype !== undefined && { ethertype }) }

@@ -12,18 +12,18 @@ const textOfValue = 100
 /** Nodes with what they take over from templates. */
 export class TemplateReader {
   readonly #section: MapValue | undefined
-  readonly #faults: Diagnostics
+  readonly #diagnostics: Diagnostics
   /** Templates that some node takes over. */
   readonly used = new Set<string>()
   readonly #partial = new WeakSet<MapValue>()
   readonly #sizes = new Map<MapValue, number>()
   #taken = 0
 
-  constructor(section: Value | undefined, faults: Diagnostics) {
-    this.#faults = faults
+  constructor(section: Value | undefined, diagnostics: Diagnostics) {
+    this.#diagnostics = diagnostics
     if (section?.type === 'map') this.#section = section
     else if (section !== undefined && !(section.type === 'scalar' && section.value === null))
-      faults.add(section.at, 'expected a map of templates: { NAME: { kind: ... } }')
+      diagnostics.add(section.at, 'expected a map of templates: { NAME: { kind: ... } }')
   }
 
   get names(): string[] {
@@ -73,7 +73,7 @@ export class TemplateReader {
     this.#taken += size
     if (this.#taken <= maxTaken) return
     const message = `the nodes inherit more than ${maxTaken} values from templates`
-    this.#faults.add(node.at, message, 'use fewer keys and labels in templates, or templates in fewer nodes')
+    this.#diagnostics.add(node.at, message, 'use fewer keys and labels in templates, or templates in fewer nodes')
     throw enough
   }
 
@@ -84,21 +84,24 @@ export class TemplateReader {
 
   #nameIn({ value }: Entry, seen: readonly string[]): string | undefined {
     if (value.type !== 'scalar' || value.value === null) {
-      this.#faults.add(value.at, 'expected the name of a template')
+      this.#diagnostics.add(value.at, 'expected the name of a template')
       return undefined
     }
     const name = value.source
     if (this.#section?.entries.has(name) !== true)
-      this.#faults.add(value.at, `there is no template ${quoted(name)}`, () => this.#hintFor(name))
+      this.#diagnostics.add(value.at, `there is no template ${quoted(name)}`, () => this.#hintFor(name))
     else if (seen.includes(name))
-      this.#faults.add(value.at, `the template ${quoted(name)} inherits from itself: ${[...seen, name].join(', ')}`)
+      this.#diagnostics.add(
+        value.at,
+        `the template ${quoted(name)} inherits from itself: ${[...seen, name].join(', ')}`,
+      )
     else if (seen.length === maxTemplates)
-      this.#faults.add(
+      this.#diagnostics.add(
         value.at,
         `more than ${maxTemplates} templates inherit from one another: ${[...seen, name].join(', ')}`,
       )
     else if (this.template(name) === undefined)
-      this.#faults.add(at(this.#section, name)?.at ?? value.at, 'expected a map, such as { kind: pc }')
+      this.#diagnostics.add(at(this.#section, name)?.at ?? value.at, 'expected a map, such as { kind: pc }')
     else return name
     return undefined
   }

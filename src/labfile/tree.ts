@@ -83,14 +83,14 @@ export function joined(path: string, key: string | number): string {
 export type ForeignNote = (at: Position, message: string) => void
 
 /**
- * The values of a YAML document. Undefined when it is not one; `faults` has the reasons. With `foreign` the text is of another program,
+ * The values of a YAML document. Undefined when it is not one; `diagnostics` has the reasons. With `foreign` the text is of another program,
  * and read as its reader does: with the merge key `<<` of YAML 1.1, tags and directives, the first one of several documents, and the
  * last one of equal keys.
  */
-export function treeOf(text: string, faults: Diagnostics, foreign?: ForeignNote): Value | undefined {
+export function treeOf(text: string, diagnostics: Diagnostics, foreign?: ForeignNote): Value | undefined {
   const start: Position = { line: 1, column: 1, path: '' }
   if (text.length > maxBytes || new TextEncoder().encode(text).length > maxBytes) {
-    faults.add(start, `the file has more than ${maxBytes >> 20} MiB`)
+    diagnostics.add(start, `the file has more than ${maxBytes >> 20} MiB`)
     return undefined
   }
   const lines = new LineCounter()
@@ -100,7 +100,7 @@ export function treeOf(text: string, faults: Diagnostics, foreign?: ForeignNote)
   }
   const tokens = tokensOf(text, lines)
   if (!Array.isArray(tokens)) {
-    faults.add(positionAt(tokens.end, ''), tokens.because)
+    diagnostics.add(positionAt(tokens.end, ''), tokens.because)
     return undefined
   }
   // Keys are compared here: the library compares each with all before it.
@@ -116,15 +116,15 @@ export function treeOf(text: string, faults: Diagnostics, foreign?: ForeignNote)
   if (second !== undefined && foreign !== undefined)
     foreign(positionAt(second.range[0], ''), 'a second document begins here, and is not imported')
   else if (second !== undefined)
-    faults.add(positionAt(second.range[0], ''), 'a second document begins here', 'a lab file has one document')
+    diagnostics.add(positionAt(second.range[0], ''), 'a second document begins here', 'a lab file has one document')
   const { yaml, tags } = document.directives
   if (foreign === undefined && (yaml.explicit === true || Object.keys(tags).length > 1))
-    faults.add(start, 'directives (lines that begin with %) are not allowed', 'a lab file is YAML 1.2')
+    diagnostics.add(start, 'directives (lines that begin with %) are not allowed', 'a lab file is YAML 1.2')
   for (const { pos, message } of document.errors)
-    faults.add(positionAt(pos[0], ''), message, () => hintAt(text, pos[0]))
-  if (!faults.isEmpty) return undefined
-  const value = new Builder(faults, positionAt, foreign).build(document.contents)
-  return faults.isEmpty ? value : undefined
+    diagnostics.add(positionAt(pos[0], ''), message, () => hintAt(text, pos[0]))
+  if (!diagnostics.isEmpty) return undefined
+  const value = new Builder(diagnostics, positionAt, foreign).build(document.contents)
+  return diagnostics.isEmpty ? value : undefined
 }
 
 /**
@@ -186,7 +186,7 @@ function hintAt(text: string, offset: number): string | undefined {
 }
 
 class Builder {
-  readonly #faults: Diagnostics
+  readonly #diagnostics: Diagnostics
   readonly #position: (offset: number, path: string) => Position
   readonly #anchors = new Map<string, ParsedNode>()
   /** Nodes in which the builder is: an alias to one of them has no end. */
@@ -196,11 +196,11 @@ class Builder {
   #values = 0
 
   constructor(
-    faults: Diagnostics,
+    diagnostics: Diagnostics,
     positionAt: (offset: number, path: string) => Position,
     foreign: ForeignNote | undefined,
   ) {
-    this.#faults = faults
+    this.#diagnostics = diagnostics
     this.#position = positionAt
     this.#foreign = foreign
   }
@@ -226,13 +226,13 @@ class Builder {
     if (node === null) return { ...located, type: 'scalar', value: null, source: '' }
     if (isAlias(node)) return this.#target(node.source, [start, end], path, through)
     if (node.tag !== undefined && this.#foreign === undefined)
-      this.#faults.add(at, `tags (here ${quoted(node.tag)}) are not allowed`)
+      this.#diagnostics.add(at, `tags (here ${quoted(node.tag)}) are not allowed`)
     if (node.anchor !== undefined) this.#anchors.set(node.anchor, node)
     if (isScalar(node)) {
       const { source } = node
       const value = this.#foreign !== undefined && typeof node.value === 'string' ? wellFormed(node.value) : node.value
       const half = typeof value === 'string' ? halfPairIn(value) : undefined
-      if (half !== undefined) this.#faults.add(at, half)
+      if (half !== undefined) this.#diagnostics.add(at, half)
       const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
       return { ...located, type: 'scalar', value: isPlain ? value : null, source: source ?? String(value ?? '') }
     }
@@ -278,9 +278,9 @@ class Builder {
         continue
       }
       const at = this.#position(range[0], joined(path, name))
-      if (name === '<<') this.#faults.add(here, 'the merge key << is not allowed', 'use `templates` and `is`')
+      if (name === '<<') this.#diagnostics.add(here, 'the merge key << is not allowed', 'use `templates` and `is`')
       else if (node?.anchor !== undefined && this.#foreign === undefined)
-        this.#faults.add(here, 'a key must not have an anchor')
+        this.#diagnostics.add(here, 'a key must not have an anchor')
       else if (entries.has(name)) this.#addTwice(at, here, name)
       const value = this.#value(pair.value as ParsedNode | null, joined(path, name), through)
       // A key without a value has no node; its position is that of the key.
@@ -310,14 +310,14 @@ class Builder {
     }
     const half = source === undefined ? undefined : halfPairIn(source)
     if (source === undefined || source === '' || node?.tag !== undefined)
-      this.#faults.add(here, 'a key must be a string')
-    else if (half !== undefined) this.#faults.add(here, half)
+      this.#diagnostics.add(here, 'a key must be a string')
+    else if (half !== undefined) this.#diagnostics.add(here, half)
     else return source
     return undefined
   }
 
   #addTwice(at: Position, here: Position, name: string): void {
-    if (this.#foreign === undefined) this.#faults.add(here, `the key ${quoted(name)} occurs twice`)
+    if (this.#foreign === undefined) this.#diagnostics.add(here, `the key ${quoted(name)} occurs twice`)
     else this.#foreign(at, 'the key occurs twice: the last one is used')
   }
 
@@ -333,7 +333,7 @@ class Builder {
     this.#aliases += 1
     if (this.#aliases > maxAliases) throw this.#end(here, `the file has more than ${maxAliases} aliases`)
     if (found !== undefined && !this.#open.has(found)) return this.#value(found, path, through ?? range)
-    this.#faults.add(
+    this.#diagnostics.add(
       here,
       found === undefined
         ? `there is no anchor ${quoted(anchor)} before this alias`
@@ -343,7 +343,7 @@ class Builder {
   }
 
   #end(at: Position, message: string): unknown {
-    this.#faults.add(at, message)
+    this.#diagnostics.add(at, message)
     return tooLarge
   }
 }

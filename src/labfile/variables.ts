@@ -20,7 +20,7 @@ interface Variable {
  */
 export function withVariables(
   root: MapValue,
-  { reader, faults, given }: { reader: Reader; faults: Diagnostics; given: Readonly<Record<string, string>> },
+  { reader, diagnostics, given }: { reader: Reader; diagnostics: Diagnostics; given: Readonly<Record<string, string>> },
 ): MapValue {
   const variables = new Map<string, Variable>()
   const declared = at(root, 'vars')
@@ -30,7 +30,7 @@ export function withVariables(
       const own = at(declared, name)
       const source = own?.type === 'scalar' ? own.source : String(value)
       if (typeof value === 'string' && value.includes(open))
-        faults.add(own?.at ?? declared.at, 'the value of a variable must not contain variables')
+        diagnostics.add(own?.at ?? declared.at, 'the value of a variable must not contain variables')
       variables.set(name, { value, source })
     }
   }
@@ -45,10 +45,10 @@ export function withVariables(
       used.add(name)
       const found = variables.get(name)
       if (found === undefined)
-        faults.add(value.at, `there is no variable ${quoted(name)}`, () => didYouMean(name, [...variables.keys()]))
+        diagnostics.add(value.at, `there is no variable ${quoted(name)}`, () => didYouMean(name, [...variables.keys()]))
       replacedLength += found?.source.length ?? 0
       if (replacedLength > maxReplaced) {
-        faults.add(value.at, `the variables expand to more than ${maxReplaced >> 20} MiB of text`)
+        diagnostics.add(value.at, `the variables expand to more than ${maxReplaced >> 20} MiB of text`)
         throw enough
       }
       return found
@@ -61,7 +61,7 @@ export function withVariables(
     const result = text.replace(each, (whole, name: string | undefined) => {
       if (whole === escaped) return open
       if (name !== undefined) return find(name)?.source ?? whole
-      faults.add(
+      diagnostics.add(
         value.at,
         `${quoted(open)} begins a variable, but "}" is missing or the name is not valid`,
         `write $${open} for the text ${open}`,
@@ -91,7 +91,7 @@ export function withVariables(
     const isDeclared = declared?.type === 'map' && declared.entries.has(name)
     if (isDeclared || used.has(name)) continue
     const known = () => [...new Set([...(declared?.type === 'map' ? declared.entries.keys() : []), ...used])]
-    faults.add({ line: 1, column: 1, path: '' }, `the file has no variable ${quoted(name)}`, () =>
+    diagnostics.add({ line: 1, column: 1, path: '' }, `the file has no variable ${quoted(name)}`, () =>
       didYouMean(name, known()),
     )
   }

@@ -19,7 +19,7 @@ export const exits = {
 export type ExitCode = (typeof exits)[keyof typeof exits]
 
 /** One error of an outcome, as `--json` shows it. */
-export interface CommandFault {
+export interface CommandDiagnostic {
   readonly message: string
   readonly file?: string
   readonly line?: number
@@ -32,13 +32,13 @@ export interface CommandFault {
 export class CommandError extends Error {
   override readonly name = 'CommandError'
   readonly exit: ExitCode
-  readonly faults: readonly CommandFault[]
+  readonly diagnostics: readonly CommandDiagnostic[]
 
-  constructor(exit: ExitCode, faults: string | readonly CommandFault[], options?: ErrorOptions) {
-    const list = typeof faults === 'string' ? [{ message: faults }] : faults
+  constructor(exit: ExitCode, diagnostics: string | readonly CommandDiagnostic[], options?: ErrorOptions) {
+    const list = typeof diagnostics === 'string' ? [{ message: diagnostics }] : diagnostics
     super(list[0]?.message ?? '', options)
     this.exit = exit
-    this.faults = list
+    this.diagnostics = list
   }
 }
 

@@ -47,14 +47,14 @@ export function changedFilters(
       throw wrongArguments(`--${flag}: expected ${expectation(schema)}, got ${JSON.stringify(text)}`)
     values[key] = value
   }
-  const faults = new Diagnostics()
+  const diagnostics = new Diagnostics()
   const [there, back] = directionsOf(link).map((filters, index) => {
     if (way !== undefined && (index === 0) !== (way === 'there')) return filters
     const positionOf = (key: string) => ({ line: 0, column: 0, path: key })
     const before = clears ? {} : impairmentOf(filters)
-    return filtersOf({ values: before, positionOf }, { values: values as Impairment, positionOf }, faults)
+    return filtersOf({ values: before, positionOf }, { values: values as Impairment, positionOf }, diagnostics)
   }) as [Filters, Filters]
-  const [fault] = faults.list()
-  if (fault !== undefined) throw wrongArguments(`--${fault.path.replaceAll('_', '-')}: ${fault.message}`)
+  const [diagnostic] = diagnostics.list()
+  if (diagnostic !== undefined) throw wrongArguments(`--${diagnostic.path.replaceAll('_', '-')}: ${diagnostic.message}`)
   return filterMembers(there, back)
 }

@@ -16,7 +16,7 @@ import { clientOf } from './client.ts'
 import type { CommandInput, ServiceFlags } from './command.ts'
 import type { importing } from './command-flags.ts'
 import { CommandError, exits } from './exits.ts'
-import { checkedLab, faultsIn, type WrongLabFile } from './lab-file.ts'
+import { checkedLab, diagnosticsIn, type WrongLabFile } from './lab-file.ts'
 import type { CommandOutcome } from './outcome.ts'
 import { shown, tableOf } from './table.ts'
 import { trusting } from './trust.ts'
@@ -158,22 +158,25 @@ async function importAppliance(
   }
 }
 
-/** For `catch`: adds the name of the file to the faults that the service finds in it. CommandError 3. */
+/** For `catch`: adds the name of the file to the diagnostics that the service finds in it. CommandError 3. */
 const refusedOf =
   (file: string) =>
   (error: unknown): never => {
     if (!(error instanceof PatchbayError) || error.status !== 400) throw error
     const { errors, more_errors } = error.answer as WrongLabFile
-    const faults = Array.isArray(errors) ? faultsIn(file, errors, more_errors) : [{ message: error.message, file }]
-    throw new CommandError(exits.wrong, faults, { cause: error })
+    const diagnostics = Array.isArray(errors)
+      ? diagnosticsIn(file, errors, more_errors)
+      : [{ message: error.message, file }]
+    throw new CommandError(exits.wrong, diagnostics, { cause: error })
   }
 
-/** Runs a reader of the file, and adds the name of the file to its faults. */
+/** Runs a reader of the file, and adds the name of the file to its diagnostics. */
 function withFile<T>(file: string, read: () => T): T {
   try {
     return read()
   } catch (error) {
-    if (error instanceof LabFileError) throw new CommandError(exits.wrong, faultsIn(file, error.faults, error.more))
+    if (error instanceof LabFileError)
+      throw new CommandError(exits.wrong, diagnosticsIn(file, error.diagnostics, error.more))
     if (error instanceof ApiError) throw new CommandError(exits.wrong, [{ message: error.message, file }])
     throw error
   }

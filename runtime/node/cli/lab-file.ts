@@ -3,14 +3,14 @@ import { open, realpath } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
 import { Check } from '@sinclair/typebox/value'
 import type { Desired } from '../../../src/labfile/desired.ts'
-import { inOrder, moreFaults } from '../../../src/labfile/diagnostics.ts'
-import type { LabFileFault } from '../../../src/labfile/position.ts'
+import { inOrder, moreDiagnostics } from '../../../src/labfile/diagnostics.ts'
+import type { LabFileDiagnostic } from '../../../src/labfile/position.ts'
 import { LabFileError, type LabFileOptions, namedFiles, readLabFile, valuesOf } from '../../../src/labfile/read.ts'
 import { LabName } from '../../../src/labfile/schema.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import type { FlagValues } from './command.ts'
 import type { labFileFlags } from './command-flags.ts'
-import { CommandError, type CommandFault, exits, wrongArguments } from './exits.ts'
+import { type CommandDiagnostic, CommandError, exits, wrongArguments } from './exits.ts'
 
 const maxBytes = 1 << 20
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -50,31 +50,36 @@ export async function checkedLab(
   try {
     const values = valuesOf(document)
     const named = namedFiles(values, { ...options, allowOutside })
-    const { files, faults } = await readNamed(named.files, { base, allowOutside })
-    const all = inOrder([...named.faults, ...faults])
+    const { files, diagnostics } = await readNamed(named.files, { base, allowOutside })
+    const all = inOrder([...named.diagnostics, ...diagnostics])
     if (all.length > 0) throw new LabFileError(all)
     return { name, document, files, desired: await readLabFile(values, { ...options, files }) }
   } catch (error) {
-    if (error instanceof LabFileError) throw new CommandError(exits.wrong, faultsIn(name, error.faults, error.more))
+    if (error instanceof LabFileError)
+      throw new CommandError(exits.wrong, diagnosticsIn(name, error.diagnostics, error.more))
     throw error
   }
 }
 
 /** Members of the answer of a service to a lab file that is wrong. */
 export interface WrongLabFile {
-  readonly errors?: readonly LabFileFault[]
+  readonly errors?: readonly LabFileDiagnostic[]
   readonly more_errors?: number
 }
 
-/** The faults of a lab file as those of the command; the last one says that there are `more`. */
-export const faultsIn = (file: string, faults: readonly LabFileFault[], more = 0): CommandFault[] => [
-  ...faults.map(inFile(file)),
-  ...(more > 0 ? [{ message: moreFaults(more), file }] : []),
+/** The diagnostics of a lab file as those of the command; the last one says that there are `more`. */
+export const diagnosticsIn = (
+  file: string,
+  diagnostics: readonly LabFileDiagnostic[],
+  more = 0,
+): CommandDiagnostic[] => [
+  ...diagnostics.map(inFile(file)),
+  ...(more > 0 ? [{ message: moreDiagnostics(more), file }] : []),
 ]
 
 const inFile =
   (file: string) =>
-  ({ message, line, column, path, hint }: LabFileFault): CommandFault => ({
+  ({ message, line, column, path, hint }: LabFileDiagnostic): CommandDiagnostic => ({
     ...{ message: path === '' ? message : `${path}: ${message}`, file, line, column, path },
     ...(hint !== undefined && { hint }),
   })
@@ -126,9 +131,9 @@ export async function readText(path: string): Promise<string> {
 async function readNamed(
   named: ReturnType<typeof namedFiles>['files'],
   { base, allowOutside }: { base: string; allowOutside: boolean },
-): Promise<{ files: Record<string, string>; faults: readonly LabFileFault[] }> {
+): Promise<{ files: Record<string, string>; diagnostics: readonly LabFileDiagnostic[] }> {
   const files: Record<string, string> = {}
-  const faults: LabFileFault[] = []
+  const diagnostics: LabFileDiagnostic[] = []
   const seen = new Set<string>()
   const root = await realpath(base)
   for (const { path, at } of named) {
@@ -142,10 +147,10 @@ async function readNamed(
         throw new Error('it is outside the directory of the lab file; --allow-outside allows it')
       files[path] = await contentOf(real)
     } catch (error) {
-      faults.push({ ...at, message: `${JSON.stringify(path)}: ${reasonOf(error)}` })
+      diagnostics.push({ ...at, message: `${JSON.stringify(path)}: ${reasonOf(error)}` })
     }
   }
-  return { files, faults }
+  return { files, diagnostics }
 }
 
 /** The text of a regular file of at most 1 MiB. */

@@ -7,7 +7,7 @@ import { counted } from '../../../src/lib/text/counted.ts'
 import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { testFlags } from './command-flags.ts'
-import { CommandError, type CommandFault, type ExitCode, exits, wrongArguments } from './exits.ts'
+import { type CommandDiagnostic, CommandError, type ExitCode, exits, wrongArguments } from './exits.ts'
 import { junitFile } from './junit.ts'
 import { type LabSource, onlyLabFile, readLab } from './lab-file.ts'
 import type { CommandOutcome } from './outcome.ts'
@@ -41,7 +41,7 @@ export interface LabTestResult {
   readonly seconds: number
   readonly parts: readonly TestPart[]
   /** Errors that ended the test early. */
-  readonly errors: readonly CommandFault[]
+  readonly errors: readonly CommandDiagnostic[]
 }
 
 type Flags = CommandInput<typeof testFlags>['flags']
@@ -87,16 +87,16 @@ function jobsIn(text: string | undefined): number {
 /** Reads all files before the first lab is made. CommandError 3 with all that is wrong in any. */
 async function readAll(words: readonly string[], flags: Flags): Promise<LabSource[]> {
   const sources: LabSource[] = []
-  const faults: CommandFault[] = []
+  const diagnostics: CommandDiagnostic[] = []
   for (const word of words) {
     try {
       sources.push(await readLab(word, flags))
     } catch (error) {
       if (!(error instanceof CommandError) || error.exit !== exits.wrong) throw error
-      faults.push(...error.faults)
+      diagnostics.push(...error.diagnostics)
     }
   }
-  if (faults.length > 0) throw new CommandError(exits.wrong, faults)
+  if (diagnostics.length > 0) throw new CommandError(exits.wrong, diagnostics)
   return sources
 }
 
@@ -115,13 +115,13 @@ async function testOne(
     parts.push(part)
     lines.part(part)
   }
-  const errors: CommandFault[] = []
+  const errors: CommandDiagnostic[] = []
   const ended: { exit: ExitCode } = { exit: exits.done }
   const note = (error: unknown) => {
     const fault = faultOf(error)
     if (fault === undefined) throw error
     ended.exit = fault.exit
-    errors.push(...fault.faults)
+    errors.push(...fault.diagnostics)
   }
   const isKept = () => flags.running || (flags.keep && !context.signal.aborted)
   const isLent = !flags.running && !flags.keep

@@ -6,7 +6,7 @@ import { reasonOf } from '../os/system/error-reason.ts'
 import { version } from '../os/system/version.ts'
 import { argumentsOf, withWordsOfNode } from './arguments.ts'
 import type { Command } from './command.ts'
-import { CommandError, type CommandFault, exits, wrongArguments } from './exits.ts'
+import { type CommandDiagnostic, CommandError, exits, wrongArguments } from './exits.ts'
 import { lastAnswer } from './last-answer.ts'
 import type { CommandOutcome } from './outcome.ts'
 
@@ -135,9 +135,12 @@ async function show({ exit = exits.done, json, text }: CommandOutcome, isJson: b
   return exit
 }
 
-async function fail({ exit, faults }: Pick<CommandError, 'exit' | 'faults'>, isJson: boolean): Promise<number> {
-  if (isJson) await print(`${JSON.stringify({ ok: false, exit, errors: faults })}\n`)
-  for (const { message, hint, file, line, column } of faults) {
+async function fail(
+  { exit, diagnostics }: Pick<CommandError, 'exit' | 'diagnostics'>,
+  isJson: boolean,
+): Promise<number> {
+  if (isJson) await print(`${JSON.stringify({ ok: false, exit, errors: diagnostics })}\n`)
+  for (const { message, hint, file, line, column } of diagnostics) {
     const where = file === undefined ? 'patchbay' : [file, line, column].filter((it) => it !== undefined).join(':')
     const advice = hint === undefined ? '' : file === undefined ? ` (${hint})` : `; ${hint}`
     process.stderr.write(`${shownLines(`${where}: ${message}${advice}`)}\n`)
@@ -149,11 +152,11 @@ async function fail({ exit, faults }: Pick<CommandError, 'exit' | 'faults'>, isJ
 const isOfAnswer = (error: unknown): boolean =>
   lastAnswer() !== undefined && (error instanceof TypeError || error instanceof RangeError)
 
-function malformedAnswer(message: string): Pick<CommandError, 'exit' | 'faults'> {
+function malformedAnswer(message: string): Pick<CommandError, 'exit' | 'diagnostics'> {
   const { server, call } = lastAnswer() ?? {}
   return {
     exit: exits.noService,
-    faults: [
+    diagnostics: [
       {
         message: `The service ${server} sent an unexpected response to ${call}`,
         hint: `"patchbay version --server ${server}" shows its version; first error: ${message}`,
@@ -170,19 +173,22 @@ function hintOf({ status, word }: PatchbayError): string | undefined {
 }
 
 /** What an error says to the user; undefined for a defect. */
-export function faultOf(error: unknown): { exit: CommandError['exit']; faults: readonly CommandFault[] } | undefined {
+export function faultOf(
+  error: unknown,
+): { exit: CommandError['exit']; diagnostics: readonly CommandDiagnostic[] } | undefined {
   if (error instanceof CommandError) return error
-  if (interrupt.signal.aborted) return { exit: exits.interrupted, faults: [{ message: 'interrupted' }] }
+  if (interrupt.signal.aborted) return { exit: exits.interrupted, diagnostics: [{ message: 'interrupted' }] }
   const { name, message } = error as Error
   if (error instanceof PatchbayError) {
     const isRefused = error.status === 0 || error.status === 401 || error.status === 403
     const hint = hintOf(error)
     return {
       exit: isRefused ? exits.noService : exits.failed,
-      faults: [{ message, ...(hint !== undefined && { hint }) }],
+      diagnostics: [{ message, ...(hint !== undefined && { hint }) }],
     }
   }
-  if (name === 'ConfigError') return { exit: exits.arguments, faults: [{ message }] }
-  if (['StartError', 'NewerRecord', 'ApiError'].includes(name)) return { exit: exits.failed, faults: [{ message }] }
+  if (name === 'ConfigError') return { exit: exits.arguments, diagnostics: [{ message }] }
+  if (['StartError', 'NewerRecord', 'ApiError'].includes(name))
+    return { exit: exits.failed, diagnostics: [{ message }] }
   return isOfAnswer(error) ? malformedAnswer(message) : undefined
 }

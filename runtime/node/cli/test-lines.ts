@@ -1,5 +1,5 @@
 import { colours } from './colours.ts'
-import type { CommandFault } from './exits.ts'
+import type { CommandDiagnostic } from './exits.ts'
 import type { LabSource } from './lab-file.ts'
 import type { TestPart } from './lab-test.ts'
 import { shown } from './table.ts'
@@ -8,7 +8,7 @@ import { shown } from './table.ts'
 export interface TestLines {
   part(part: TestPart): void
   /** `kept`: the name of the lab that keeps running. */
-  end(errors: readonly CommandFault[], kept: string | undefined): void
+  end(errors: readonly CommandDiagnostic[], kept: string | undefined): void
 }
 
 /** Lines of output that a failed check shows. */

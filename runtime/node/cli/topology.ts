@@ -12,7 +12,15 @@ import { requireYes } from './confirm.ts'
 import { secondsOf, stopText } from './counts.ts'
 import { CommandError, type ExitCode, exits } from './exits.ts'
 import { linkJson } from './inspect.ts'
-import { faultsIn, isLabFile, type LabSource, onlyLabFile, readLab, readText, type WrongLabFile } from './lab-file.ts'
+import {
+  diagnosticsIn,
+  isLabFile,
+  type LabSource,
+  onlyLabFile,
+  readLab,
+  readText,
+  type WrongLabFile,
+} from './lab-file.ts'
 import type { CommandOutcome } from './outcome.ts'
 import { ownService } from './own-service.ts'
 import { noProgress, progressOf } from './progress.ts'
@@ -322,7 +330,7 @@ export async function put(
       if (!(error instanceof PatchbayError)) throw error
       const { errors, more_errors } = error.answer as WrongLabFile
       if (error.status === 400 && Array.isArray(errors))
-        throw new CommandError(exits.wrong, faultsIn(source.name, errors, more_errors))
+        throw new CommandError(exits.wrong, diagnosticsIn(source.name, errors, more_errors))
       if (error.word === 'made-otherwise' || error.status === 400) {
         const hint =
           error.status === 400 ? {} : { hint: '--name creates another lab from the file, --take-over uses this one' }
@@ -436,20 +444,21 @@ export async function down({ args: [word], flags, signal }: CommandInput<typeof 
     signal,
   })
   const end = await jobEnd(job.job_id, { client, signal, progress: await progressOf(`Stopping ${found.name}`, flags) })
-  const faults = end.status === 'done' ? [] : faultsOf(end)
+  const diagnostics = end.status === 'done' ? [] : faultsOf(end)
   return {
-    exit: faults.length === 0 ? exits.done : exits.failed,
-    json: { ...json, stopped: end.done, errors: faults.map((message) => ({ message })) },
+    exit: diagnostics.length === 0 ? exits.done : exits.failed,
+    json: { ...json, stopped: end.done, errors: diagnostics.map((message) => ({ message })) },
     text: () =>
-      faults.length === 0
+      diagnostics.length === 0
         ? `${found.name}: stopped; disks and configurations are kept ("patchbay down ${found.name} --delete" deletes them)`
-        : [...faults.map(shownLines), `${found.name} could not be stopped; "patchbay down ${found.name}" retries`].join(
-            '\n',
-          ),
+        : [
+            ...diagnostics.map(shownLines),
+            `${found.name} could not be stopped; "patchbay down ${found.name}" retries`,
+          ].join('\n'),
   }
 }
 
-/** The name of the lab of a file. It is read also from a file with faults, so that its lab can be taken down. */
+/** The name of the lab of a file. It is read also from a wrong file, so that its lab can be taken down. */
 export async function labNameIn(
   path: string,
   flags: Partial<CommandInput<typeof labFileFlags>['flags']>,

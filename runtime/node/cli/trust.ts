@@ -1,6 +1,6 @@
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import type { Fault } from '../../../src/model/schema/fields.ts'
-import { CommandError, type CommandFault, exits } from './exits.ts'
+import { type CommandDiagnostic, CommandError, exits } from './exits.ts'
 
 type Untrusted = NonNullable<Fault['untrusted']>[number]
 
@@ -43,7 +43,7 @@ async function requireTrustOf(file: string, error: PatchbayError, json: boolean)
 
 const lineOf = ({ name, setting, value }: Untrusted): string => `${name}: ${setting}: ${value}`
 
-const refusal = (file: string, untrusted: readonly Untrusted[]): CommandFault[] => [
+const refusal = (file: string, untrusted: readonly Untrusted[]): CommandDiagnostic[] => [
   {
     file,
     message: 'the file would run programs or open files on this computer, and is not trusted; nothing was changed',

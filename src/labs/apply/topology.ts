@@ -126,7 +126,7 @@ async function planned(
 
 /** A `LabFileError` for MAC addresses that no new node can have, unless the node has them already. */
 function requireAddresses({ nodes }: Desired, { found }: Plan): void {
-  const faults = new Diagnostics()
+  const diagnostics = new Diagnostics()
   for (const want of nodes) {
     const { addressFault }: KindDescriptor = kindOf(want.kind)
     const have = found.get(want)
@@ -136,9 +136,9 @@ function requireAddresses({ nodes }: Desired, { found }: Plan): void {
     const before = have && { adapters: want.properties.adapters, ...have.properties, ...custom(have.custom_adapters) }
     const field = fault.split(':', 1)[0] ?? ''
     if (before === undefined || fault !== addressFault?.(before))
-      faults.add(want.keys[field] ?? want.at, fault.slice(field.length + 2))
+      diagnostics.add(want.keys[field] ?? want.at, fault.slice(field.length + 2))
   }
-  if (!faults.isEmpty) throw new LabFileError(faults.list())
+  if (!diagnostics.isEmpty) throw new LabFileError(diagnostics.list())
 }
 
 /** The ids of the computes that a file names. A `LabFileError` for those that are not there. */
@@ -150,7 +150,7 @@ async function computesOf(
   for (const want of nodes)
     if (want.compute_id !== undefined && (!naming.has(want.compute_id) || 'compute' in want.keys))
       naming.set(want.compute_id, want)
-  const faults = new Diagnostics()
+  const diagnostics = new Diagnostics()
   const found = new Map<string, string>()
   await mapLimit([...naming], async ([word, { keys, at }]) => {
     try {
@@ -158,13 +158,14 @@ async function computesOf(
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       const hint = 'expected an id or a name from GET /v2/computes'
-      if (error.code === 'no-such-compute') faults.add(keys.compute ?? at, `there is no compute ${quoted(word)}`, hint)
+      if (error.code === 'no-such-compute')
+        diagnostics.add(keys.compute ?? at, `there is no compute ${quoted(word)}`, hint)
       else if (error.code === 'ambiguous-compute')
-        faults.add(keys.compute ?? at, error.message.replace(/^compute_id: /, ''))
+        diagnostics.add(keys.compute ?? at, error.message.replace(/^compute_id: /, ''))
       else throw error
     }
   })
-  if (!faults.isEmpty) throw new LabFileError(faults.list())
+  if (!diagnostics.isEmpty) throw new LabFileError(diagnostics.list())
   return found
 }
 

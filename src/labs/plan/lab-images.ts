@@ -57,15 +57,15 @@ export async function requireImages(
   const wanted = imagesOf(plan, nodes, computeOf)
   if (wanted.length === 0) return
   const answers = answersOf(await computes.all(), clientFor, project_id)
-  const faults = new Diagnostics()
+  const diagnostics = new Diagnostics()
   await mapLimit(wanted, async (image) => {
     const fault = await faultOf(image, answers)
     if (fault === undefined) return
     const { want, field } = image
     const key = field === kindOf(image.kind).image?.field && 'image' in want.keys ? 'image' : field
-    faults.add(want.keys[key] ?? want.at, ...fault)
+    diagnostics.add(want.keys[key] ?? want.at, ...fault)
   })
-  if (!faults.isEmpty) throw new LabFileError(faults.list())
+  if (!diagnostics.isEmpty) throw new LabFileError(diagnostics.list())
 }
 
 /** The images that steps give to nodes, and all images whose digest is in the file. */

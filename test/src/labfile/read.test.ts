@@ -554,7 +554,7 @@ links:
   - { ends: [B, nobody], delay: x, jitter: 5ms, there: { rate: 1, loss: 200% }, colour: red }
 `
   const error = await readLabFile(file).catch((it: unknown) => it)
-  const found = (error as LabFileError).faults.map(({ line, path, message }) => `${line} ${path}: ${message}`)
+  const found = (error as LabFileError).diagnostics.map(({ line, path, message }) => `${line} ${path}: ${message}`)
   expect(found.map((it) => it.replace(/, got .*/, ''))).toEqual([
     expect.stringContaining('6 segments.s.at: expected'),
     expect.stringContaining('6 segments.s.members[0].delay: expected a time'),

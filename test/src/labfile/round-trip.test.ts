@@ -185,16 +185,18 @@ describe('hostile text', () => {
         await read()
       } catch (error) {
         if (!(error instanceof LabFileError)) throw error
-        expect(error.faults.length).toBeGreaterThan(0)
-        expect(error.faults.length).toBeLessThanOrEqual(20)
+        expect(error.diagnostics.length).toBeGreaterThan(0)
+        expect(error.diagnostics.length).toBeLessThanOrEqual(20)
         const lines = source.split('\n').length
-        for (const { line, column } of error.faults) {
+        for (const { line, column } of error.diagnostics) {
           expect(line).toBeGreaterThanOrEqual(1)
           expect(line).toBeLessThanOrEqual(lines)
           expect(column).toBeGreaterThanOrEqual(1)
         }
         // A terminal would obey control characters.
-        expect(error.faults.map(({ message, hint, path }) => `${message}${hint}${path}`).join()).not.toMatch(/\p{Cc}/u)
+        expect(error.diagnostics.map(({ message, hint, path }) => `${message}${hint}${path}`).join()).not.toMatch(
+          /\p{Cc}/u,
+        )
       }
     }
   }
