@@ -30,7 +30,7 @@ import { runHandler } from './server/steps/run-handler.ts'
 import { translate } from './server/steps/translate.ts'
 
 /** What a request from outside passes first: the steps of `AppSteps.admit`. */
-export const admitSteps: readonly RequestStep[] = [
+const admitSteps: readonly RequestStep[] = [
   recordRequest,
   finishResponse,
   answerErrors,

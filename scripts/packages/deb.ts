@@ -15,7 +15,7 @@ export interface DebOptions extends Partial<ProgramOptions> {
 }
 
 /** The processor of this machine; an error where no package is made for it. */
-export function ownProcessor(): Processor {
+function ownProcessor(): Processor {
   if (process.arch !== 'x64' && process.arch !== 'arm64')
     throw new Error(`packages are made for x64 and arm64, not for ${process.arch}`)
   return process.arch

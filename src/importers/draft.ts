@@ -12,7 +12,7 @@ import type { MachineModel } from './machines.ts'
 import type { LeftOut, Part, Source } from './source.ts'
 
 /** An image that nodes of the lab need; it is not in the file that was imported. */
-export interface RequiredImage {
+interface RequiredImage {
   readonly kind: string
   readonly image: string
   readonly md5?: string
@@ -254,7 +254,7 @@ function sizeOf(value: unknown): number {
   return Object.values(value).reduce<number>((sum, it) => sum + sizeOf(it), 1)
 }
 
-export const endText = ({ name, port }: DraftEnd): string => (port === undefined ? name : `${name}:${port}`)
+const endText = ({ name, port }: DraftEnd): string => (port === undefined ? name : `${name}:${port}`)
 
 /** Whether the host may have a device of that name: Linux has at most 15 characters (IFNAMSIZ). */
 export const isDevice = (name: string): boolean => /^[^\s/:]{1,15}$/.test(name)

@@ -34,7 +34,7 @@ const containerOnly =
  * The systems that containerlab and CML know, by a name of ours. Memory and processors are those that vrnetlab
  * (github.com/srl-labs/vrnetlab) gives them; CDs are those that their vendors document for the first boot.
  */
-export const machineModels = {
+const machineModels = {
   sros: { fields: machine(6144, 2, virtio), ready: login },
   vmx: { fields: machine(4096, 1, virtio), firstPort: 0, ready: login, warning: twoMachines },
   vqfx: { fields: machine(1024, 1, 'e1000'), firstPort: 0, ready: login, warning: twoMachines },

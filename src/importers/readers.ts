@@ -23,8 +23,8 @@ export const readers = {
 }
 
 export type ReaderName = keyof typeof readers
-export type ReaderInput<Name extends ReaderName> = Parameters<(typeof readers)[Name]>[0]
-export type ReaderResult<Name extends ReaderName> = Awaited<ReturnType<(typeof readers)[Name]>>
+type ReaderInput<Name extends ReaderName> = Parameters<(typeof readers)[Name]>[0]
+type ReaderResult<Name extends ReaderName> = Awaited<ReturnType<(typeof readers)[Name]>>
 
 /** Reads a file. Rejects as the reader does, and with 413 or 503 for the limits of the host. */
 export type ReadFile = <Name extends ReaderName>(name: Name, input: ReaderInput<Name>) => Promise<ReaderResult<Name>>

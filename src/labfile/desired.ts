@@ -114,7 +114,7 @@ export interface DesiredReady extends LabReady {
 }
 
 /** What only segments have. */
-export interface DesiredSegment {
+interface DesiredSegment {
   /** Settings of every port: of a cloud with `device` its type and device. */
   readonly everyPort: SegmentPort
   /** Settings of single ports by number, from `ports` of the file. */
@@ -163,7 +163,7 @@ export interface DesiredEnd {
   readonly at: Position
 }
 
-export interface DesiredCapture {
+interface DesiredCapture {
   /** Absent: a name from the ends of the link. */
   readonly file?: string
 }

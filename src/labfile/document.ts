@@ -211,7 +211,7 @@ export function impairmentFields(filters_ab: Filters, filters_ba: Filters): Fiel
 }
 
 /** `NODE:PORT`, with the shortest word that names the port. */
-export function endText({ node, adapter_number, port_number }: DesiredEnd, portsByNode: PortsByNode): string {
+function endText({ node, adapter_number, port_number }: DesiredEnd, portsByNode: PortsByNode): string {
   const name = escaped(node)
   const ports = portsByNode.get(node)
   if (ports === undefined) return port_number === undefined ? name : `${name}:${port_number}`

@@ -53,7 +53,7 @@ export class LabFileError extends ApiError {
 }
 
 /** `lab.yaml:12:5: nodes.R1: unknown key "imgae"; did you mean "image"?` */
-export function diagnosticLine({ line, column, path, message, hint }: LabFileDiagnostic, file?: string): string {
+function diagnosticLine({ line, column, path, message, hint }: LabFileDiagnostic, file?: string): string {
   const where = `${file === undefined ? '' : `${file}:`}${line}:${column}: `
   return `${where}${path === '' ? '' : `${path}: `}${message}${hint === undefined ? '' : `; ${hint}`}`
 }

@@ -53,7 +53,7 @@ export interface LinkEnds {
 type PlainEnd = Pick<DesiredEnd, 'node' | 'adapter_number' | 'port_number'>
 
 /** The fields of a node of a lab that a save reads. */
-export interface SavedRecord {
+interface SavedRecord {
   readonly compute_id: string
   readonly console: number | null
   readonly properties: Readonly<Record<string, unknown>>

@@ -176,7 +176,7 @@ export const fieldsOf = (kind: NodeKindName): TProperties =>
 const segmentLacks = ['ports_mapping', 'console', 'console_type']
 
 /** Whether a CD can be made for a node of the kind. */
-export const takesDay0 = (kind: NodeKindName): boolean => 'cdrom_image' in kindOf(kind).create.properties
+const takesDay0 = (kind: NodeKindName): boolean => 'cdrom_image' in kindOf(kind).create.properties
 
 const each = <K extends string, T>(names: readonly K[], value: (name: K) => T): Readonly<Record<K, T>> =>
   Object.fromEntries(names.map((name) => [name, value(name)])) as Record<K, T>
@@ -333,7 +333,7 @@ export const CheckMap = closedSchema('LabFileCheck', 'A check of the lab', {
 /** Most checks of a lab file. */
 export const maxChecks = 1000
 
-export const Starting = closedSchema('LabFileStarting', 'How the nodes are started', {
+const Starting = closedSchema('LabFileStarting', 'How the nodes are started', {
   at_once: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many nodes may start at the same time' }),
   ),

@@ -5,7 +5,7 @@ import { at, type Entry, type MapValue, type Value } from './tree.ts'
 /** Longest chain of templates behind a node. */
 const maxTemplates = 4
 /** Most values that all nodes together take over from templates; a long text counts as several. */
-export const maxTaken = 300_000
+const maxTaken = 300_000
 /** Characters of a text that count as one value. */
 const textOfValue = 100
 

@@ -18,9 +18,9 @@ import { quoted } from './diagnostics.ts'
 import type { Position } from './position.ts'
 
 /** Largest lab file, bytes of UTF-8. */
-export const maxBytes = 1 << 20
+const maxBytes = 1 << 20
 /** Deepest nesting of maps and lists. */
-export const maxDepth = 64
+const maxDepth = 64
 const maxAliases = 100
 /** Tokens in the wrong position, after which the reading ends. */
 const maxWrong = 100

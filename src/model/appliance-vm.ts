@@ -4,7 +4,7 @@ import { Host, Password, User } from './compute.ts'
 import { closedSchema, maybes, nullable, objectSchema, oneOf, PortNumber } from './schema/fields.ts'
 
 /** Engines of the appliance VM. */
-export const applianceEngines = ['libvirt', 'virtualbox', 'remote'] as const
+const applianceEngines = ['libvirt', 'virtualbox', 'remote'] as const
 export type ApplianceEngineName = (typeof applianceEngines)[number]
 
 const address = Type.String({ ...Host, description: 'Address of the service in the VM; null: the engine supplies it' })

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, nullable, objectSchema, PortNumber } from './schema/fields.ts'
 
 /** Longest wait that one request may ask for, s. */
-export const longestWaitS = 300
+const longestWaitS = 300
 
 const Pattern = Type.String({ minLength: 1, maxLength: 1000, description: 'Regular expression in the syntax of RE2' })
 const within = (value: number) =>

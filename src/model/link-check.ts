@@ -50,7 +50,7 @@ export const LinkCheck = closedSchema('LinkCheck', 'An attempt of two computes t
   boot_id: maybe(BootId),
 })
 
-export const checkOutcomes = ['answered', 'heard', 'silent', 'failed'] as const
+const checkOutcomes = ['answered', 'heard', 'silent', 'failed'] as const
 export type LinkCheckResult = Static<typeof LinkCheckResult>
 export const LinkCheckResult = objectSchema('LinkCheckResult', 'The result of an attempt', {
   paths: Type.Array(Type.Object({ ...UdpAddress.properties, seen_as: UdpAddress }), {

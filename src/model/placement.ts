@@ -12,7 +12,7 @@ export const ComputeLabel = Type.String({
   description: 'A word, or a word with a value: `kvm`, `site=berlin`',
 })
 
-export const policies = ['room', 'spread', 'pack'] as const
+const policies = ['room', 'spread', 'pack'] as const
 export type PlacementPolicy = (typeof policies)[number]
 
 /** What a project or a node asks of the computes for its nodes. */

@@ -6,7 +6,7 @@ const maxLength = 1500
 const minEtherType = 0x600
 
 /** EtherTypes (IEEE registry) by name, also those that are not decoded here. */
-export const etherTypeNames: Readonly<Record<number, string>> = {
+const etherTypeNames: Readonly<Record<number, string>> = {
   2048: 'IPv4',
   2054: 'ARP',
   8192: 'CDP',

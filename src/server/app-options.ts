@@ -42,7 +42,7 @@ export interface AppOptions {
 }
 
 /** The two parts of a request's way. */
-export interface AppSteps {
+interface AppSteps {
   /** For a request from outside: who sends it, and what it asks for. */
   readonly admit: readonly RequestStep[]
   /** For every request whose endpoint is known, those of the service to itself among them. */

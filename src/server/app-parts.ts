@@ -32,7 +32,7 @@ export interface AppParts {
 }
 
 /** Members of the context of handlers that are the same for all requests. */
-export type SharedContext = Omit<
+type SharedContext = Omit<
   Context,
   | 'agent'
   | 'feeds'

@@ -35,7 +35,7 @@ export interface Service {
   close(): Promise<void>
 }
 
-export interface Usage {
+interface Usage {
   readonly memoryMb: number
   /** Processor time so far. */
   readonly cpuMs: number

@@ -9,7 +9,7 @@ import { openFleet, StandIn } from './fleet.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
 
 /** An engine that does as the test says, and writes down what was wanted of it. */
-export class TestEngine implements ApplianceEngine {
+class TestEngine implements ApplianceEngine {
   readonly shown = {
     ...{ engine_id: 'libvirt', name: 'test', description: '' },
     ...{ support_when_exit: true, support_headless: false, support_ram: true },

@@ -33,7 +33,7 @@ export interface SmallLab {
 }
 
 const at = { line: 1, column: 1, path: '' }
-export const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
+const digestOf = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 const option = <T>(it: fc.Arbitrary<T>) => fc.option(it, { nil: undefined })
 

@@ -1,5 +1,5 @@
 /** A line of figures, with its labels as they were before they were escaped. */
-export interface Sample {
+interface Sample {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
   readonly value: number

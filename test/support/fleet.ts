@@ -21,7 +21,7 @@ import { MemoryRegistry } from './memory-registry.ts'
 export const version = '1.4.2'
 
 /** As usual, only sooner; nothing is given up in a test that does not say so. */
-export const soon: Partial<FleetTimeouts> = { connectMs: 5000, silenceMs: 60_000, retryMs: [20, 100], steadyMs: 0 }
+const soon: Partial<FleetTimeouts> = { connectMs: 5000, silenceMs: 60_000, retryMs: [20, 100], steadyMs: 0 }
 
 export interface OpenFleet {
   readonly fleet: Fleet

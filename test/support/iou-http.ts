@@ -12,7 +12,7 @@ export async function uploadIouImage(): Promise<void> {
   if (status !== 204) throw new Error(`the image was not taken: ${status}`)
 }
 
-export type RouterView = Record<string, unknown> & {
+type RouterView = Record<string, unknown> & {
   readonly node_id: string
   readonly application_id: number
   readonly node_directory: string

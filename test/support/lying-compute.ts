@@ -38,7 +38,7 @@ export async function lyingCompute(answer: Answer, options: Partial<RemoteOption
   return { agent: agentAt((server.address() as AddressInfo).port, options), requests, left }
 }
 
-export const addressOf = (port: number): ComputeAddress => ({
+const addressOf = (port: number): ComputeAddress => ({
   compute_id: 'one',
   protocol: 'http',
   host: '127.0.0.1',

@@ -127,7 +127,7 @@ export async function untilRunning({ ask, project_id }: Pick<Filled, 'ask' | 'pr
 }
 
 /** What an organization shows of itself, but for figures that change by themselves. */
-export async function stateOf({ ask, project_id }: Filled): Promise<unknown> {
+async function stateOf({ ask, project_id }: Filled): Promise<unknown> {
   const lab = `/v2/projects/${project_id}`
   const paths = [
     // First: a lab tells of its links only what has been read of them in the last seconds.

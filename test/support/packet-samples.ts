@@ -11,7 +11,7 @@ const ethernetLink = 1
 const pppLink = 50
 const hdlcLink = 104
 
-export const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ''), 'hex')
+const hex = (text: string): Buffer => Buffer.from(text.replaceAll(/\s/g, ''), 'hex')
 const text = (value: string): Buffer => Buffer.from(value, 'latin1')
 const u8 = (...values: number[]): Buffer => Buffer.from(values)
 const u16 = (...values: number[]): Buffer => Buffer.from(values.flatMap((value) => [value >> 8, value & 255]))

@@ -6,7 +6,7 @@ import { pcapHeader } from '../../runtime/node/dataplane/capture/pcap-file.ts'
 import { freshDirectory } from './directory.ts'
 import { hangMs } from './limits.ts'
 
-export interface PcapRecord {
+interface PcapRecord {
   /** Milliseconds since 1970. */
   readonly time: number
   /** Of the frame as it passed. */

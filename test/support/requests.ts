@@ -12,7 +12,7 @@ export interface Made {
 }
 
 /** Values that fit a schema. */
-export function fitting(schema: TSchema): fc.Arbitrary<unknown> {
+function fitting(schema: TSchema): fc.Arbitrary<unknown> {
   if (schema.const !== undefined) return fc.constant(schema.const)
   if (Array.isArray(schema.anyOf)) return fc.oneof(...(schema.anyOf as TSchema[]).map(fitting))
   switch (schema[Kind]) {

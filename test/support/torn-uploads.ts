@@ -44,7 +44,7 @@ async function sendPart(gateway: Gateway, { path, framing }: Half, begun: () => 
 }
 
 /** Sends a part of a body to the gateway, waits until `begun`, and breaks the connection off. */
-export async function tear(gateway: Gateway, { end, ...half }: Torn, begun: () => Promise<void>): Promise<void> {
+async function tear(gateway: Gateway, { end, ...half }: Torn, begun: () => Promise<void>): Promise<void> {
   const client = await sendPart(gateway, half, begun)
   const closed = once(client, 'close')
   if (end === 'reset') client.resetAndDestroy()
@@ -86,7 +86,7 @@ export const untilInFlight = (metrics: () => Promise<Response>, count: number) =
   expect.poll(() => inFlight(metrics())).toBe(count)
 
 /** The names of the images of computes; what came of those that broke off is kept beside them, to be gone on with. */
-export const imagesOf = async (services: readonly TestService[]) =>
+const imagesOf = async (services: readonly TestService[]) =>
   (await Promise.all(services.map(({ data }) => readdir(join(data, 'images/machine-emulator')))))
     .flat()
     .filter((name) => !name.startsWith('.'))

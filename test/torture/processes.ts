@@ -9,7 +9,7 @@ export interface Process {
   readonly cwd: string
 }
 
-export async function processes(): Promise<Process[]> {
+async function processes(): Promise<Process[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
   return Promise.all(
     pids.map(async (pid) => {

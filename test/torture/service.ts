@@ -11,7 +11,7 @@ import { processesOf } from './processes.ts'
 /** A start that takes longer has failed, ms. */
 const readyMs = 30_000
 /** No answer takes longer, ms. */
-export const answerMs = 60_000
+const answerMs = 60_000
 
 /** An answer; 0: there is none, and nobody knows whether the request was carried out; -1: there was nobody to send it to. */
 export interface Answer {

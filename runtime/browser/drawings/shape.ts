@@ -2,7 +2,7 @@ import { wellFormed } from '../../../src/lib/text/shown.ts'
 import type { Box } from '../map/geometry.ts'
 
 /** The elements of SVG that the page draws itself. */
-export const shapeKinds = ['rect', 'ellipse', 'line', 'text'] as const
+const shapeKinds = ['rect', 'ellipse', 'line', 'text'] as const
 export type ShapeKind = (typeof shapeKinds)[number]
 
 /** What users add to the map. */

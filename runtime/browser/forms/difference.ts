@@ -2,7 +2,7 @@ import { diffLines } from 'diff'
 import { counted } from '../parts/counted.ts'
 
 /** A line of a difference; `gap` stands for lines that are the same. */
-export interface DifferenceLine {
+interface DifferenceLine {
   readonly kind: 'same' | 'added' | 'removed' | 'gap'
   readonly text: string
 }

@@ -101,7 +101,7 @@ const DrawablePicture = ({ kind }: { kind: Drawable }) => (
   </svg>
 )
 
-export const SymbolPicture = ({ name }: { name: string }) =>
+const SymbolPicture = ({ name }: { name: string }) =>
   isBuiltIn(name) ? (
     <svg class="symbol" viewBox="0 0 60 60" aria-hidden="true">
       <use href={`#symbol-${name}`} />

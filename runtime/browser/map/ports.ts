@@ -44,7 +44,7 @@ export function endsFor(
   return { reason: `${a.name} and ${b.name} have no free ports of the same line type.` }
 }
 
-export const endOf = ({ node_id }: LabNode, { adapter_number, port_number }: MapPort): LabLinkEnd => ({
+const endOf = ({ node_id }: LabNode, { adapter_number, port_number }: MapPort): LabLinkEnd => ({
   ...{ node_id, adapter_number, port_number },
 })
 

@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals'
 import { wellFormed } from '../../../src/lib/text/shown.ts'
 
 /** The screens about the service. */
-export const serviceScreens = ['images', 'computes', 'tokens', 'doctor', 'settings'] as const
+const serviceScreens = ['images', 'computes', 'tokens', 'doctor', 'settings'] as const
 export type ServiceScreenName = (typeof serviceScreens)[number]
 
 /** What the page shows, from the part of its address after `#`. */
@@ -19,7 +19,7 @@ addEventListener('hashchange', () => {
 export const route = computed<Route>(() => routeOf(hash.value))
 
 /** `#/labs/NAME`, `#/labs/NAME/nodes/NODE`, `#/labs/NAME/nodes/NODE/console`; `#/images` and the like; everything else is the list of labs. */
-export function routeOf(text: string): Route {
+function routeOf(text: string): Route {
   const [, first, lab, nodes, node, last] = text.replace(/^#/, '').split('/').map(decoded)
   const service = serviceScreens.find((it) => it === first)
   if (service !== undefined) return { screen: service }

@@ -10,7 +10,7 @@ import { RowOutput } from './row-output.ts'
 const stdoutFd = 1
 
 /** A piece of a capture. */
-export interface CapturePiece {
+interface CapturePiece {
   /** Whole records of the stream. */
   readonly bytes: Uint8Array
   /** The frames that end in this piece and are to be kept. */

@@ -51,7 +51,7 @@ export interface CommandInput<F extends Readonly<Record<string, Flag>> = Readonl
 }
 
 export const groups = ['labs', 'nodes', 'links', 'files', 'service', 'fleet', 'program'] as const
-export type CommandGroup = (typeof groups)[number]
+type CommandGroup = (typeof groups)[number]
 
 /** A command of the program: a row of the table in `./commands.ts`. Help, completion and the reference page are made from it. */
 export interface Command {

@@ -36,7 +36,7 @@ export async function junitFile(path: string): Promise<JunitFile> {
  * Results in the form that CI systems read: a suite for each lab, a case for each part. Elements and attributes are those that both
  * jenkins-junit.xsd (github.com/jenkinsci/xunit-plugin) and GitLab (docs.gitlab.com, "Unit test reports") know.
  */
-export function junitText(results: readonly LabTestResult[], seconds: number): string {
+function junitText(results: readonly LabTestResult[], seconds: number): string {
   const document = new DOMImplementation().createDocument(null, 'testsuites')
   const root = document.documentElement as Element
   const suites = results.map((result) => suiteOf(document, result))

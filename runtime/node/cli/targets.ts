@@ -126,7 +126,7 @@ export async function linksOf(
 }
 
 /** An end of a link, such as `R1:eth0`. */
-export function endText(
+function endText(
   { node_id, adapter_number, port_number }: LabLink['nodes'][number],
   nodes: readonly LabNode[],
 ): string {

@@ -12,7 +12,7 @@ import { resultOf } from '../shared/object-reply.ts'
 import type { Objects } from '../shared/objects.ts'
 
 /** The methods of `LabComputes` that the objects of labs call at the directory. */
-export const labQuestions = ['choose', 'candidates', 'absent', 'all', 'registered', 'peers'] as const
+const labQuestions = ['choose', 'candidates', 'absent', 'all', 'registered', 'peers'] as const
 export type LabQuestion = (typeof labQuestions)[number]
 
 const serviceCaller: Caller = { isDirect: false, mayExecute: false }

@@ -94,7 +94,7 @@ export async function sendWhole(object: Pick<DurableObjectStub, 'fetch'>, reques
 }
 
 /** A stream of the same bytes that stalls instead of failing. `failed` aborts then, and the sender must end the request. */
-export function unfailing(body: ReadableStream<Uint8Array>): {
+function unfailing(body: ReadableStream<Uint8Array>): {
   stream: ReadableStream<Uint8Array>
   failed: AbortSignal
 } {

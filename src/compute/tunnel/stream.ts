@@ -41,7 +41,7 @@ interface Writing {
 }
 
 /** The other end reads no more of a stream. */
-export class Unwanted extends Error {
+class Unwanted extends Error {
   override readonly name = 'Unwanted'
 }
 

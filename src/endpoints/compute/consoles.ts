@@ -139,7 +139,7 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
 }
 
 /** The last lines of a text, without CR and NUL. A line end at the end of the text does not begin another line. */
-export function lastLines(text: string, count: number): string {
+function lastLines(text: string, count: number): string {
   const lines = text.replaceAll('\r', '').replaceAll('\0', '').split('\n')
   const isEnded = lines.at(-1) === ''
   return lines.slice(-(count + (isEnded ? 1 : 0))).join('\n')

@@ -21,7 +21,7 @@ const VersionCheck = closedSchema('VersionCheck', 'The version that a client exp
   version: Type.String({ minLength: 1, maxLength: 100 }),
   local: Type.Optional(Type.Boolean()),
 })
-export const Ticket = objectSchema(
+const Ticket = objectSchema(
   'Ticket',
   'A single-use ticket that a browser sends as ?ticket= when it opens a websocket',
   { ticket: Type.String(), expires_in_ms: Type.Integer({ description: 'Lifetime of the ticket, ms' }) },

@@ -26,7 +26,7 @@ interface Options {
 }
 
 /** Our own clients send this header with the value `neutral`: they get our words whatever the setting. */
-export const wordsHeader = 'x-patchbay-words'
+const wordsHeader = 'x-patchbay-words'
 
 /** The setting `clients = "gns3"`: words, members and statuses of GNS3 2.2, and of the compute interface of GNS3 3. */
 export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {

@@ -4,7 +4,7 @@ const nearest: Readonly<Record<number, number>> = {
   ...{ 410: 404, 413: 409, 423: 409, 425: 503, 429: 503, 501: 409, 502: 503, 507: 409 },
 }
 
-export const theirStatus = (status: number): number =>
+const theirStatus = (status: number): number =>
   status < 400 || known.has(status) ? status : (nearest[status] ?? (status < 500 ? 400 : 503))
 
 /** An error in GNS3 2.2 that has another status or text there. */

@@ -21,7 +21,7 @@ export interface FleetItem {
 }
 
 /** A feed, as a client asks for it. */
-export interface ClientFeed extends FeedRequest {
+interface ClientFeed extends FeedRequest {
   /** Whether the feed has the events of computes too. */
   readonly computes: boolean
   /** The credential of the client; see `Identity.key`. */

@@ -68,7 +68,7 @@ function shownOf(id: string, all: readonly FoundProject[], locator: ProjectLocat
   return (open.length > 0 ? open : all.slice(0, 1)).map(({ project }) => project)
 }
 
-export const isClosed = ({ status }: Project): boolean => status === 'closed'
+const isClosed = ({ status }: Project): boolean => status === 'closed'
 
 type Created = { project: Project; created: boolean }
 

@@ -56,7 +56,7 @@ export async function judgedContent(
 }
 
 /** What the host would run or open because of a file of an archive, by its path and its first bytes. */
-export function untrustedContent(path: string, head: Uint8Array): Untrusted[] {
+function untrustedContent(path: string, head: Uint8Array): Untrusted[] {
   const text = latin1(head)
   if (isProgram(path, text)) return [{ name: path, setting: 'program', value: 'a program (ELF)' }]
   if (/^project-files\/pc\/.*\.vpc$/.test(path)) {

@@ -95,7 +95,7 @@ export interface PlannedChange {
 type LinkPart = 'impairment' | 'down' | 'up' | 'name' | 'capture'
 
 /** What a step does. */
-export type PlanTask =
+type PlanTask =
   | { readonly type: 'project'; readonly name: string }
   | {
       readonly type: 'create-node'
@@ -141,7 +141,7 @@ export interface PlannedStep extends LabPlanStep {
 }
 
 /** Something that is there and that the file does not decide. */
-export interface Extra {
+interface Extra {
   readonly what: 'node' | 'segment' | 'link' | 'config'
   readonly name: string
   readonly because?: string
@@ -1082,7 +1082,7 @@ const hasPort = (node: NodeRecord, { adapter_number, port_number }: WantedEnd): 
   portsOf(node).some((port) => port.adapter_number === adapter_number && port.port_number === port_number)
 
 /** The name of a link for people. */
-export const linkName = ({ name, ends }: Pick<WantedLink, 'name' | 'ends'>): string =>
+const linkName = ({ name, ends }: Pick<WantedLink, 'name' | 'ends'>): string =>
   name ?? ends.map(({ node, adapter_number, port_number }) => `${node}:${adapter_number}/${port_number}`).join(' -- ')
 
 /** All filters of one direction that do something. */
@@ -1106,7 +1106,7 @@ function stable(value: unknown): string {
 }
 
 /** A short digest of a JSON value (53 bits, cyrb53): to notice a change, not against forgery. It keeps secrets out of records. */
-export function fingerprint(value: unknown): string {
+function fingerprint(value: unknown): string {
   const text = stable(value)
   let [high, low] = [0xdeadbeef, 0x41c6ce57]
   for (let index = 0; index < text.length; index++) {

@@ -15,7 +15,7 @@ export const ownLinkHeader = 'x-patchbay-own-link'
 export type Via = 'admin' | 'user'
 
 /** Names a request in the logs of the gateway and of the compute; see `requestIdOf`. */
-export const requestIdHeader = 'x-request-id'
+const requestIdHeader = 'x-request-id'
 
 /** The client of a gateway, for the events and logs of a compute; percent-encoded. It grants no rights. */
 const nameHeader = 'x-patchbay-by'

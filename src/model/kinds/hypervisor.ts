@@ -12,7 +12,7 @@ export const hypervisorDrivers = ['libvirt', 'virtualbox'] as const
 export type HypervisorDriverName = (typeof hypervisorDrivers)[number]
 
 /** Largest number of adapters of a VM, in any hypervisor (VirtualBox with the ICH9 chipset). */
-export const maxVmAdapters = 36
+const maxVmAdapters = 36
 
 const consoleType = oneOf(['telnet', 'none'], {
   default: 'telnet',
@@ -111,8 +111,7 @@ export const { create: HypervisorCreate, update: HypervisorUpdate } = inputsOf('
 export type HypervisorCreate = Static<typeof HypervisorCreate>
 export type HypervisorUpdate = Static<typeof HypervisorUpdate>
 
-export type VmSummary = Static<typeof VmSummary>
-export const VmSummary = objectSchema('VmSummary', 'A VM that a node can use', {
+const VmSummary = objectSchema('VmSummary', 'A VM that a node can use', {
   vmname: Type.String(),
   ram: Type.Integer({ description: 'Memory, MB' }),
 })

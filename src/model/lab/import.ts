@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { maybe, oneOf } from '../schema/fields.ts'
 
 /** Formats of labs of other programs that are read, in the order in which they are tried. */
-export const labFormats = ['gns3', 'containerlab', 'cml'] as const
+const labFormats = ['gns3', 'containerlab', 'cml'] as const
 export type LabFormat = (typeof labFormats)[number]
 
 /** The longest text, in characters. */

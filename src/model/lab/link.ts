@@ -80,7 +80,7 @@ export const LabLink = Type.Object(
 const given = { ...maybes(both), kept: maybe(kept) }
 
 /** An endpoint in the input of clients: also as a text, such as `R1:eth0`. */
-export const LabLinkEndGiven = Type.Union([
+const LabLinkEndGiven = Type.Union([
   LabLinkEnd,
   Type.String({
     ...{ minLength: 3, maxLength: 600, description: '`node:port`, by their names, such as R1:eth0' },

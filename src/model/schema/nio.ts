@@ -38,11 +38,11 @@ const tap = {
 
 export type UdpNio = Static<typeof UdpNio>
 export const UdpNio = closedSchema('UdpNio', 'A UDP tunnel', udp)
-export type EthernetNio = Static<typeof GenericEthernetNio> | Static<typeof EthernetNio>
-export const GenericEthernetNio = closedSchema('GenericEthernetNio', 'A network device of the host', genericEthernet)
-export const EthernetNio = closedSchema('EthernetNio', 'A network device of the host', ethernet)
-export type TapNio = Static<typeof TapNio>
-export const TapNio = closedSchema('TapNio', 'A TAP device of the host', tap)
+type EthernetNio = Static<typeof GenericEthernetNio> | Static<typeof EthernetNio>
+const GenericEthernetNio = closedSchema('GenericEthernetNio', 'A network device of the host', genericEthernet)
+const EthernetNio = closedSchema('EthernetNio', 'A network device of the host', ethernet)
+type TapNio = Static<typeof TapNio>
+const TapNio = closedSchema('TapNio', 'A TAP device of the host', tap)
 
 /** The NIO types of the protocol; each kind takes those of its descriptor. */
 export const nioTypes = [

@@ -3,7 +3,7 @@ import { kinds } from '../kinds/index.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
 
 /** Words of paths that may have aliases. */
-export const pathWords: readonly string[] = [...kinds.map(({ name }) => name), 'appliancevm']
+const pathWords: readonly string[] = [...kinds.map(({ name }) => name), 'appliancevm']
 
 /** From known words of other programs to ours. */
 const foreign: Readonly<Record<string, string>> = {

@@ -334,7 +334,7 @@ function requireUnreboundHost(request: Request, access: Access, { isSecure }: Pe
 const isAddress = (name: string): boolean => /^(\[.*\]|\d+(\.\d+){3})$/.test(name)
 
 /** 403 for a password over an unencrypted network. */
-export function requirePrivate({ address, isSecure }: Peer, { takesPlainBasic }: Access): void {
+function requirePrivate({ address, isSecure }: Peer, { takesPlainBasic }: Access): void {
   if (isSecure || takesPlainBasic === true || address === '' || isLoopback(address)) return
   throw forbidden(
     'Authorization: without TLS, others on the network can read the password; set tls.cert and tls.key, list your TLS ' +

@@ -16,7 +16,7 @@ const knownMs = 3_600_000
 const burstPauseMs = 60_000
 
 /** The ways to log in. */
-export const loginKinds = ['basic', 'bearer', 'ticket', 'join', 'session'] as const
+const loginKinds = ['basic', 'bearer', 'ticket', 'join', 'session'] as const
 export type LoginKind = (typeof loginKinds)[number]
 
 /** An attempt to log in. */

@@ -146,7 +146,7 @@ export const isExpired = ({ expires_at }: Pick<TokenMeaning, 'expires_at'>, now:
   expires_at !== null && Date.parse(expires_at) <= now
 
 /** A random secret needs neither a salt nor a slow hash. */
-export const hashOf = async (secret: string): Promise<string> => toHex(await sha256(secret))
+const hashOf = async (secret: string): Promise<string> => toHex(await sha256(secret))
 
 export async function isSecretOf(hash: string, secret: string): Promise<boolean> {
   const encoder = new TextEncoder()

@@ -86,7 +86,7 @@ export interface Context<Agent = SharedAgent> {
 /** Builds a JSON answer; a runtime may have a faster Response for it. */
 export type Json = (body: string, status: number, headers: Record<string, string>) => Response
 
-export interface EndpointInput<P, Q, B> {
+interface EndpointInput<P, Q, B> {
   readonly params: P
   readonly query: Q
   readonly body: B

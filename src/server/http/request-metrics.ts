@@ -16,7 +16,7 @@ class RouteFigures {
 }
 
 /** Counters of one route, as one program sends them to another. */
-export interface RouteCounts {
+interface RouteCounts {
   readonly route: string
   readonly requests: readonly number[]
   readonly buckets: readonly number[]

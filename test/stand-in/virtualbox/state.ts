@@ -47,7 +47,7 @@ export interface Nic {
   forwardings: Record<string, string>
 }
 
-export interface Slot {
+interface Slot {
   controller: string
   port: number
   device: number
@@ -55,7 +55,7 @@ export interface Slot {
   medium: string
 }
 
-export interface SnapshotState {
+interface SnapshotState {
   uuid: string
   name: string
   /** The disks as they were. */
@@ -106,7 +106,7 @@ export const home = (): string => {
 const nothing = new Int32Array(new SharedArrayBuffer(4))
 
 /** Without using the processor. */
-export const sleep = (ms: number): void => void Atomics.wait(nothing, 0, 0, ms)
+const sleep = (ms: number): void => void Atomics.wait(nothing, 0, 0, ms)
 
 /** Changes the state; one process at a time. */
 export function change<T>(directory: string, alter: (state: State) => T): T {

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import type { BpfInstruction, BpfProgram } from './program.ts'
 
 /** The result of libpcap: a program, or an error message. */
-export type Compiled = { readonly program: BpfProgram } | { readonly error: string }
+type Compiled = { readonly program: BpfProgram } | { readonly error: string }
 
 /** libpcap's compiler, for one link type (the DLT_ numbers of pcap-linktype(7)). */
 export type Compile = (expression: string, linkType: number, optimize: boolean) => Compiled

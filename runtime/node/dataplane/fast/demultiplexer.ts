@@ -65,4 +65,4 @@ export class Demultiplexer {
 }
 
 /** The port of datagrams without a valid port. */
-export const stray = 256
+const stray = 256

@@ -16,7 +16,7 @@ const discovery: readonly number[] = [133, 135, 136]
 const tcpFlag = { syn: 2, ack: 16 } as const
 
 /** The addresses of the nat in the network of the guests. */
-export interface NatAddresses {
+interface NatAddresses {
   readonly subnet: Subnet
   readonly six: { readonly prefix: Uint8Array; readonly gateway: Uint8Array; readonly host: Uint8Array } | undefined
 }

@@ -11,9 +11,6 @@ import type { ParsedOptions } from './options.ts'
 import { pciPlan } from './pci-slots.ts'
 import { type BinaryFacts, isAtLeast } from './probe.ts'
 
-export type { Adapter } from './adapters.ts'
-export type { Firmware, MachineDisk } from './drives.ts'
-
 /** The input of a command line. Paths are absolute, or relative to the working directory of the emulator. */
 export interface MachineSpec {
   readonly settings: Pick<

@@ -18,7 +18,7 @@ import {
 } from '../../engine/images/qemu-img.ts'
 import { withDiskErrors } from '../../engine/storage/disk.ts'
 
-export { type DiskFacts, findImageTool, inspectImage } from '../../engine/images/qemu-img.ts'
+export { findImageTool, inspectImage } from '../../engine/images/qemu-img.ts'
 
 /** A disk that is ready for the start of a machine. */
 export interface PreparedDisk {

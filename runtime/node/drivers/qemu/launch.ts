@@ -41,7 +41,7 @@ export interface LaunchOptions {
 }
 
 /** The log: the command line, then the output of the emulator other than the console. */
-export const logName = 'qemu.log'
+const logName = 'qemu.log'
 /** QEMU splits `-initrd` at commas for a multiboot kernel, so a directory such as `x,/etc` would refer to a file of the host. */
 const commaInInitrd = 'the emulator reads a comma in a path as the start of another file; use a path without commas'
 

@@ -25,7 +25,7 @@ export interface BinaryFacts {
   readonly hasSpice: boolean
 }
 
-export interface MachineFacts {
+interface MachineFacts {
   readonly name: string
   /** Another name, such as `pc` or `q35` for the newest version of a machine. */
   readonly alias?: string

@@ -108,7 +108,7 @@ export class ConsoleSearch {
 }
 
 /** Text of a terminal without what programs that read lines stumble over. */
-export const plain = (text: string): string => text.replaceAll('\r', '').replaceAll('\0', '')
+const plain = (text: string): string => text.replaceAll('\r', '').replaceAll('\0', '')
 
 /** Where an escape sequence begins whose end is still to come (ECMA-48: parameters, then one final character); else the end of the text. */
 function unfinishedAt(text: string): number {

@@ -63,7 +63,7 @@ const flags = ({ isUser, hasNetwork }: NonNullable<Step['namespaces']>): number 
   0x2802_0000 | (isUser ? 0x1000_0000 : 0) | (hasNetwork ? 0 : 0x4000_0000)
 
 /** Exit code after a failure of the confinement. */
-export const failureCode = 125
+const failureCode = 125
 
 /** For every program: it closes the descriptors above the one that reports the start, and above its sockets (close_range(2), Linux 5.9). */
 const head = String.raw`

@@ -32,8 +32,6 @@ import {
 import { readSecretFiles, warnOfFlags } from './secrets.ts'
 import { Settings } from './settings.ts'
 
-export { ConfigError }
-
 export interface ConfigSources {
   /** Flags, without the command. */
   readonly argv: readonly string[]

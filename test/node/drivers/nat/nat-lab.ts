@@ -64,7 +64,7 @@ export async function outside(): Promise<Outside> {
 }
 
 /** Serves a page that says `hello` by HTTP in a namespace. */
-export async function serve(where: Namespace, address: string, port: number): Promise<void> {
+async function serve(where: Namespace, address: string, port: number): Promise<void> {
   const directory = await freshDirectory()
   await writeFile(join(directory, 'hello'), 'hello from outside')
   // It writes a line for each request to standard error, and a trace for each client that goes.

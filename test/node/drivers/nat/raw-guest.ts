@@ -7,7 +7,7 @@ import { ones } from '../../../support/frames.ts'
 import { reserve } from '../../../support/lab.ts'
 import type { NatLab } from './nat-lab.ts'
 
-const [tcp, udp, icmp, icmp6] = [6, 17, 1, 58]
+const [tcp, icmp, icmp6] = [6, 1, 58]
 const mac = Uint8Array.from([2, 0, 0, 0, 0, 9])
 
 /** A guest that writes its frames itself, so that it may send what no system sends. */
@@ -127,6 +127,3 @@ export class RawGuest {
     })
   }
 }
-
-/** Which of those that listen got something. */
-export const protocols = { tcp, udp, icmp, icmp6 } as const

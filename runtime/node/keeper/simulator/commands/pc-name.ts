@@ -1,5 +1,5 @@
 /** The most characters of a name: a longer prompt would leave no room for commands. */
-export const longestName = 32
+const longestName = 32
 
 /** A name as the prompt of a pc shows it: without invisible characters, and cut. Empty when nothing of it is left. */
 export const pcName = (text: string): string => {
