@@ -44,7 +44,7 @@ test.for([
   [{ subnet: '10.1.2.0/30' }, 'subnet: 10.1.2.0/30 is not'],
   [{ subnet: '127.0.0.0/8' }, 'subnet: 127.0.0.0/8 is not'],
   [{ ipv6_prefix: '2001:db8::/64' }, 'ipv6_prefix: expected a unique local IPv6 network'],
-  [{ ipv6_prefix: 'fd00::1::/64' }, 'ipv6_prefix: fd00::1::/64 is no IPv6 network'],
+  [{ ipv6_prefix: 'fd00::1::/64' }, 'ipv6_prefix: fd00::1::/64 is not an IPv6 network'],
   [{ port_count: 65 }, 'port_count: '],
   [{ port_forwards: [{ protocol: 'icmp', host_port: 1, guest_port: 1 }] }, 'port_forwards'],
   [{ port_forwards: [{ host_address: 'localhost' }] }, 'host_address: localhost is not an address'],

@@ -225,7 +225,7 @@ export class Sockets {
     if (errno === linux.EPERM || errno === linux.EACCES)
       return new KeeperError('no_privilege', `${device} may not be used by this process: ${hint}`)
     if (errno === linux.EBUSY) return new KeeperError('port_taken', `${device} is in use by another program or link`)
-    if (errno === linux.EINVAL) return new KeeperError('bad_request', `${device} is no TAP device with one queue`)
+    if (errno === linux.EINVAL) return new KeeperError('bad_request', `${device} is not a TAP device with one queue`)
     return this.#error('bad_request', `${device} cannot be used`)
   }
 

@@ -130,7 +130,7 @@ export class VmGuests implements GuestControl<HypervisorProperties> {
   withQuiescedGuest = <T>(_node: VmKindNode, run: () => Promise<T>): Promise<T> => run()
 
   async requireKeepable(): Promise<void> {
-    throw conflict('its disks and its memory are those of its hypervisor')
+    throw conflict('its hypervisor has its disks and its memory')
   }
 
   #log({ key, record }: VmKindNode, level: 'error' | 'warning', message: string): void {

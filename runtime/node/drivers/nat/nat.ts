@@ -130,7 +130,7 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
     if (guests === undefined)
       throw badRequest(`subnet: ${subnet} is not a network address with a prefix from /8 to /28`)
     const prefix = ipv6_prefix.split('/')[0] ?? ''
-    if (prefix !== '' && !isIPv6(prefix)) throw badRequest(`ipv6_prefix: ${ipv6_prefix} is no IPv6 network`)
+    if (prefix !== '' && !isIPv6(prefix)) throw badRequest(`ipv6_prefix: ${ipv6_prefix} is not an IPv6 network`)
     const others = [...this.#host.nodes()].filter(({ key }) => key !== node.key)
     const taken = others.flatMap(({ record }) =>
       record.properties.port_forwards.map((it) => ({ ...it, of: record.name })),

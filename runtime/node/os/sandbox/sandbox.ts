@@ -139,7 +139,7 @@ function confinementBy(protection: Protection, runDirectory: string): Confinemen
     }
     const perl = findPerl()
     if (by === 'namespaces') {
-      if (perl === undefined) throw conflict('Programs cannot be confined: Perl is gone')
+      if (perl === undefined) throw conflict('Programs cannot be confined: Perl was removed')
       // An empty directory that becomes the root of one program in its mount namespace.
       const root = join(runDirectory, 'root')
       mkdirSync(root, { recursive: true, mode: 0o755 })
@@ -147,7 +147,7 @@ function confinementBy(protection: Protection, runDirectory: string): Confinemen
       return { command: perl, args: stepArguments({ ...step, namespaces }, command, args) }
     }
     const bwrap = findProgram('bwrap')
-    if (bwrap === undefined) throw conflict('Programs cannot be confined: bwrap is gone')
+    if (bwrap === undefined) throw conflict('Programs cannot be confined: bwrap was removed')
     const before = bubblewrapArguments(operations, { hasNetwork, isRoot: user !== undefined })
     const after =
       perl !== undefined && callNumbers() !== undefined

@@ -44,5 +44,5 @@ export const protectionText = ({ by, user, landlock }: Protection): string =>
 function fixOf(reason: string): string {
   if (reason.includes('emulator_user')) return 'set emulator_user to a user of this host'
   if (reason.includes('bwrap is not installed')) return 'sudo apt-get install bubblewrap'
-  return 'allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0); a container needs that of its host'
+  return 'allow user namespaces (sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns=0); in a container, do this on its host'
 }

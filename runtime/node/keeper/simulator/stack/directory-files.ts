@@ -21,7 +21,7 @@ export function directoryFiles(directory: string): PcFiles {
       const stats = await stat(file).catch(() => undefined)
       if (stats === undefined) return undefined
       if (!stats.isFile() || stats.size > largestFile) {
-        throw new Error(`${name} is no file of at most ${largestFile} bytes`)
+        throw new Error(`${name} is not a file of at most ${largestFile} bytes`)
       }
       return readFile(file, 'utf8').catch(() => undefined)
     },
