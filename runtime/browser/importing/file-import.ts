@@ -1,11 +1,11 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
-import { v4 } from 'uuid'
 import { type ApplianceImport, type LabImport, Patchbay, PatchbayError } from '../../../src/client/patchbay.ts'
 import { abortable } from '../../../src/lib/async/abort.ts'
 import { pause } from '../../../src/lib/async/pause.ts'
 import type { Fault } from '../../../src/model/schema/fields.ts'
 import { client, send } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
+import { randomId } from '../state/random-id.ts'
 import { fetchWithProgress } from './fetch-with-progress.ts'
 import { freeName, type GivenFile, isArchive, pathsIn, textOf } from './given-files.ts'
 
@@ -116,7 +116,7 @@ export class FileImport {
     const { name, left_out } = await this.#trusting(over, (trust) => {
       onSent(0)
       return sender.call('POST /v2/projects/{project_id}/import', {
-        ...{ params: { project_id: v4() }, query: { name: this.file.name.replace(/\.\w+$/, ''), ...trust } },
+        ...{ params: { project_id: randomId() }, query: { name: this.file.name.replace(/\.\w+$/, ''), ...trust } },
         ...{ body: this.file, signal: over, timeoutMs: uploadMs },
       })
     })
@@ -159,7 +159,7 @@ export class FileImport {
       const text = paths.length === 0 ? '' : await textOf(file)
       for (const path of paths) files[path] = text
     }
-    const params = { project_id: v4() }
+    const params = { project_id: randomId() }
     const put = (query: { name?: string; dry_run?: 'true'; trust?: 'true' }) =>
       client.call('PUT /v2/projects/{project_id}/topology', { params, query, body: { document, files }, signal: over })
     const { lab } = await put({ dry_run: 'true' })

@@ -1,4 +1,4 @@
-import { v4 } from 'uuid'
+import { randomId } from './random-id.ts'
 
 /** Distinguishes this window from others of the same user. */
-export const windowId: string = v4()
+export const windowId: string = randomId()

@@ -1,4 +1,3 @@
-import { v4 as uuid } from 'uuid'
 import type {
   CaptureSource,
   ConsoleReplay,
@@ -86,7 +85,7 @@ export class Nodes implements NodeAgent {
     { existing }: { existing: 'refuse' | 'update' },
   ): Promise<{ node: Node<K>; created: boolean }> {
     const project = await this.#options.project(projectId)
-    const nodeId = typeof input.node_id === 'string' ? input.node_id : uuid()
+    const nodeId = typeof input.node_id === 'string' ? input.node_id : crypto.randomUUID()
     const key = `${kindName}:${nodeId}`
     return this.#table.lock(key, async () => {
       project.requireUsable()

@@ -1,6 +1,5 @@
 import { cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { v4 as uuid } from 'uuid'
 import type { EventLog } from '../../../../src/fleet/events/event-log.ts'
 import type { ProjectAgent } from '../../../../src/host-agent.ts'
 import { inMebibytes, jsonBytes, type LabLimits, limitReached, mebibyte } from '../../../../src/labs/lab/lab-limits.ts'
@@ -118,7 +117,7 @@ export class Projects implements ProjectAgent {
 
   async create(input: ProjectCreate): Promise<{ project: Project; created: boolean }> {
     await this.#restored
-    const id = input.project_id ?? uuid()
+    const id = input.project_id ?? crypto.randomUUID()
     return this.#serial.run(id, async () => {
       const open = this.#open.get(id)
       if (open !== undefined) return { project: open.view(), created: false }
