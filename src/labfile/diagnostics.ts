@@ -1,5 +1,5 @@
 import { nearest } from '../lib/text/nearest-word.ts'
-import { shown } from '../lib/text/shown.ts'
+import { escapeUnsafe } from '../lib/text/shown.ts'
 import type { LabFileDiagnostic, Position } from './position.ts'
 
 /** Most diagnostics that are reported for one file. */
@@ -34,7 +34,7 @@ export class Diagnostics {
     const key = `${line}:${column}:${message}`
     if (this.#found.has(key)) return
     this.#found.set(key, {
-      diagnostic: { line, column, path: shown(cut(path, maxPath)), message: shown(message) },
+      diagnostic: { line, column, path: escapeUnsafe(cut(path, maxPath)), message: escapeUnsafe(message) },
       hint,
     })
     if (this.#found.size > maxCollected) throw enough
@@ -46,7 +46,7 @@ export class Diagnostics {
     return inOrder([...hints.keys()]).map((diagnostic, index) => {
       const hint = index < maxDiagnostics ? hints.get(diagnostic) : undefined
       const said = typeof hint === 'function' ? hint() : hint
-      return said === undefined ? diagnostic : { ...diagnostic, hint: shown(said) }
+      return said === undefined ? diagnostic : { ...diagnostic, hint: escapeUnsafe(said) }
     })
   }
 }

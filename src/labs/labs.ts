@@ -443,9 +443,9 @@ export class Labs {
   /** All labs, and the projects that only computes have. */
   async list(clientFor: ComputeClients): Promise<LabProject[]> {
     await this.#restored
-    const shown = [...this.#heads].filter(([, { unfinished }]) => !unfinished)
-    const reasonOf = await this.#reasons(shown.flatMap(([, { computes }]) => computes))
-    const known = shown.map(([id, head]) => {
+    const listed = [...this.#heads].filter(([, { unfinished }]) => !unfinished)
+    const reasonOf = await this.#reasons(listed.flatMap(([, { computes }]) => computes))
+    const known = listed.map(([id, head]) => {
       const lab = this.#open.get(id)
       if (lab === undefined) return this.#closedView(id, head, reasonOf(head))
       lab.statusReason = reasonOf(lab.document.project)
@@ -801,7 +801,7 @@ export class Labs {
   async reopen(lab: Lab, clientFor: ComputeClients): Promise<void> {
     const { computes, name } = lab.document.project
     for (const id of computes) await clientFor(id).openProject({ project_id: lab.id, name })
-    lab.shown.clear()
+    lab.reported.clear()
     lab.unknownReasons.clear()
     await this.#refresh(lab, computes, clientFor)
   }
@@ -1047,7 +1047,7 @@ export class Labs {
       }
       await runRestored(lab, clientFor)
       this.#startStopped(lab, clientFor)
-      for (const [node, { status }] of lab.shown) if (status !== 'stopped') lab.lastRunning.add(node)
+      for (const [node, { status }] of lab.reported) if (status !== 'stopped') lab.lastRunning.add(node)
       if (startsAll) this.#autoStart(lab, undefined, clientFor)
       await this.#startAfterReboot(lab, computes, clientFor)
       return lab.project()
@@ -1071,7 +1071,7 @@ export class Labs {
   #startStopped(lab: Lab, clientFor: ComputeClients): void {
     const { name, file } = lab.document.project
     if (file?.pendingApply === undefined) return
-    const nodes = file.pendingApply.stopped.filter((id) => lab.shown.get(id)?.status === 'stopped')
+    const nodes = file.pendingApply.stopped.filter((id) => lab.reported.get(id)?.status === 'stopped')
     const what = `The service stopped while it applied the lab file of ${name}`
     const more = nodes.length === 0 ? '' : `; the ${counted(nodes.length, 'node')} that it had stopped will be started`
     const message = `${what}: apply the file again to finish${more}`
@@ -1110,7 +1110,7 @@ export class Labs {
     })
     const ran = [...lab.document.nodes.values()].filter(
       ({ node_id, compute_id }) =>
-        rebooted.has(compute_id) && lab.lastRunning.has(node_id) && lab.shown.get(node_id)?.status === 'stopped',
+        rebooted.has(compute_id) && lab.lastRunning.has(node_id) && lab.reported.get(node_id)?.status === 'stopped',
     )
     if (ran.length > 0)
       this.#autoStart(
@@ -1373,8 +1373,8 @@ export class Labs {
           : head.is_open
             ? 'opened'
             : 'closed'
-    const shown = ({ revision: _, changed_at: __, sizes: ___, ...rest }: ProjectRecord) => JSON.stringify(rest)
-    if (head.path !== null && (before === undefined || shown(before) !== shown(head)))
+    const comparable = ({ revision: _, changed_at: __, sizes: ___, ...rest }: ProjectRecord) => JSON.stringify(rest)
+    if (head.path !== null && (before === undefined || comparable(before) !== comparable(head)))
       this.#emit({ action: `project.${action}`, event: this.#headView(head) })
     return this.#store.save(id, new Changes().project(head).entries)
   }
@@ -1395,7 +1395,7 @@ export class Labs {
   }
 
   #headView(head: ProjectRecord): LabProject {
-    return shownHead(head, this.#isDirectory && head.is_open ? 'opened' : 'closed')
+    return headView(head, this.#isDirectory && head.is_open ? 'opened' : 'closed')
   }
 
   /** Ends jobs and feeds. */
@@ -1509,9 +1509,9 @@ export class Labs {
     const { computes } = lab.document.project
     await this.#refresh(lab, computes, clientFor)
     await this.#recordReason(lab)
-    const hasEnded = [...lab.lastRunning].some((id) => lab.shown.get(id)?.status === 'stopped')
+    const hasEnded = [...lab.lastRunning].some((id) => lab.reported.get(id)?.status === 'stopped')
     if (hasEnded) await this.#startAfterReboot(lab, computes, clientFor)
-    for (const shown of lab.shown.values()) this.#trackRunning(lab, shown)
+    for (const shown of lab.reported.values()) this.#trackRunning(lab, shown)
   }
 
   async #keepHead(id: string, head: ProjectRecord): Promise<void> {
@@ -1651,7 +1651,7 @@ export class Labs {
       if (record === undefined || record.compute_id !== computeId) return
       lab.unknownReasons.delete(record.node_id)
       this.#trackRunning(lab, shown)
-      if (payload.type === 'node.deleted') lab.shown.delete(record.node_id)
+      if (payload.type === 'node.deleted') lab.reported.delete(record.node_id)
       else lab.show(shown)
       if (payload.type === 'node.deleted')
         lab.unknownReasons.set(
@@ -1805,7 +1805,7 @@ const noSuchProject = (word: string): ApiError =>
   notFound(`project_id: there is no project ${word}`, { code: 'no-such-project' })
 
 /** A lab that is not open in this process, from its head. */
-function shownHead(
+function headView(
   {
     computes: compute_ids,
     sizes,

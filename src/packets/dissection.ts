@@ -161,13 +161,13 @@ export class DissectedPart implements Field {
 
   /** A big-endian number of 1 to 4 bytes. */
   num(name: string, at: number, size: 1 | 2 | 3 | 4, show?: Show): this {
-    return this.add(name, at, size, () => shown(uint(this.#frame.bytes, at, size), show))
+    return this.add(name, at, size, () => formatValue(uint(this.#frame.bytes, at, size), show))
   }
 
   /** The bits of a number that `mask` selects. */
   bits(name: string, at: number, size: 1 | 2 | 3 | 4, mask: number, show?: Show): this {
     const shift = 31 - Math.clz32(mask & -mask)
-    return this.add(name, at, size, () => shown((uint(this.#frame.bytes, at, size) & mask) >>> shift, show))
+    return this.add(name, at, size, () => formatValue((uint(this.#frame.bytes, at, size) & mask) >>> shift, show))
   }
 
   /** A number as `0x0800`, with the names of its set bits where they are given, the lowest first. */
@@ -206,7 +206,7 @@ export class DissectedPart implements Field {
 export const rawText = (bytes: Uint8Array, at: number, size: number): string =>
   hexText(bytes, at, at + Math.min(size, 32)) + (size > 32 ? '...' : '')
 
-function shown(value: number, show: Show | undefined): string {
+function formatValue(value: number, show: Show | undefined): string {
   if (show === undefined) return String(value)
   if (typeof show === 'string') return `${value} ${show}`
   return typeof show === 'function' ? show(value) : `${show[value] ?? 'Unknown'} (${value})`

@@ -10,7 +10,7 @@ import { MemoryAppliance } from './memory-appliance.ts'
 
 /** An engine that does as the test says, and writes down what was wanted of it. */
 class TestEngine implements ApplianceEngine {
-  readonly shown = {
+  readonly view = {
     ...{ engine_id: 'libvirt', name: 'test', description: '' },
     ...{ support_when_exit: true, support_headless: false, support_ram: true },
   }

@@ -30,7 +30,7 @@ export type ImportState =
 export type UntrustedPart = NonNullable<Fault['untrusted']>[number]
 
 /** A part of a file that was not imported, or was imported differently. */
-export type ShownLoss = LabImport['left_out'][number]
+export type LossView = LabImport['left_out'][number]
 
 /** An image that nodes need. */
 export interface NeededImage {
@@ -45,7 +45,7 @@ export class FileImport {
   readonly #state = signal<ImportState>({ step: 'waiting' })
   readonly state: ReadonlySignal<ImportState> = this.#state
   /** Known when the file was read. */
-  readonly leftOut = signal<readonly ShownLoss[]>([])
+  readonly leftOut = signal<readonly LossView[]>([])
   /** Settings of an archive that the lab did not get. */
   readonly notTaken = signal<readonly string[]>([])
   readonly images = signal<readonly NeededImage[]>([])

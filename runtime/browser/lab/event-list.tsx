@@ -1,7 +1,7 @@
-import type { ShownEvent } from '../state/event-text.ts'
+import type { EventView } from '../state/event-text.ts'
 
 /** The last events, the newest first. */
-export const EventList = ({ events }: { events: readonly ShownEvent[] }) => (
+export const EventList = ({ events }: { events: readonly EventView[] }) => (
   <details>
     <summary>Events</summary>
     {events.length === 0 && <p class="muted">None since you opened this page.</p>}

@@ -2,7 +2,7 @@ import type { FeedLine, LabJob, LabLink, LabNode } from '../../../src/client/pat
 import type { LabStore } from './lab-store.ts'
 
 /** An event as people read it. */
-export interface ShownEvent {
+export interface EventView {
   readonly id: number
   /** When the page learnt of it, ms since 1970. */
   readonly at: number
@@ -17,7 +17,7 @@ export interface ShownEvent {
 export function eventText(
   { action, event, change }: FeedLine,
   { nodes, links }: Pick<LabStore, 'nodes' | 'links'>,
-): Pick<ShownEvent, 'text' | 'nodes'> | undefined {
+): Pick<EventView, 'text' | 'nodes'> | undefined {
   const [resource = '', what = ''] = action.split('.')
   const { name = '' } = event as { name?: string }
   switch (resource) {

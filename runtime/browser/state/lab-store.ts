@@ -10,7 +10,7 @@ import type {
   LabSnapshot,
 } from '../../../src/client/patchbay.ts'
 import type { LabLinkState } from '../../../src/model/lab/link.ts'
-import { eventText, type ShownEvent } from './event-text.ts'
+import { type EventView, eventText } from './event-text.ts'
 import { Table } from './table.ts'
 import { windowId } from './window-id.ts'
 
@@ -44,7 +44,7 @@ export class LabStore {
   readonly jobs = new Table<LabJob>()
   readonly snapshots = new Table<LabSnapshot>()
   /** The last events since the page was opened. */
-  readonly events = signal<readonly ShownEvent[]>([])
+  readonly events = signal<readonly EventView[]>([])
   /** The selections of the others at the lab, by client. */
   readonly presence = new Table<LabPresence>()
   /** The names of the others who have selected a node, a link or a drawing, by its id. */

@@ -1,5 +1,5 @@
 import type { LabProject, Patchbay } from '../../../src/client/patchbay.ts'
-import { shown } from '../../../src/lib/text/shown.ts'
+import { escapeUnsafe } from '../../../src/lib/text/shown.ts'
 import { clientOf } from './client.ts'
 import type { Completion } from './command.ts'
 import type { Candidate, Names } from './completion.ts'
@@ -18,7 +18,7 @@ export const namesOfService: Names = async (what, word, server) => {
     const client = await clientOf({ server })
     const found = await lists[what]?.(client, word, signal)
     // A name with a line break or a tab would be several words to a shell, and others would control the terminal.
-    return (found ?? []).filter((it) => shown(it.word) === it.word).slice(0, maxNames)
+    return (found ?? []).filter((it) => escapeUnsafe(it.word) === it.word).slice(0, maxNames)
   } catch {
     return []
   }

@@ -1,4 +1,4 @@
-import { shownText } from '../../../src/lib/text/shown.ts'
+import { escapeUnsafeText } from '../../../src/lib/text/shown.ts'
 
 /** Characters that begin a control sequence or string (ECMA-48, 5.4 and 5.6), by ESC or as one character of C1. */
 const beginnings = ['\u001b', '\u0090', '\u0098', '\u009b', '\u009d', '\u009e', '\u009f']
@@ -13,7 +13,8 @@ const controls = /[^\P{Cc}\n\t]/gu
 const longestSequence = 256
 
 /** Output of a console as text for any terminal: without control sequences and characters; what turns the direction of text is escaped. */
-export const consoleText = (output: string): string => shownText(output.replace(sequences, '').replace(controls, ''))
+export const consoleText = (output: string): string =>
+  escapeUnsafeText(output.replace(sequences, '').replace(controls, ''))
 
 /** The same for output that comes in pieces. */
 export class ConsoleText {

@@ -1,5 +1,5 @@
 import type { Options, SingleBar } from 'cli-progress'
-import { shown } from '../../../src/lib/text/shown.ts'
+import { escapeUnsafe } from '../../../src/lib/text/shown.ts'
 import { bytesText } from './bytes.ts'
 
 /** Shows how far long work is: on a terminal as a line that changes, else as a line for each change. */
@@ -28,7 +28,7 @@ export async function progressOf(
     const text = (done: number, total: number, what: string) => {
       if (json) return JSON.stringify({ progress: title, done, total, what })
       const count = isBytes ? `${bytesText(done)} of ${bytesText(total)}` : `${done} of ${total} ${what}`
-      return shown(`${title}: ${count}`.trimEnd())
+      return escapeUnsafe(`${title}: ${count}`.trimEnd())
     }
     return isBytes ? tenths(lines(text)) : lines(text)
   }
@@ -40,10 +40,10 @@ export async function progressOf(
       if (bar === undefined) {
         if (Date.now() - began < silentMs) return
         bar = new Bar({ ...options, ...(isBytes && byteOptions) })
-        bar.start(total, done, { title: shown(title), what: shown(what), part: '' })
+        bar.start(total, done, { title: escapeUnsafe(title), what: escapeUnsafe(what), part: '' })
       }
       bar.setTotal(total)
-      bar.update(done, { what: shown(what), part: isBytes ? `${bytesText(done)} of ${bytesText(total)}` : '' })
+      bar.update(done, { what: escapeUnsafe(what), part: isBytes ? `${bytesText(done)} of ${bytesText(total)}` : '' })
     },
     end() {
       bar?.stop()

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { LabJob } from '../../../src/client/patchbay.ts'
 import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
-import { shownLines } from '../../../src/lib/text/shown.ts'
+import { escapeUnsafeLines } from '../../../src/lib/text/shown.ts'
 import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput, serviceFlags } from './command.ts'
 import { CommandError, exits } from './exits.ts'
@@ -153,7 +153,7 @@ export async function runNodes(
         ),
         ...failed.map(({ lab, name, reason }) => `  ${lab}/${name}: ${reason}`),
       ]
-        .map(shownLines)
+        .map(escapeUnsafeLines)
         .join('\n')
     },
   }

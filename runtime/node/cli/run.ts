@@ -1,7 +1,7 @@
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { nearest } from '../../../src/lib/text/nearest-word.ts'
-import { shownLines } from '../../../src/lib/text/shown.ts'
+import { escapeUnsafeLines } from '../../../src/lib/text/shown.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { version } from '../os/system/version.ts'
 import { argumentsOf, withWordsOfNode } from './arguments.ts'
@@ -143,7 +143,7 @@ async function fail(
   for (const { message, hint, file, line, column } of diagnostics) {
     const where = file === undefined ? 'patchbay' : [file, line, column].filter((it) => it !== undefined).join(':')
     const advice = hint === undefined ? '' : file === undefined ? ` (${hint})` : `; ${hint}`
-    process.stderr.write(`${shownLines(`${where}: ${message}${advice}`)}\n`)
+    process.stderr.write(`${escapeUnsafeLines(`${where}: ${message}${advice}`)}\n`)
   }
   return exit
 }

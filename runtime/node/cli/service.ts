@@ -1,5 +1,5 @@
 import { closeSync, createReadStream, openSync, readSync, statSync, watch } from 'node:fs'
-import { shownText } from '../../../src/lib/text/shown.ts'
+import { escapeUnsafeText } from '../../../src/lib/text/shown.ts'
 import { runningService, type ServiceFile } from '../engine/storage/service-file.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { version } from '../os/system/version.ts'
@@ -69,7 +69,7 @@ export async function serviceLogs({ flags, signal }: CommandInput<typeof logging
     closeSync(file)
     const lines = bytes.toString().split('\n').slice(0, -1).slice(-count)
     if (flags.json) return { json: { path, lines }, text: () => lines.join('\n') }
-    process.stdout.write(lines.map((it) => `${shownText(it)}\n`).join(''))
+    process.stdout.write(lines.map((it) => `${escapeUnsafeText(it)}\n`).join(''))
   } catch (error) {
     throw new CommandError(exits.failed, [
       { message: `${path}: ${reasonOf(error)}`, hint: 'only a service that runs in the background has a log' },
@@ -85,7 +85,7 @@ export async function serviceLogs({ flags, signal }: CommandInput<typeof logging
     if (now < size) size = 0
     for await (const piece of createReadStream(path, { start: size, end: Math.max(size, now - 1) })) {
       size += (piece as Buffer).length
-      process.stdout.write(shownText(decoder.decode(piece as Buffer, { stream: true })))
+      process.stdout.write(escapeUnsafeText(decoder.decode(piece as Buffer, { stream: true })))
     }
     isBusy = false
   }

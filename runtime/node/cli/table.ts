@@ -1,9 +1,9 @@
 import Table from 'cli-table3'
 import truncatedWidth from 'fast-string-truncated-width'
-import { shown } from '../../../src/lib/text/shown.ts'
+import { escapeUnsafe } from '../../../src/lib/text/shown.ts'
 import { colours } from './colours.ts'
 
-export { shown }
+export { escapeUnsafe as shown }
 
 /** Rows of text below a head, in columns as wide as they need to be. */
 export function tableOf(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
@@ -12,7 +12,7 @@ export function tableOf(head: readonly string[], rows: readonly (readonly (strin
     chars: Object.fromEntries(borders.map((it) => [it, ''])),
     style: { head: [], 'padding-left': 0, 'padding-right': 2 },
   })
-  table.push(...rows.map((row) => row.map((it) => shown(String(it)))))
+  table.push(...rows.map((row) => row.map((it) => escapeUnsafe(String(it)))))
   return table
     .toString()
     .split('\n')

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Calls, LabJob, LabNode, LabPlan, Patchbay } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
-import { shownLines } from '../../../src/lib/text/shown.ts'
+import { escapeUnsafeLines } from '../../../src/lib/text/shown.ts'
 import { quoted } from '../os/sandbox/shell.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { type CommandContext, clientAt, clientOf, serviceOf } from './client.ts'
@@ -188,7 +188,7 @@ async function converge(
       const again = plan.interrupted ? [interruptedText] : []
       const parts = [
         ...again,
-        failed === undefined ? summary(plan, source, seconds) : faultsOf(failed).map(shownLines).join('\n'),
+        failed === undefined ? summary(plan, source, seconds) : faultsOf(failed).map(escapeUnsafeLines).join('\n'),
       ]
       if (plan.withheld.length > 0) parts.push(withheldText(plan.withheld).map(shown).join('\n'))
       if (plan.extra.length > 0) parts.push(extraText(plan.extra).map(shown).join('\n'))
@@ -452,7 +452,7 @@ export async function down({ args: [word], flags, signal }: CommandInput<typeof 
       diagnostics.length === 0
         ? `${found.name}: stopped; disks and configurations are kept ("patchbay down ${found.name} --delete" deletes them)`
         : [
-            ...diagnostics.map(shownLines),
+            ...diagnostics.map(escapeUnsafeLines),
             `${found.name} could not be stopped; "patchbay down ${found.name}" retries`,
           ].join('\n'),
   }

@@ -40,7 +40,7 @@ function endpointsOf(actions: Readonly<Record<string, Action>> = {}, base: Endpo
     if (!versions.includes(base.version)) return []
     const main = endpointOf(base, name, action)
     if (v1Form === undefined || base.version !== 'v1') return [main]
-    const { path, summary, description, schema, shown } = v1Form
+    const { path, summary, description, schema, toView: shown } = v1Form
     return [main, endpointOf(base, name, { ...action, path, summary, output: schema, answer: { description } }, shown)]
   })
 }

@@ -14,11 +14,11 @@ export const kindEndpoints: readonly Endpoint[] = [
     ...{ method: 'GET', path: '/v2/kinds', owner: 'self', tag: 'v2 nodes', scope: 'shared' },
     summary: 'List the kinds of node, with the forms of their settings',
     replies: { 200: { description: 'The kinds', schema: Type.Array(LabKind) } },
-    handle: () => ok(list.map(shownKind)),
+    handle: () => ok(list.map(kindView)),
   }),
 ]
 
-const shownKind = (kind: KindDescriptor): LabKind => ({
+const kindView = (kind: KindDescriptor): LabKind => ({
   ...{ name: kind.name, noun: kind.noun, consoles: [...kind.consoles], configs: Object.keys(kind.configs ?? {}) },
   is_always_on: kind.isAlwaysOn === true,
   can_be_suspended: kind.canBeSuspended,

@@ -74,7 +74,7 @@ export function lifeCycleEndpoints(form: NodeForm): readonly Endpoint[] {
         const isRefused = isV1 && isStrict && name === 'start'
         if (isRefused && (await nodes.get(ref)).status === 'started') throw conflict(`The ${noun} is already running`)
         const node = await (name === 'start' ? nodes.start(ref, input && body) : nodes[name](ref))
-        return shows || (hasView && 'view' in query) ? ok(form.shown(node)) : noContent
+        return shows || (hasView && 'view' in query) ? ok(form.toView(node)) : noContent
       },
     })
   })

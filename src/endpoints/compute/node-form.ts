@@ -23,7 +23,7 @@ export interface NodeForm {
   readonly noun: string
   readonly nouns: string
   readonly schemas: Readonly<Record<'node' | 'create' | 'update', TObject>>
-  shown(node: Node): object
+  toView(node: Node): object
   /** The body of a create (`input`) and of an update (`changes`) in the form of the agent. */
   input(body: Body): Body
   changes(body: Body): Body
@@ -44,7 +44,7 @@ export function nodeFormOf(version: ApiVersion, kind: NodeKindName): NodeForm {
       },
       ...pathsOf(kind, `/v1/projects/{project_id}/${kind}/vms`, 'vm_id'),
       schemas: { node: v1.instance, create: v1.create, update: v1.update },
-      shown: instanceV1,
+      toView: instanceV1,
       input(body) {
         const { vm_id: node_id, ...rest } = v1.input(body)
         return { ...rest, ...(node_id !== undefined && { node_id }) }
@@ -56,7 +56,7 @@ export function nodeFormOf(version: ApiVersion, kind: NodeKindName): NodeForm {
     ...{ version, kind, descriptor, noun: 'node', nouns: `${kind} nodes`, tag: `v2 ${kind} nodes` },
     ...pathsOf(kind, `/v2/compute/projects/{project_id}/${kind}/nodes`, 'node_id'),
     schemas: descriptor,
-    shown: nodeView,
+    toView: nodeView,
     input: (body) => body,
     changes: v2?.changes ?? ((body) => body),
   }

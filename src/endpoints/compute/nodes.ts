@@ -69,7 +69,7 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
       params: projectParams,
       replies: { 200: { description: isV1 ? `The ${nouns}` : 'The nodes', schema: Type.Array(schemas.node) } },
       errors: { 404: noSuchProject },
-      handle: async ({ params }, { agent }) => ok((await agent.nodes.list(params.project_id, kind)).map(form.shown)),
+      handle: async ({ params }, { agent }) => ok((await agent.nodes.list(params.project_id, kind)).map(form.toView)),
     }),
     endpoint({
       method: 'POST',
@@ -82,7 +82,7 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
       params: projectParams,
       query: isV1 ? Type.Object({}) : creation,
       body: schemas.create,
-      shownAs: schemas.node,
+      viewSchema: schemas.node,
       replies: {
         ...(!isV1 && { 200: node('With view=full: the node existed, and was changed') }),
         201: node('Created, stopped'),
@@ -102,7 +102,7 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
           requireAddresses(descriptor, input, (ref && (await agent.nodes.get(ref).catch(ignoreNotFound))) || undefined)
         }
         const made = await agent.nodes.create(params.project_id, kind, { ...input, ...id }, { existing })
-        const shown = form.shown(made.node)
+        const shown = form.toView(made.node)
         return view === 'full' && !made.created ? ok(shown) : created(shown)
       },
     }),
@@ -112,21 +112,21 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
       summary: `Read a ${noun}`,
       replies: { 200: node(`The ${noun}`) },
       errors: { 404: noSuchNode },
-      handle: async ({ params }, { agent }) => ok(form.shown(await agent.nodes.get(form.ref(params)))),
+      handle: async ({ params }, { agent }) => ok(form.toView(await agent.nodes.get(form.ref(params)))),
     }),
     endpoint({
       ...one,
       method: 'PUT',
       summary: `Change a ${noun}`,
       body: schemas.update,
-      shownAs: schemas.node,
-      current: async ({ params }, { agent }) => form.shown(await agent.nodes.get(form.ref(params))),
+      viewSchema: schemas.node,
+      current: async ({ params }, { agent }) => form.toView(await agent.nodes.get(form.ref(params))),
       replies: { 200: node(`The changed ${noun}`) },
       errors: { 404: noSuchNode, 409: conflicts.update, 507: 'The disk is nearly full' },
       async handle({ params, body }, { agent }) {
         const [ref, changes] = [form.ref(params), form.changes(body)]
         if (descriptor.addressFault !== undefined) requireAddresses(descriptor, changes, await agent.nodes.get(ref))
-        return ok(form.shown(await agent.nodes.update(ref, changes as NodeUpdate)))
+        return ok(form.toView(await agent.nodes.update(ref, changes as NodeUpdate)))
       },
     }),
     endpoint({
@@ -163,7 +163,7 @@ function requireAddresses(
   if (fault !== undefined && fault !== addressFault?.(node)) throw badRequest(fault)
 }
 
-function copyOf({ version, path, tag, params, noun, schemas, ref, shown }: NodeForm): Endpoint {
+function copyOf({ version, path, tag, params, noun, schemas, ref, toView: shown }: NodeForm): Endpoint {
   const more = version === 'v1' ? '' : ', which exists and is stopped'
   return endpoint({
     method: 'POST',

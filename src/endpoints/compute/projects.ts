@@ -30,16 +30,16 @@ interface ProjectForm {
   readonly tag: string
   readonly query: Partial<typeof view>
   readonly schemas: Readonly<Record<'project' | 'create' | 'update', TObject>>
-  shown(project: Project, view?: 'full'): object
+  toView(project: Project, view?: 'full'): object
 }
 
 const forms: Readonly<Record<ApiVersion, ProjectForm>> = {
   v1: {
-    ...{ base: '/v1/projects', tag: 'v1 projects', query: {}, shown: projectV1 },
+    ...{ base: '/v1/projects', tag: 'v1 projects', query: {}, toView: projectV1 },
     schemas: { project: ProjectV1, create: ProjectV1Create, update: ProjectV1Update },
   },
   v2: {
-    ...{ base: '/v2/compute/projects', tag: 'v2 compute projects', query: view, shown: projectV2 },
+    ...{ base: '/v2/compute/projects', tag: 'v2 compute projects', query: view, toView: projectV2 },
     schemas: { project: ProjectV2, create: ProjectV2Create, update: ProjectV2Update },
   },
 }
@@ -49,7 +49,7 @@ const noSpace = { 507: 'The disk is nearly full' }
 
 /** Projects, and the files, events and ports of each, in both versions of the API. */
 export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).flatMap((version) => {
-  const { base, tag, query, schemas, shown } = forms[version]
+  const { base, tag, query, schemas, toView: shown } = forms[version]
   const isV1 = version === 'v1'
   const one = { path: `${base}/{project_id}`, tag, params }
   const seen = Type.Object(query)
@@ -107,7 +107,7 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
       summary: `Create a project, or open one that is on disk${isV1 ? '' : '; an open one is returned unchanged'}`,
       query: seen,
       body: schemas.create,
-      shownAs: schemas.project,
+      viewSchema: schemas.project,
       replies: {
         ...(!isV1 && { 200: { description: 'With view=full: the project was already open', schema: schemas.project } }),
         201: { description: isV1 ? 'Created' : 'Open', schema: schemas.project },
@@ -150,7 +150,7 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
       summary: 'Change a project',
       query: seen,
       body: schemas.update,
-      shownAs: schemas.project,
+      viewSchema: schemas.project,
       current: async ({ params }, { agent }) => shown(await agent.projects.get(params.project_id), 'full'),
       replies: { 200: { description: 'The changed project', schema: schemas.project } },
       errors: {

@@ -13,7 +13,7 @@ import { gns3Endpoints } from './endpoints.ts'
 import { theirFault } from './faults.ts'
 import { requireHostName } from './host-names.ts'
 import { isMembers } from './members.ts'
-import { type FeedName, isFeedEvent, isReshaped, line, shown, withoutDefaults } from './shapes.ts'
+import { type FeedName, isFeedEvent, isReshaped, line, toResponse, withoutDefaults } from './shapes.ts'
 import { ourPath, theirFile } from './words.ts'
 
 interface Options {
@@ -61,7 +61,7 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
       const at = `${request.method} ${ourPath(pathOf(request.url))}`
       const turned = (body: unknown, errorWord = word) => {
         if (status >= 400) return theirFault(status, body, { word: errorWord, at, translate: theirFile })
-        const theirs = shown(schema, body, versionFor(request))
+        const theirs = toResponse(schema, body, versionFor(request))
         return theirs === undefined ? gone : { status: statusOf(status, endpoint, at), body: theirs }
       }
       if (isAnswer && answer.body === undefined) return withoutBody(status, statusOf(status, endpoint, at))

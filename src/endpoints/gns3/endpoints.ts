@@ -83,7 +83,7 @@ const lifeCycle: readonly Endpoint[] = [
       const lab = await labs.lab(params.project_id)
       const node = lab.node(params.node_id)
       const idle = [...lab.document.nodes.values()].filter(
-        (it) => it !== node && runsAlwaysInGns3(it.node_type) && lab.shown.get(it.node_id)?.status === 'stopped',
+        (it) => it !== node && runsAlwaysInGns3(it.node_type) && lab.reported.get(it.node_id)?.status === 'stopped',
       )
       await Promise.all(
         idle.map((it) =>

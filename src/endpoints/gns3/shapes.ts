@@ -181,10 +181,10 @@ const shapes: Readonly<Record<string, Shape>> = {
 }
 
 /** Converts an answer of a schema to that of GNS3 2.2. */
-export function shown(schema: TSchema | undefined, value: unknown, version: string): unknown {
+export function toResponse(schema: TSchema | undefined, value: unknown, version: string): unknown {
   if (schema === undefined) return value
   if (Array.isArray(value)) {
-    const items = value.map((item) => shown(schema.items as TSchema | undefined, item, version))
+    const items = value.map((item) => toResponse(schema.items as TSchema | undefined, item, version))
     return items.filter((item) => item !== undefined)
   }
   const shape = shapes[String(schema.$id)]
@@ -223,7 +223,7 @@ function fromGns3(given: Members, kind: string | undefined): Members {
  * Converts the body of a GNS3 client to that of an endpoint. Read-only members are dropped. Unknown members go to `kept`, where the
  * resource has it.
  */
-export function withoutDefaults({ body: schema, shownAs }: Endpoint, sent: Members): Members {
+export function withoutDefaults({ body: schema, viewSchema: shownAs }: Endpoint, sent: Members): Members {
   const id = String(schema?.$id)
   const body = id === 'LabTemplateCreate' ? completedTemplate(sent) : sent
   const { node_type, template_id, template_type, category, properties } = body

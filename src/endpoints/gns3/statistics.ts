@@ -3,7 +3,7 @@ import { mapLimit } from '../../lib/async/map-limit.ts'
 import { withTimeout } from '../../lib/async/timeout.ts'
 import type { HostLoad } from '../../model/host.ts'
 import type { Context } from '../../server/http/endpoint.ts'
-import { shownComputeName } from '../compute/shown-compute.ts'
+import { computeNameView } from '../compute/shown-compute.ts'
 import { labsOf } from '../v2/labs/lab-request.ts'
 
 /** How long a compute is waited for, ms: one that hangs is left out. */
@@ -39,7 +39,7 @@ export async function allStatistics(context: Context): Promise<unknown[]> {
     const loading = clientFor(compute_id).load()
     loading.catch(ignore('a compute that does not answer is left out'))
     const load = await withTimeout(loading, computeMs, () => undefined).catch(() => undefined)
-    return load === undefined ? [] : [statisticsOf(compute_id, shownComputeName(compute, context), load)]
+    return load === undefined ? [] : [statisticsOf(compute_id, computeNameView(compute, context), load)]
   })
   return all.flat()
 }

@@ -95,7 +95,10 @@ function parameters(schemas: TObject | undefined, location: 'path' | 'query', co
   }))
 }
 
-function requestBody({ method, body, bodyShown, bodyKind, shownAs }: Endpoint, components: Components): Json {
+function requestBody(
+  { method, body, bodyShown, bodyKind, viewSchema: shownAs }: Endpoint,
+  components: Components,
+): Json {
   if (bodyKind === 'raw' && bodyShown !== undefined) {
     const yaml = { schema: { type: 'string', description: 'The lab file alone, when it names no other files' } }
     const content = { 'application/json': { schema: components.reference(bodyShown) }, 'application/yaml': yaml }

@@ -42,7 +42,7 @@ export const ProjectV1Update = Type.Omit(ProjectUpdate, ['variables'], {
 })
 
 /** A node of any kind as v1 shows it. */
-export const instanceV1 = (node: Node): object => kindOf(node.kind).v1.shown(nodeView(node))
+export const instanceV1 = (node: Node): object => kindOf(node.kind).v1.toView(nodeView(node))
 
 /** An event in v1, which has only starts and stops of nodes, and messages. */
 export function eventV1({ payload }: LabEvent): { action: string; event: unknown } | undefined {

@@ -68,9 +68,9 @@ export const feedQuery = Type.Object({
 export const encoderOf =
   ({ view }: Static<typeof feedQuery>): EventEncoder =>
   (event) =>
-    shown(event, view)
+    eventView(event, view)
 
-function shown({ payload }: LabEvent, view: 'full' | undefined): ReturnType<EventEncoder> {
+function eventView({ payload }: LabEvent, view: 'full' | undefined): ReturnType<EventEncoder> {
   switch (payload.type) {
     case 'node.created':
     case 'node.updated':

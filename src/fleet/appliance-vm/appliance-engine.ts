@@ -1,4 +1,4 @@
-import type { ApplianceEngineShown, ApplianceVmRecord } from '../../model/appliance-vm.ts'
+import type { ApplianceEngineShown as ApplianceEngineView, ApplianceVmRecord } from '../../model/appliance-vm.ts'
 import type { ComputeRecord } from '../../model/compute.ts'
 
 /** A possible address of the service in the VM, and its credentials. */
@@ -9,7 +9,7 @@ export type ApplianceAddress = Pick<ComputeRecord, 'protocol' | 'host' | 'port' 
  * timeout.
  */
 export interface ApplianceEngine {
-  readonly shown: ApplianceEngineShown
+  readonly view: ApplianceEngineView
   /** Names of the VMs that can be the appliance. */
   vms(): Promise<readonly string[]>
   /** Starts the VM unless it runs. After a rejection the VM may run nevertheless. */

@@ -75,11 +75,11 @@ export class ApplianceVmService {
   }
 
   get settings(): Settings {
-    return shownOf(this.#settings)
+    return viewOf(this.#settings)
   }
 
   engines(): ApplianceEngineShown[] {
-    return Object.values(this.#engines).map(({ shown }) => shown)
+    return Object.values(this.#engines).map(({ view: shown }) => shown)
   }
 
   /** Names of VMs; none where the engine is absent and not in use. 404 for an unknown engine. */
@@ -106,7 +106,7 @@ export class ApplianceVmService {
     const wanted = await this.#writing.run(() => this.#save(changes))
     this.#failure = undefined
     await this.#working.run(() => this.#converge(wanted))
-    return shownOf(wanted)
+    return viewOf(wanted)
   }
 
   /** Starts the VM if it is enabled: at the start of the service, and before a request to its compute. 409 when that fails. */
@@ -295,7 +295,7 @@ export class ApplianceVmService {
   }
 }
 
-function shownOf({ password: _, ...shown }: ApplianceVmRecord): Settings {
+function viewOf({ password: _, ...shown }: ApplianceVmRecord): Settings {
   return shown
 }
 

@@ -6,7 +6,7 @@ import type { ApplianceAddress, ApplianceEngine } from './appliance-engine.ts'
 
 /** A registered compute in the place of the VM: the service neither starts nor ends it. */
 export class RemoteEngine implements ApplianceEngine {
-  readonly shown = {
+  readonly view = {
     engine_id: 'remote',
     name: 'Remote',
     description: 'Use a compute that is registered in place of a VM.',

@@ -51,12 +51,12 @@ export function withoutLabels(wanted: readonly string[], computes: readonly Labe
     })
   if (fitting.length > 0)
     return conflict(`placement.labels: the computes with ${words} accept no new projects: ${namesOf(fitting)}`)
-  return conflict(`placement.labels: no compute has ${words}; ${shownLabels(wanted, computes)}`, {
+  return conflict(`placement.labels: no compute has ${words}; ${labelsText(wanted, computes)}`, {
     code: 'label-missing',
   })
 }
 
-function shownLabels(wanted: readonly string[], computes: readonly Labelled[]): string {
+function labelsText(wanted: readonly string[], computes: readonly Labelled[]): string {
   const asksKind = wanted.some((label) => keyOf(label) === 'kind')
   const found = new Map<string, Labelled[]>()
   for (const compute of computes)

@@ -38,7 +38,7 @@ export function gatewayProjects(options: ProjectOptions): SharedAgent['projects'
           found.set(it.project_id, [...known, { member, project: { ...it, compute_id: member.id } }])
         }
       }
-      const projects = [...found].flatMap(([id, all]) => shownOf(id, all, locator))
+      const projects = [...found].flatMap(([id, all]) => viewsOf(id, all, locator))
       return status === 'closed' ? projects.filter(isClosed) : projects
     },
     create: (input) => create(input, options),
@@ -53,7 +53,7 @@ interface FoundProject {
 }
 
 /** A project in a list: as open on each compute where it is open (several are reported), else once as closed. */
-function shownOf(id: string, all: readonly FoundProject[], locator: ProjectLocator): Project[] {
+function viewsOf(id: string, all: readonly FoundProject[], locator: ProjectLocator): Project[] {
   const open = all.filter(({ project }) => !isClosed(project))
   const members = open.map(({ member }) => member)
   if (

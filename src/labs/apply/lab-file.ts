@@ -28,8 +28,8 @@ export async function labFileOf(lab: Lab, clientFor: ComputeClients, schemaUrl: 
         lab.isOpen && record.creationError === undefined
           ? await configTexts(lab, record, clientFor).catch(() => undefined)
           : undefined
-      configs.set(record.node_id, texts ?? shownTexts(record))
-      if (texts === undefined && Object.keys(shownTexts(record)).length === 0)
+      configs.set(record.node_id, texts ?? textsOf(record))
+      if (texts === undefined && Object.keys(textsOf(record)).length === 0)
         unread.push(`The configuration of the node ${record.name}, which cannot be read now.`)
     },
     maxAtOnce,
@@ -59,7 +59,7 @@ const configsOf = ({ node_type }: NodeRecord): KindDescriptor['configs'] =>
 const hasConfigs = (record: NodeRecord): boolean => configsOf(record) !== undefined
 
 /** The configurations that the record itself has. */
-function shownTexts(record: NodeRecord): Record<string, string> {
+function textsOf(record: NodeRecord): Record<string, string> {
   return Object.fromEntries(
     Object.entries(configsOf(record) ?? {}).flatMap(([name, { field }]) => {
       const text = record.properties[field]

@@ -208,7 +208,7 @@ export const changesAnything = (lab: Lab, by: string, prepared: PreparedPlan): b
   lastAppliedIn(lab, prepared).length > 0
 
 async function actualOf(lab: Lab, desired: Desired, clientFor: ComputeClients): Promise<Actual> {
-  const { document, shown } = lab
+  const { document, reported: shown } = lab
   const names = new Set(desired.nodes.flatMap(({ name, was = name }) => [nameKey(name), nameKey(was)]))
   const ids = new Set(desired.nodes.map(({ node_id }) => node_id))
   const running = new Set<string>()
@@ -238,7 +238,7 @@ export async function configTexts(
     : {}
   const client = clientFor(record.compute_id)
   const node = nodePathOf(lab, record)
-  const known = lab.shown.get(record.node_id)
+  const known = lab.reported.get(record.node_id)
   // The guest of a running node may have saved a configuration since.
   const isCurrent = known?.status === 'stopped'
   const read = new Map<string | undefined, Promise<Readonly<Record<string, unknown>>>>()
@@ -598,7 +598,7 @@ class Run {
   }
 
   #runs(id: string): boolean {
-    return (this.#lab.shown.get(id)?.status ?? 'stopped') !== 'stopped'
+    return (this.#lab.reported.get(id)?.status ?? 'stopped') !== 'stopped'
   }
 
   /** The inputs of a node for the configurations that are taken from the file. */
@@ -728,7 +728,7 @@ class Run {
       await clientFor(before.compute_id)
         .removeNode(nodePathOf(lab, before))
         .catch(ignore('the creation reports what is left of it'))
-    lab.shown.delete(id)
+    lab.reported.delete(id)
     await requireMade(labs, lab, record, clientFor, this.#edit)
     const made = lab.node(id)
     lab.show(await clientFor(made.compute_id).node(nodePathOf(lab, made)))

@@ -8,7 +8,7 @@ import type { LabProject } from '../../model/lab/project.ts'
 import { isUuid } from '../../model/schema/fields.ts'
 import { Changes, type LinkRecord, type NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
-import { nodePathOf, shownIn } from '../lab/node-on-compute.ts'
+import { nodePathOf, reportedFields } from '../lab/node-on-compute.ts'
 import type { ComputeClients, Labs } from '../labs.ts'
 import { joinLinks, makeNode } from '../nodes/placeholders.ts'
 import { isExported, requireStopped } from './archive.ts'
@@ -102,7 +102,7 @@ async function copyNode(
   if (!copiesDirectory(source)) return made
   const compute = clientFor(source.compute_id)
   await compute.duplicate(nodePathOf(lab, source), made.node_id, copy.id)
-  return { ...made, ...shownIn(await compute.node(nodePathOf(copy, made))) }
+  return { ...made, ...reportedFields(await compute.node(nodePathOf(copy, made))) }
 }
 
 /** Whether the compute of a node copies its directory. Placeholders are on no compute, and a node that always runs is not copied. */

@@ -30,7 +30,7 @@ const weightOf: Readonly<Record<string, number>> = { pc: 1, switch: 0, hub: 0, n
 const machineWeight = 4
 
 /** The order in which a job shows its nodes. */
-const shownStates: readonly LabJobNode['state'][] = ['failed', 'skipped', 'cancelled', 'asked', 'unready', 'waiting']
+const orderOfStates: readonly LabJobNode['state'][] = ['failed', 'skipped', 'cancelled', 'asked', 'unready', 'waiting']
 
 /** One node of a job. */
 interface Step {
@@ -480,7 +480,7 @@ function nodeStateOf(steps: readonly Step[]): JobState {
     done: of('done').length,
     failed: failed.length,
     skipped: of('skipped').length,
-    nodes: shownStates
+    nodes: orderOfStates
       .flatMap(of)
       .slice(0, maxShown)
       .map(({ record: { node_id, name }, state, reason }) => ({ node_id, name, state, reason })),

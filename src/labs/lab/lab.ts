@@ -66,7 +66,7 @@ export class Lab {
   readonly id: string
   readonly document: LabDocument
   /** The last state of each node on its compute; empty while the lab is closed. */
-  readonly shown = new Map<string, ComputeNode>()
+  readonly reported = new Map<string, ComputeNode>()
   /** Why the state of a node is unknown: its compute does not answer, or lacks the node. */
   readonly unknownReasons = new Map<string, string>()
   /** Names and ports that pending requests have claimed. */
@@ -240,8 +240,8 @@ export class Lab {
   /** Keeps the state of a node. */
   show(shown: ComputeNode): void {
     const { node_id, status } = shown
-    if (this.shown.get(node_id)?.status !== status) this.linksReadAt = 0
-    this.shown.set(node_id, shown)
+    if (this.reported.get(node_id)?.status !== status) this.linksReadAt = 0
+    this.reported.set(node_id, shown)
   }
 
   /**
@@ -310,7 +310,7 @@ export class Lab {
   /** How many nodes run, without the segments: these always pass frames. */
   running(): number {
     const runs = ({ node_id, node_type }: NodeRecord) =>
-      this.shown.get(node_id)?.status === 'started' && !isSegmentKind(node_type)
+      this.reported.get(node_id)?.status === 'started' && !isSegmentKind(node_type)
     return [...this.document.nodes.values()].filter(runs).length
   }
 
@@ -353,7 +353,7 @@ export class Lab {
 
   /** A node as the interface shows it: its record, with its state on its compute. */
   nodeView({ creationError, file: _, ...record }: NodeRecord): LabNode {
-    const shown = this.shown.get(record.node_id)
+    const shown = this.reported.get(record.node_id)
     const trouble = this.unknownReasons.get(record.node_id)
     const status = shown?.status === 'started' || shown?.status === 'suspended' ? shown.status : 'stopped'
     return {

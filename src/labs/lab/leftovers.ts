@@ -6,7 +6,7 @@ import type { NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 
 /** What a request whose answer was lost may have made on a compute. */
-interface Leftover {
+interface Orphan {
   /** Whether the project has it nevertheless. */
   readonly isWanted: () => boolean
   readonly remove: () => Promise<unknown>
@@ -16,28 +16,28 @@ interface Leftover {
  * Makes something on a compute. When the answer is lost, what it may have made is removed: nobody would know of it, and its id and its ports
  * would stay taken. A compute that does not answer is asked again for days, until the lab is closed.
  */
-export async function createOrCleanUp<T>(lab: Lab, make: () => Promise<T>, leftover: Leftover): Promise<T> {
+export async function createOrCleanUp<T>(lab: Lab, make: () => Promise<T>, orphan: Orphan): Promise<T> {
   try {
     return await make()
   } catch (error) {
-    if (mayHaveSucceeded(error)) await removeLeftover(lab, leftover)
+    if (mayHaveSucceeded(error)) await removeOrphan(lab, orphan)
     throw error
   }
 }
 
 /** Removes what was made, as `createOrCleanUp` does. */
-export async function removeLeftover(lab: Lab, leftover: Leftover): Promise<void> {
-  if (!(await isRemoved(leftover))) void removeLater(lab, leftover)
+export async function removeOrphan(lab: Lab, orphan: Orphan): Promise<void> {
+  if (!(await isRemoved(orphan))) void removeLater(lab, orphan)
 }
 
-async function removeLater(lab: Lab, leftover: Leftover): Promise<void> {
+async function removeLater(lab: Lab, orphan: Orphan): Promise<void> {
   for (const ms of longWaitsMs) {
     await pause(ms, lab.closing.signal)
-    if (lab.closing.signal.aborted || (await isRemoved(leftover))) return
+    if (lab.closing.signal.aborted || (await isRemoved(orphan))) return
   }
 }
 
-async function isRemoved({ isWanted, remove }: Leftover): Promise<boolean> {
+async function isRemoved({ isWanted, remove }: Orphan): Promise<boolean> {
   if (isWanted()) return true
   return remove()
     .catch(ignoreNotFound)
@@ -48,11 +48,11 @@ async function isRemoved({ isWanted, remove }: Leftover): Promise<boolean> {
 }
 
 /** A node whose creation has failed. Its directory stays: it may be that of a deleted node which is made again. */
-export const nodeLeftover = (
+export const nodeOrphan = (
   lab: Lab,
   { compute_id, node_type, node_id }: Pick<NodeRecord, 'compute_id' | 'node_type' | 'node_id'>,
   clientFor: ComputeClients,
-): Leftover => ({
+): Orphan => ({
   isWanted() {
     const now = lab.document.nodes.get(node_id)
     return now?.compute_id === compute_id && now.creationError === undefined
@@ -61,15 +61,15 @@ export const nodeLeftover = (
 })
 
 /** A link within a compute that could not be made. */
-export const linkLeftover = (lab: Lab, computeId: string, linkId: string, clientFor: ComputeClients): Leftover => ({
+export const linkOrphan = (lab: Lab, computeId: string, linkId: string, clientFor: ComputeClients): Orphan => ({
   isWanted: () => lab.document.links.get(linkId)?.wiring.type === 'direct',
   remove: () => clientFor(computeId).removeLink(lab.id, linkId),
 })
 
 /** Several as one. */
-export const all = (leftovers: readonly Leftover[]): Leftover => ({
-  isWanted: () => leftovers.every((it) => it.isWanted()),
+export const all = (orphans: readonly Orphan[]): Orphan => ({
+  isWanted: () => orphans.every((it) => it.isWanted()),
   async remove() {
-    for (const it of leftovers) if (!it.isWanted()) await it.remove().catch(ignoreNotFound)
+    for (const it of orphans) if (!it.isWanted()) await it.remove().catch(ignoreNotFound)
   },
 })

@@ -16,7 +16,9 @@ export function propertiesOf(shown: ComputeNode): Record<string, unknown> {
 }
 
 /** The fields of a record that come from the compute. */
-export const shownIn = (shown: ComputeNode): Pick<NodeRecord, 'name' | 'console' | 'console_type' | 'properties'> => ({
+export const reportedFields = (
+  shown: ComputeNode,
+): Pick<NodeRecord, 'name' | 'console' | 'console_type' | 'properties'> => ({
   name: shown.name,
   console: shown.console ?? null,
   console_type: shown.console_type ?? 'none',

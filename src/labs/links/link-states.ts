@@ -123,7 +123,7 @@ async function remoteState(lab: Lab, link: LinkRecord, clientFor: ComputeClients
     const node = lab.document.nodes.get(node_id)
     if (node === undefined) return undefined
     const nio = await clientFor(node.compute_id).nio({ ...nodePathOf(lab, node), adapter_number, port_number })
-    const status = lab.shown.get(node_id)?.status ?? ''
+    const status = lab.reported.get(node_id)?.status ?? ''
     return { nio, name: node.name, status, link: nio.link, reason: nio.link_reason }
   }).catch(ignore('the link keeps the state that was read last'))
   const [one, other] = ends ?? []

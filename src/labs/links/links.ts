@@ -23,7 +23,7 @@ import { Changes, type LinkRecord, type LinkWiring, type NodeRecord } from '../l
 import { withoutNulls } from '../lab/fields.ts'
 import type { EditStep } from '../lab/history.ts'
 import type { Lab } from '../lab/lab.ts'
-import { all, createOrCleanUp, linkLeftover } from '../lab/leftovers.ts'
+import { all, createOrCleanUp, linkOrphan } from '../lab/leftovers.ts'
 import { nodePathOf } from '../lab/node-on-compute.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 import type { ComputeClients, Labs } from '../labs.ts'
@@ -181,9 +181,9 @@ async function wireAll(
   }
   for (const [compute_id, list] of direct) {
     const inputs = list.map(({ record }) => ({ link_id: record.link_id, ...directOf(lab, record) }))
-    const leftovers = list.map(({ record }) => linkLeftover(lab, compute_id, record.link_id, clientFor))
+    const orphans = list.map(({ record }) => linkOrphan(lab, compute_id, record.link_id, clientFor))
     const join = () => clientFor(compute_id).joinLinks(lab.id, inputs)
-    const joined = await createOrCleanUp(lab, join, all(leftovers)).catch(noteAll(list))
+    const joined = await createOrCleanUp(lab, join, all(orphans)).catch(noteAll(list))
     for (const [index, it] of (joined ?? []).entries()) {
       const link = list[index]
       if (link !== undefined && it.error !== null) failures.set(link, errorOf(it.error))
@@ -497,7 +497,7 @@ export async function wire(
   if (record.wiring.type === 'direct') {
     const { compute_id } = record.wiring
     const put = () => clientFor(compute_id).putLink(lab.id, record.link_id, directOf(lab, record))
-    keepState(lab, await createOrCleanUp(lab, put, linkLeftover(lab, compute_id, record.link_id, clientFor)))
+    keepState(lab, await createOrCleanUp(lab, put, linkOrphan(lab, compute_id, record.link_id, clientFor)))
     return
   }
   const undo: (() => Promise<void>)[] = []

@@ -14,7 +14,7 @@ export const defaultDrainS = 3600
 type Part = { -readonly [K in keyof LabJobProject]: LabJobProject[K] }
 
 /** The order in which the job shows its projects. */
-const shownStates: readonly Part['state'][] = ['failed', 'skipped', 'cancelled', 'moving', 'waiting', 'done']
+const orderOfStates: readonly Part['state'][] = ['failed', 'skipped', 'cancelled', 'moving', 'waiting', 'done']
 
 /**
  * Moves the labs of a compute to other computes by a job. Labs with running nodes stay, and so do projects that are not labs; the job says
@@ -119,7 +119,7 @@ function stateOf(computeId: string, parts: readonly Part[]): JobState {
     failed: failed.length,
     skipped: skipped.length,
     nodes: [],
-    projects: shownStates
+    projects: orderOfStates
       .flatMap(of)
       .slice(0, maxShown)
       .map((part) => ({ ...part })),

@@ -23,9 +23,9 @@ import { withDefaults, withoutNulls } from '../lab/fields.ts'
 import type { EditStep } from '../lab/history.ts'
 import { keptWith, sorted } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
-import { createOrCleanUp, nodeLeftover, removeLeftover } from '../lab/leftovers.ts'
+import { createOrCleanUp, nodeOrphan, removeOrphan } from '../lab/leftovers.ts'
 import { requireUnlocked } from '../lab/locked.ts'
-import { nodePathOf, propertiesOf, shownIn } from '../lab/node-on-compute.ts'
+import { nodePathOf, propertiesOf, reportedFields } from '../lab/node-on-compute.ts'
 import { placeholderReason } from '../lab/placeholder-view.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 import type { ComputeClients, Labs } from '../labs.ts'
@@ -120,7 +120,7 @@ export async function createNode(
         return lab.nodeView(record)
       }
       return saveOrRevert(lab, write, () => {
-        lab.shown.delete(node_id)
+        lab.reported.delete(node_id)
         return clientFor(compute_id).removeNode({ ...at, node_id })
       })
     }
@@ -133,15 +133,15 @@ export async function createNode(
           if (lab.document.nodes.has(node_id)) throw nodeExists(node_id)
           requireStillFree(lab, name, node_id)
           await labs.attachCompute(lab, compute_id, clientFor)
-          const leftover = nodeLeftover(lab, { node_type, node_id, compute_id }, clientFor)
+          const orphan = nodeOrphan(lab, { node_type, node_id, compute_id }, clientFor)
           const create = () => compute.createNode(at, { ...settings, ...mac }).catch(refused)
-          let shown = await createOrCleanUp(lab, create, leftover)
+          let shown = await createOrCleanUp(lab, create, orphan)
           if (fill !== undefined) {
             try {
               await fill(node_id)
               shown = await compute.node({ ...at, node_id })
             } catch (error) {
-              await removeLeftover(lab, leftover)
+              await removeOrphan(lab, orphan)
               throw error
             }
           }
@@ -223,7 +223,7 @@ export async function updateNode(
           ...now,
           label,
           ...withoutNulls(map),
-          ...(shown !== undefined && shownIn(shown)),
+          ...(shown !== undefined && reportedFields(shown)),
           ...keptWith(now.kept, kept),
           ...(isPlaceholder && {
             name,
@@ -245,7 +245,7 @@ export async function updateNode(
       }, step)
     return await saveOrRevert(
       lab,
-      async () => write(await more?.({ ...record, ...(shown !== undefined && shownIn(shown)) })),
+      async () => write(await more?.({ ...record, ...(shown !== undefined && reportedFields(shown)) })),
       async () => {
         if (isUpdated)
           lab.show(await clientFor(record.compute_id).updateNode(nodePathOf(lab, record), formerOf(record, update)))
@@ -342,7 +342,7 @@ async function remove(
       step,
     )
   await saveOrRevert(lab, write, () => remake(lab, record, clientFor))
-  lab.shown.delete(record.node_id)
+  lab.reported.delete(record.node_id)
   lab.unknownReasons.delete(record.node_id)
   // A link that was being made may have been written before the node was gone.
   await unlinkNode(labs, lab, record.node_id, clientFor, step)

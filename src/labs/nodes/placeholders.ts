@@ -8,8 +8,8 @@ import { withoutNulls } from '../lab/fields.ts'
 import type { EditStep } from '../lab/history.ts'
 import { keptWith, sorted } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
-import { createOrCleanUp, nodeLeftover } from '../lab/leftovers.ts'
-import { nodePathOf, shownIn } from '../lab/node-on-compute.ts'
+import { createOrCleanUp, nodeOrphan } from '../lab/leftovers.ts'
+import { nodePathOf, reportedFields } from '../lab/node-on-compute.ts'
 import { placeholderReason } from '../lab/placeholder-view.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 import type { ComputeClients, Labs } from '../labs.ts'
@@ -61,10 +61,10 @@ async function createOn(
   // A compute of an earlier version has no such option, and needs none.
   const keepsAddresses = isStored && addressFault?.(input) !== undefined
   const create = () => clientFor(compute_id).createNode({ project_id: lab.id, node_type }, input, { keepsAddresses })
-  const shown = await createOrCleanUp(lab, create, nodeLeftover(lab, record, clientFor))
+  const shown = await createOrCleanUp(lab, create, nodeOrphan(lab, record, clientFor))
   const { creationError: _, ...made } = record
   const { kept } = sorted(node_type, 'create', { properties, kept: record.kept ?? {} })
-  return { ...made, ...shownIn(shown), ...keptWith(undefined, kept) }
+  return { ...made, ...reportedFields(shown), ...keptWith(undefined, kept) }
 }
 
 /**

@@ -181,7 +181,7 @@ export async function keptOf(labs: Labs, { snapshot_id, moved }: SnapshotRecord)
 /** The nodes that run, except those of stateless kinds, which run again by themselves. */
 function runningIn(lab: Lab): NonNullable<Restoring['lastRunning']> {
   const running = [...lab.document.nodes.values()].flatMap(({ node_id, node_type }) => {
-    const status = lab.shown.get(node_id)?.status
+    const status = lab.reported.get(node_id)?.status
     const runs = (status === 'started' || status === 'suspended') && !isStateless(node_type)
     return runs ? [[node_id, status] as const] : []
   })

@@ -7,7 +7,7 @@ import { Changes, type DrawingRecord, type LinkRecord, type NodeRecord, type Pro
 import { withoutNulls } from '../lab/fields.ts'
 import { consoleOf, type EditStep, isSame, type PastEdit, settingsOf } from '../lab/history.ts'
 import type { Lab, LabNews } from '../lab/lab.ts'
-import { nodePathOf, shownIn } from '../lab/node-on-compute.ts'
+import { nodePathOf, reportedFields } from '../lab/node-on-compute.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 import type { ComputeClients, Labs } from '../labs.ts'
 import {
@@ -193,11 +193,11 @@ async function revertAll(
         if (next === undefined) await remake(lab, current as NodeRecord, clientFor)
         else if (isMade) {
           await removeFromCompute(lab, next, clientFor)
-          lab.shown.delete(next.node_id)
+          lab.reported.delete(next.node_id)
         } else await changed(lab, next, current, { clientFor, console: isConsoleSet(edit, key, current) })
       },
     )
-    if (record === undefined) lab.shown.delete((current as NodeRecord).node_id)
+    if (record === undefined) lab.reported.delete((current as NodeRecord).node_id)
   }
   const made = of('link').filter(({ then }) => then !== undefined)
   const created = made.filter(({ now, then }) => now === undefined || isMoved(now, then))
@@ -277,7 +277,7 @@ async function changed(
   try {
     const shown = await clientFor(now.compute_id).updateNode(nodePathOf(lab, now), update)
     lab.show(shown)
-    return { ...next, ...shownIn(shown) }
+    return { ...next, ...reportedFields(shown) }
   } catch (error) {
     if (!(error instanceof ApiError) || error.status >= 500) throw error
     throw conflict(`${now.name}: ${error.message}`)

@@ -8,13 +8,13 @@ const escaped = (it: string): string => `\\u${it.charCodeAt(0).toString(16).padS
  * A text of a user for a terminal or a message: what is not part of one line of text is escaped, as a terminal would obey it or turn the
  * direction of text.
  */
-export const shown = (text: string): string => text.replace(unsafe, escaped)
+export const escapeUnsafe = (text: string): string => text.replace(unsafe, escaped)
 
 /** The same for a text of several lines, which stay lines. */
-export const shownLines = (text: string): string => text.split('\n').map(shown).join('\n')
+export const escapeUnsafeLines = (text: string): string => text.split('\n').map(escapeUnsafe).join('\n')
 
 /** The same for a text of a program: tabs stay, too. */
-export const shownText = (text: string): string => text.replace(unsafeInText, escaped)
+export const escapeUnsafeText = (text: string): string => text.replace(unsafeInText, escaped)
 
 /** A text with U+FFFD for each half of a surrogate pair, which JSON can contain: they have no UTF-8, and a URL takes none. */
 export const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd')

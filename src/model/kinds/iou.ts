@@ -146,9 +146,9 @@ export const iou = kind({
   ...schemas,
   v1: {
     ...v1,
-    shown({ startup_config, ...node }) {
+    toView({ startup_config, ...node }) {
       const initial_config = startup_config === null ? null : `project-files/iou/${node.node_id}/${startup_config}`
-      return { ...v1.shown({ startup_config, ...node }), initial_config }
+      return { ...v1.toView({ startup_config, ...node }), initial_config }
     },
   },
   configs: {
@@ -185,7 +185,7 @@ export const iou = kind({
         summary: 'Read the startup configuration; older form of configs',
         description: 'The startup configuration; null when there is none',
         schema: Type.Object({ content: Type.Union([Type.String(), Type.Null()]) }),
-        shown: ({ startup_config_content = null }) => ({ content: startup_config_content }),
+        toView: ({ startup_config_content = null }) => ({ content: startup_config_content }),
       },
     }),
     saveConfigs: action({

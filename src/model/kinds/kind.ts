@@ -36,7 +36,7 @@ export interface Action<I extends TObject = TObject, O extends TSchema = TSchema
     readonly summary: string
     readonly description: string
     readonly schema: TSchema
-    shown(output: Static<O>): unknown
+    toView(output: Static<O>): unknown
   }
 }
 

@@ -41,15 +41,15 @@ export type NodeUpdate<K extends NodeKindName = NodeKindName> = NodeTypes[K]['up
 
 /** A node in the form of the wire. */
 export function nodeView(node: Node): Readonly<Record<string, unknown>> {
-  const known = shown.get(node)
+  const known = views.get(node)
   if (known !== undefined) return known
   const { kind: _, ...rest } = node
-  if (Object.isFrozen(node)) shown.set(node, Object.freeze(rest))
+  if (Object.isFrozen(node)) views.set(node, Object.freeze(rest))
   return rest
 }
 
 /** Cache, for frozen nodes: they never change. */
-const shown = new WeakMap<Node, Readonly<Record<string, unknown>>>()
+const views = new WeakMap<Node, Readonly<Record<string, unknown>>>()
 
 /** Identifies a node. */
 export interface NodeRef<K extends NodeKindName = NodeKindName> {

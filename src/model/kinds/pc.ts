@@ -77,7 +77,7 @@ export const pc = kind({
     lacks: ['console_type'],
     // v1 has no status `suspended`.
     instance: { status: changing(oneOf(['started', 'stopped'])) },
-    shown: ({ node_id, node_directory, console_type: _, status, ...rest }) => ({
+    toView: ({ node_id, node_directory, console_type: _, status, ...rest }) => ({
       vm_id: node_id,
       vm_directory: node_directory,
       status: status === 'stopped' ? 'stopped' : 'started',

@@ -9,7 +9,7 @@ export interface KindV1 {
   readonly create: TObject
   readonly update: TObject
   /** A node in the form of v1. */
-  shown(node: Members): Members
+  toView(node: Members): Members
   /** The input of a create or an update in the form of v2. */
   input(body: Members): Members
   /** Whether `start` answers with the instance. */
@@ -18,7 +18,7 @@ export interface KindV1 {
   readonly hasEvents: boolean
 }
 
-interface Differences extends Partial<Pick<KindV1, 'shown' | 'input' | 'startShows' | 'hasEvents'>> {
+interface Differences extends Partial<Pick<KindV1, 'toView' | 'input' | 'startShows' | 'hasEvents'>> {
   /** Members of v2 that v1 does not have. */
   readonly lacks?: readonly string[]
   /** Members that v1 takes and does not show. */
@@ -42,7 +42,7 @@ export function v1Of(
   const hidden = [...lacks, ...hides]
   const { node_id, node_directory, ...members } = node.properties
   const { node_id: newId, ...inputs } = without(create.properties, lacks)
-  const shown: KindV1['shown'] = ({ node_id, node_directory, ...rest }) => ({
+  const toView: KindV1['toView'] = ({ node_id, node_directory, ...rest }) => ({
     vm_id: node_id,
     vm_directory: node_directory,
     ...without(rest, hidden),
@@ -67,7 +67,7 @@ export function v1Of(
       ...without(update.properties, lacks),
       ...more.update,
     } as TProperties),
-    shown: more.shown ?? shown,
+    toView: more.toView ?? toView,
     input: more.input ?? ((body) => body),
     startShows: more.startShows ?? false,
     hasEvents: more.hasEvents ?? true,

@@ -94,7 +94,9 @@ export class Tokens {
   /** The oldest first. */
   async list(): Promise<AccessToken[]> {
     const records = await this.#store.list()
-    return records.map(shown).toSorted((a, b) => compare(a.created_at, b.created_at) || compare(a.token_id, b.token_id))
+    return records
+      .map(toView)
+      .toSorted((a, b) => compare(a.created_at, b.created_at) || compare(a.token_id, b.token_id))
   }
 
   /** Only this answer has the text of the token. 409 when there are too many tokens. */
@@ -103,7 +105,7 @@ export class Tokens {
     await this.#store.put(record)
     // Counted after it is stored: of two simultaneous calls each sees the token of the other.
     if ((await this.#store.count()) > maxTokens) await this.#makeRoom(record.token_id)
-    return { ...shown(record), token: text }
+    return { ...toView(record), token: text }
   }
 
   /** Revokes the token: in this process when the promise resolves, in other processes when their cache expires. */
@@ -226,7 +228,7 @@ function meaning(fields: AccessTokenCreate): Omit<TokenMeaning, 'token_id' | 'cr
   return { name, role, purpose: 'user', ...(projects !== undefined && { projects }) }
 }
 
-function shown({ hash: _, signed: __, ...rest }: TokenRecord): AccessToken {
+function toView({ hash: _, signed: __, ...rest }: TokenRecord): AccessToken {
   return rest
 }
 

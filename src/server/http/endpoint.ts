@@ -134,7 +134,7 @@ export interface Endpoint<
    * The schema of the resource as it is shown. Its members that `body` lacks are read-only: they are accepted as
    * `http/read-only-members.ts` says, and the handler does not get them.
    */
-  readonly shownAs?: TObject
+  readonly viewSchema?: TObject
   /** The resource as it is shown now, for changes of it; absent for creates. */
   readonly current?: (
     input: Pick<EndpointInput<Static<P>, Static<Q>, never>, 'params' | 'query'>,

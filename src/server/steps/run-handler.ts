@@ -42,7 +42,7 @@ async function bodyOf(
   limit: number,
   currentOf: (current: NonNullable<Endpoint['current']>) => Promise<unknown>,
 ): Promise<unknown> {
-  const { body, shownAs, current } = endpoint
+  const { body, viewSchema: shownAs, current } = endpoint
   if (body !== undefined && shownAs !== undefined) {
     const given = await readJson(request, limit)
     return withReadOnly(body as TObject, shownAs).read(given, current && (() => currentOf(current)))

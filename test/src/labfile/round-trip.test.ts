@@ -5,7 +5,7 @@ import type { Desired } from '../../../src/labfile/desired.ts'
 import { documentOf } from '../../../src/labfile/document.ts'
 import { filesOf, LabFileError, readLabFile } from '../../../src/labfile/read.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
-import { shown } from '../../../src/lib/text/shown.ts'
+import { escapeUnsafe } from '../../../src/lib/text/shown.ts'
 import { example, exampleFiles } from './example.ts'
 
 /** Without the places in the text. */
@@ -21,7 +21,7 @@ async function again(desired: Desired, files: Record<string, string> = {}): Prom
 }
 
 const word = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
-const name = word.filter((it) => /^[^:/$]+$/u.test(it) && shown(it) === it && it !== '__proto__')
+const name = word.filter((it) => /^[^:/$]+$/u.test(it) && escapeUnsafe(it) === it && it !== '__proto__')
 /** The generated files have no variables. */
 const isNoVariable = (it: string): boolean => !it.includes(`$\{`)
 const line = fc.string({ unit: 'grapheme', maxLength: 30 }).filter((it) => !/\p{Cc}/u.test(it) && isNoVariable(it))

@@ -58,7 +58,7 @@ export class KeeperServer {
       'bridge.clear': async ({ key }) => nothing(await lan.clear(units.requireRunning(key))),
       'unit.forget': ({ key }) => nothing(units.forget(key)),
       'console.listen': async ({ key, listen }) => nothing(await units.hub(key).setListen(listen)),
-      'console.log': ({ key }) => ({ text: units.shown(key).toString('base64') }),
+      'console.log': ({ key }) => ({ text: units.consoleLog(key).toString('base64') }),
       'port.open': ({ key, ...guest }) => lan.open(key, guestOf(lan, key, guest)),
       'port.close': async ({ key }) => nothing(await lan.close(key)),
       'netio.tidy': async ({ application_id }) => nothing(await lan.tidy(application_id)),

@@ -107,7 +107,7 @@ export class Units {
   }
 
   /** The scroll-back of a unit, also of an ended one; `not_running` for an unknown key. */
-  shown(key: string): Buffer {
+  consoleLog(key: string): Buffer {
     return (this.#units.get(key) ?? this.#running(key)).hub.shown
   }
 

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { shown } from '../../../../src/lib/text/shown.ts'
+import { escapeUnsafe } from '../../../../src/lib/text/shown.ts'
 
 /** The destination of the lines, and whether it shows colours. */
 export type Terminal = { write(text: string): unknown; readonly hasColours: boolean }
@@ -52,8 +52,8 @@ function fault(error: unknown): string {
 function plain(value: unknown): string {
   if (typeof value === 'number') return String(Math.round(value * 100) / 100)
   if (typeof value === 'string' && /^[\w./:@{}-]+$/.test(value)) return value
-  return shown(inspect(value, { breakLength: Number.POSITIVE_INFINITY }))
+  return escapeUnsafe(inspect(value, { breakLength: Number.POSITIVE_INFINITY }))
 }
 
 /** Text of guests and clients must not control the terminal. */
-const visible = (value: unknown): string => shown(String(value ?? ''))
+const visible = (value: unknown): string => escapeUnsafe(String(value ?? ''))

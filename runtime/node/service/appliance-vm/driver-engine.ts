@@ -4,14 +4,14 @@ import type { ApplianceDriver, ApplianceRun, Vm } from '../../drivers/hypervisor
 
 /** An engine on a hypervisor of this host. */
 export class DriverEngine implements ApplianceEngine {
-  readonly shown: ApplianceEngineShown
+  readonly view: ApplianceEngineShown
   readonly #driver: ApplianceDriver
   /** UUIDs of started VMs by name, because the user may rename a VM. */
   readonly #uuids = new Map<string | null, string>()
 
   constructor(driver: ApplianceDriver, shown: Omit<ApplianceEngineShown, 'engine_id' | 'support_when_exit'>) {
     this.#driver = driver
-    this.shown = { engine_id: driver.name, support_when_exit: true, ...shown }
+    this.view = { engine_id: driver.name, support_when_exit: true, ...shown }
   }
 
   async vms(): Promise<readonly string[]> {

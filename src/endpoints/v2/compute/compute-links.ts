@@ -86,7 +86,7 @@ export const computeLinkEndpoints: readonly Endpoint[] = [
       'attached to one of them takes over the port: the link is then detached.',
     params,
     body: DirectLinkPut,
-    shownAs: DirectLink,
+    viewSchema: DirectLink,
     replies: { 201: { description: 'The link', schema: DirectLink } },
     errors: { 404: 'There is no such project, node or port, or (without `nodes`) no such link', 409: misfit },
     handle: async ({ params: { project_id, link_id }, body: { nodes, ...settings } }, { agent: { links } }) =>

@@ -33,7 +33,7 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
       'Answers when the VM is in the requested state. A started VM is the compute `vm`, whose `last_error` shows the progress. ' +
       'This can take a few minutes. Another change cancels one that is in progress.',
     body: ApplianceVmUpdate,
-    shownAs: ApplianceVm,
+    viewSchema: ApplianceVm,
     current: async (_, context) => applianceOf(context).settings,
     replies: { 201: { description: 'The settings, now in effect', schema: ApplianceVm } },
     errors: {

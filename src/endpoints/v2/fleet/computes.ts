@@ -20,7 +20,7 @@ import { decoded } from '../../../server/access/role-needed.ts'
 import { type Context, created, type Endpoint, endpoint, ok } from '../../../server/http/endpoint.ts'
 import { uploadOf } from '../../compute/images.ts'
 import { noContentAfter } from '../../compute/no-content.ts'
-import { shownCompute } from '../../compute/shown-compute.ts'
+import { computeView } from '../../compute/shown-compute.ts'
 import { labsOf } from '../labs/lab-request.ts'
 import { joinEndpoint } from './join.ts'
 
@@ -65,7 +65,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     ...{ owner: 'all', tag, scope: 'shared' },
     summary: 'List the computes',
     replies: { 200: { description: 'The computes, `local` first', schema: Type.Array(Compute) } },
-    handle: async (_, context) => ok((await fleetOf(context).list()).map((compute) => shownCompute(compute, context))),
+    handle: async (_, context) => ok((await fleetOf(context).list()).map((compute) => computeView(compute, context))),
   }),
   endpoint({
     method: 'POST',
@@ -76,14 +76,14 @@ export const computeEndpoints: readonly Endpoint[] = [
       'An unreachable compute is registered with its `last_error`, and the service retries it. A server that is not ' +
       'a compute of the same major version, or refuses the credentials, is not registered.',
     body: ComputeCreate,
-    shownAs: Compute,
+    viewSchema: Compute,
     replies: { 201: { description: 'Registered', schema: Compute } },
     errors: {
       404: 'This service has no fleet',
       409: 'The id is reserved, the name is taken, or the server is not a compatible compute; nothing was registered',
       507: 'The disk is full',
     },
-    handle: async ({ body }, context) => created(shownCompute(await fleetOf(context).create(body), context)),
+    handle: async ({ body }, context) => created(computeView(await fleetOf(context).create(body), context)),
   }),
   // Before the general path, which would match it too.
   joinEndpoint,
@@ -95,7 +95,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     params: one,
     replies: { 200: { description: 'The compute', schema: Compute } },
     errors: { 404: noSuchCompute },
-    handle: async ({ params }, context) => ok(shownCompute(await fleetOf(context).get(params.compute_id), context)),
+    handle: async ({ params }, context) => ok(computeView(await fleetOf(context).get(params.compute_id), context)),
   }),
   endpoint({
     method: 'PUT',
@@ -104,12 +104,12 @@ export const computeEndpoints: readonly Endpoint[] = [
     summary: 'Change a compute; the service reconnects, unless only weight or accepts_projects change',
     params: one,
     body: ComputeUpdate,
-    shownAs: Compute,
+    viewSchema: Compute,
     current: async ({ params }, context) => fleetOf(context).get(params.compute_id),
     replies: { 200: { description: 'The changed compute', schema: Compute } },
     errors: { 404: noSuchCompute, 409: 'The service itself manages the compute', 507: 'The disk is full' },
     handle: async ({ params, body }, context) =>
-      ok(shownCompute(await fleetOf(context).update(params.compute_id, body), context)),
+      ok(computeView(await fleetOf(context).update(params.compute_id, body), context)),
   }),
   endpoint({
     method: 'DELETE',

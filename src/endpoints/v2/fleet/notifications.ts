@@ -2,7 +2,7 @@ import type { ServiceEvent } from '../../../fleet/events/fleet-feed.ts'
 import type { FeedLine } from '../../../model/feed-line.ts'
 import type { Context, Endpoint } from '../../../server/http/endpoint.ts'
 import { hostFeed } from '../../compute/host-feed.ts'
-import { shownCompute } from '../../compute/shown-compute.ts'
+import { computeView } from '../../compute/shown-compute.ts'
 
 /** The feed of all projects, and of the computes of the fleet. */
 export const notificationEndpoints: readonly Endpoint[] = hostFeed('/v2/notifications', {
@@ -27,5 +27,5 @@ function lineOf(event: ServiceEvent, context: Context): FeedLine | undefined {
   if (!isSeen(event, context)) return undefined
   if ('message' in event) return { action: event.type, event: { message: event.message } }
   if ('resource' in event) return { action: event.type, event: event.resource }
-  return { action: event.type, event: shownCompute(event.compute, context) }
+  return { action: event.type, event: computeView(event.compute, context) }
 }

@@ -24,7 +24,7 @@ export const sessionEndpoints: readonly Endpoint[] = [
     errors: { 404: noneHere },
     async handle({ body, request }, context) {
       const { session, cookie } = await context.admission.logIn(credentialsIn(body), request, context.peer)
-      return shown(context, session, 201, { 'Set-Cookie': cookie })
+      return sessionView(context, session, 201, { 'Set-Cookie': cookie })
     },
   }),
   endpoint({
@@ -34,7 +34,8 @@ export const sessionEndpoints: readonly Endpoint[] = [
     scope: 'shared',
     summary: 'The name and the role of the client, and the end of its session',
     replies: { 200: { description: 'The client', schema: SessionView } },
-    handle: (_, context) => shown(context, { ...context.identity, endsAt: context.identity.session?.endsAt }, 200, {}),
+    handle: (_, context) =>
+      sessionView(context, { ...context.identity, endsAt: context.identity.session?.endsAt }, 200, {}),
   }),
   endpoint({
     method: 'DELETE',
@@ -66,7 +67,7 @@ function credentialsIn({ token, user, password }: SessionCreate): Given {
   throw badRequest('body: expected either token, or user and password')
 }
 
-function shown(
+function sessionView(
   { json }: Context,
   {
     name,

@@ -28,7 +28,7 @@ export const labDrawingEndpoints: readonly Endpoint[] = [
     ...{ method: 'POST', path: list, owner, tag, params: inProject },
     summary: 'Create a drawing',
     body: LabDrawingCreate,
-    shownAs: LabDrawing,
+    viewSchema: LabDrawing,
     replies: { 201: { description: 'Created', schema: LabDrawing } },
     errors: { 404: noSuchProject, 409: 'The id is taken', 507: 'The disk is nearly full' },
     handle: async ({ params, body }, context) =>
@@ -48,7 +48,7 @@ export const labDrawingEndpoints: readonly Endpoint[] = [
     ...{ method: 'PUT', path, owner, tag, params },
     summary: 'Change a drawing',
     body: LabDrawingUpdate,
-    shownAs: LabDrawing,
+    viewSchema: LabDrawing,
     async current({ params }, context) {
       const lab = await labsOf(context).labs.lab(params.project_id)
       return lab.drawingView(lab.drawing(params.drawing_id))

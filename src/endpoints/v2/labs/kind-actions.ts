@@ -102,7 +102,7 @@ export const labKindActionEndpoints: readonly Endpoint[] = [
       const { labs, clientFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const running = [...lab.document.nodes.values()].filter(
-        ({ node_id }) => lab.shown.get(node_id)?.status === 'started',
+        ({ node_id }) => lab.reported.get(node_id)?.status === 'started',
       )
       await mapLimit(running, (record) =>
         clientFor(record.compute_id)

@@ -33,7 +33,7 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     ...{ method: 'POST', path: list, owner, tag, params: inProject },
     summary: 'Link two ports; the nodes may be running',
     body: LabLinkCreate,
-    shownAs: LabLink,
+    viewSchema: LabLink,
     replies: { 201: { description: 'Linked', schema: LabLink } },
     errors: {
       404: 'There is no such project, node or port',
@@ -61,7 +61,7 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     ...{ method: 'PUT', path, owner, tag, params },
     summary: 'Change the impairment, suspension or labels of a link; takes effect immediately',
     body: LabLinkUpdate,
-    shownAs: LabLink,
+    viewSchema: LabLink,
     async current({ params }, context) {
       const lab = await labsOf(context).labs.lab(params.project_id)
       return lab.linkView(lab.link(params.link_id))

@@ -50,7 +50,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     summary: 'Create a node',
     query: unique,
     body: LabNodeCreate,
-    shownAs: LabNode,
+    viewSchema: LabNode,
     replies: { 201: { description: 'Created, stopped', schema: LabNode } },
     errors: {
       404: noSuchProject,
@@ -82,7 +82,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     ...{ method: 'PUT', path, owner, tag, params },
     summary: 'Change a node; properties that are absent stay as they are',
     body: LabNodeUpdate,
-    shownAs: LabNode,
+    viewSchema: LabNode,
     async current({ params }, context) {
       const lab = await labsOf(context).labs.lab(params.project_id)
       return lab.nodeView(lab.node(params.node_id))

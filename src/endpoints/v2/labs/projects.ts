@@ -28,7 +28,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     ...{ method: 'POST', path: base, owner, tag, scope: 'own', createsLab: true },
     summary: 'Create a project, and open it',
     body: LabProjectCreate,
-    shownAs: LabProject,
+    viewSchema: LabProject,
     replies: { 201: { description: 'Created and open', schema: LabProject } },
     errors: {
       409: 'The name or the id is taken',
@@ -86,7 +86,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     ...{ method: 'PUT', path: `${base}/{project_id}`, owner, tag, params },
     summary: 'Change a project, open or closed',
     body: LabProjectUpdate,
-    shownAs: LabProject,
+    viewSchema: LabProject,
     async current({ params }, context) {
       const { labs, clientFor } = labsOf(context)
       return labs.read(params.project_id, clientFor)

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { notFound } from '../../../lib/errors/api-error.ts'
 import { type Endpoint, endpoint, ok } from '../../../server/http/endpoint.ts'
-import { shownComputeName } from '../../compute/shown-compute.ts'
+import { computeNameView } from '../../compute/shown-compute.ts'
 
 const percent = Type.Number({ description: 'Percent' })
 
@@ -29,7 +29,7 @@ export const statisticsEndpoint: Endpoint = endpoint({
     const computes = (await fleet.list()).filter(({ connected }) => connected)
     return ok(
       computes.map((compute) => ({
-        ...{ compute_id: compute.compute_id, compute_name: shownComputeName(compute, { projects }) },
+        ...{ compute_id: compute.compute_id, compute_name: computeNameView(compute, { projects }) },
         statistics: {
           cpu_usage_percent: compute.cpu_usage_percent ?? 0,
           memory_usage_percent: compute.memory_usage_percent ?? 0,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { shownCompute, shownComputeName } from '../../../../src/endpoints/compute/shown-compute.ts'
+import { computeNameView, computeView } from '../../../../src/endpoints/compute/shown-compute.ts'
 import type { Compute } from '../../../../src/model/compute.ts'
 
 const compute: Compute = {
@@ -12,8 +12,8 @@ const compute: Compute = {
 test('credentials for some projects see neither the address of a compute nor the user there', () => {
   const scoped = { projects: { isWhole: false }, aliasOf: (kind: string) => kind } as never
   const whole = { projects: { isWhole: true }, aliasOf: (kind: string) => kind } as never
-  expect(JSON.stringify(shownCompute(compute, scoped))).not.toMatch(/anna|192\.0\.2\.7|3080/)
-  expect(shownCompute(compute, scoped)).toMatchObject({ compute_id: 'one', name: 'one', connected: false })
-  expect(shownCompute(compute, whole)).toEqual(compute)
-  expect(shownComputeName({ ...compute, name: 'rack 1' }, scoped)).toBe('rack 1')
+  expect(JSON.stringify(computeView(compute, scoped))).not.toMatch(/anna|192\.0\.2\.7|3080/)
+  expect(computeView(compute, scoped)).toMatchObject({ compute_id: 'one', name: 'one', connected: false })
+  expect(computeView(compute, whole)).toEqual(compute)
+  expect(computeNameView({ ...compute, name: 'rack 1' }, scoped)).toBe('rack 1')
 })

@@ -62,7 +62,7 @@ const wholeOf = ({ labs, lab, compute, other }: Setting): unknown =>
     nodes: new Map([...compute.nodes].sort()),
     links: compute.links,
     captures: compute.captures,
-    shown: new Map([...lab.shown].sort()),
+    shown: new Map([...lab.reported].sort()),
   })
 
 const undo = { way: 'undo', check: () => {} } as const
@@ -135,7 +135,7 @@ const changes: readonly (readonly [what: string, change: Change, first?: Change]
       const record = { ...lab.node(made.node_id), creationError: 'There is no room' }
       await clientFor('local').removeNode({ project_id: lab.id, node_type: 'pc', node_id: made.node_id })
       lab.document.apply(new Map([[`node/${made.node_id}`, record]]))
-      lab.shown.delete(made.node_id)
+      lab.reported.delete(made.node_id)
     },
   ],
 ]

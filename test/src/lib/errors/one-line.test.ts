@@ -3,7 +3,7 @@ import { Check } from '@sinclair/typebox/value'
 import { describe, expect, test } from 'vitest'
 import { tolerant } from '../../../../src/compute/remote/tolerant.ts'
 import { NodeName } from '../../../../src/labfile/schema.ts'
-import { shown, shownText } from '../../../../src/lib/text/shown.ts'
+import { escapeUnsafe, escapeUnsafeText } from '../../../../src/lib/text/shown.ts'
 import { AccessTokenCreate } from '../../../../src/model/access/access-token.ts'
 import { kinds } from '../../../../src/model/kinds/index.ts'
 import { LabNodeCreate } from '../../../../src/model/lab/node.ts'
@@ -29,13 +29,13 @@ describe('one line of text', () => {
     const escaped = `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`
     expect([Check(Name, name), Check(NodeName, name)]).toEqual([false, false])
     for (const schema of inputs) expect(Check(schema.properties.name as TSchema, name)).toBe(false)
-    expect([shown(name), shownText(name)]).toEqual([`a${escaped}b`, `a${escaped}b`])
+    expect([escapeUnsafe(name), escapeUnsafeText(name)]).toEqual([`a${escaped}b`, `a${escaped}b`])
   })
 
   test('has letters of any language, and emoji', () => {
     for (const name of names) {
       expect([Check(Name, name), Check(NodeName, name)]).toEqual([true, true])
-      expect([shown(name), shownText(`${name}\t\n`)]).toEqual([name, `${name}\t\n`])
+      expect([escapeUnsafe(name), escapeUnsafeText(`${name}\t\n`)]).toEqual([name, `${name}\t\n`])
     }
   })
 
