@@ -58,7 +58,7 @@ function diagnosticLine({ line, column, path, message, hint }: LabFileDiagnostic
   return `${where}${path === '' ? '' : `${path}: `}${message}${hint === undefined ? '' : `; ${hint}`}`
 }
 
-/** The values of a lab file, which `filesOf` and `readLabFile` accept in place of its text. Throws a `LabFileError` for text that is not YAML. */
+/** The values of a lab file, which `namedFiles` and `readLabFile` accept in place of its text. Throws a `LabFileError` for text that is not YAML. */
 export function valuesOf(text: string): Value {
   const diagnostics = new Diagnostics()
   const root = untilEnough(() => treeOf(text, diagnostics))
@@ -78,20 +78,14 @@ export async function readLabFile(
   return desired
 }
 
-/** The files whose contents `readLabFile` needs. Throws a `LabFileError` for all that `namedFiles` finds wrong. */
-export function filesOf(file: string | Value, options: NamingOptions = {}): readonly NamedFile[] {
-  const { files, diagnostics } = namedFiles(file, options)
-  if (diagnostics.length > 0) throw new LabFileError(diagnostics)
-  return files
-}
-
 interface NamingOptions extends LabFileOptions {
   readonly allowOutside?: boolean
 }
 
 /**
- * The files that a lab file names, and what is wrong in it, so that a missing file is reported with it. Unless `allowOutside`, a path that
- * leaves the directory of the lab file is a fault, and not among the files. The caller must refuse links that leave it.
+ * The files that a lab file names, whose contents `readLabFile` needs, and what is wrong in it, so that a missing file is reported
+ * with it. Unless `allowOutside`, a path that leaves the directory of the lab file is a fault, and not among the files. The caller
+ * must refuse links that leave it.
  */
 export function namedFiles(
   file: string | Value,

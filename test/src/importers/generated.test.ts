@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { importLabFile } from '../../../src/importers/formats.ts'
-import { filesOf, readLabFile } from '../../../src/labfile/read.ts'
+import { readLabFile } from '../../../src/labfile/read.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
+import { filesOf } from '../../support/named-files.ts'
 
 /** Texts that people write, and those at which readers of YAML, lab files and names of devices stumble. */
 const open = '$'.concat('{')

@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { importLabFile } from '../../../src/importers/formats.ts'
-import { filesOf, readLabFile } from '../../../src/labfile/read.ts'
+import { readLabFile } from '../../../src/labfile/read.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
+import { filesOf } from '../../support/named-files.ts'
 import { outline } from './outline.ts'
 
 const fixtures = join(import.meta.dirname, '../../fixtures/labs')

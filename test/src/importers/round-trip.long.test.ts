@@ -2,11 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { importLabFile } from '../../../src/importers/formats.ts'
-import { filesOf, readLabFile } from '../../../src/labfile/read.ts'
+import { readLabFile } from '../../../src/labfile/read.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
 import { labFileOf } from '../../../src/labs/apply/lab-file.ts'
 import { applyPlan, prepare } from '../../../src/labs/apply/topology.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
+import { filesOf } from '../../support/named-files.ts'
 
 const fixtures = join(import.meta.dirname, '../../fixtures/labs')
 const names = readdirSync(fixtures).flatMap((format) =>

@@ -4,7 +4,8 @@ import { RE2JS } from 're2js'
 import { describe, expect, test } from 'vitest'
 import type { DesiredLink } from '../../../src/labfile/desired.ts'
 import { linkIdOf, nodeIdOf, projectIdOf } from '../../../src/labfile/ids.ts'
-import { filesOf, LabFileError, type LabFileOptions, readLabFile } from '../../../src/labfile/read.ts'
+import { LabFileError, type LabFileOptions, readLabFile } from '../../../src/labfile/read.ts'
+import { filesOf } from '../../support/named-files.ts'
 import { example, exampleFiles } from './example.ts'
 
 /** The lines of the messages about a file. */

@@ -3,9 +3,10 @@ import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
 import type { Desired } from '../../../src/labfile/desired.ts'
 import { documentOf } from '../../../src/labfile/document.ts'
-import { filesOf, LabFileError, readLabFile } from '../../../src/labfile/read.ts'
+import { LabFileError, readLabFile } from '../../../src/labfile/read.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
 import { escapeUnsafe } from '../../../src/lib/text/shown.ts'
+import { filesOf } from '../../support/named-files.ts'
 import { example, exampleFiles } from './example.ts'
 
 /** Without the places in the text. */

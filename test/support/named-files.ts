@@ -1,0 +1,8 @@
+import { LabFileError, namedFiles } from '../../src/labfile/read.ts'
+
+/** The files that a lab file names. Throws a `LabFileError` for all that is wrong in it. */
+export function filesOf(...input: Parameters<typeof namedFiles>): ReturnType<typeof namedFiles>['files'] {
+  const { files, diagnostics } = namedFiles(...input)
+  if (diagnostics.length > 0) throw new LabFileError(diagnostics)
+  return files
+}
