@@ -87,7 +87,8 @@ async function redispatch(
     ...{ app, id, startedAt, headers, peer, notes, request, path, dialect: undefined, caller },
     ...(identity !== undefined && { identity }),
     method: request.method,
-    upgrade: (_, open) => over(request, open),
+    // A runtime opens the websocket of the request that the client has sent.
+    upgrade: (_, open) => over(context.request, open),
   }
   const answer = await app.dispatch(inner)
   return inner.isForwarded === true ? (answer as Response) : finish(answer, headers, app.options.runtime)
