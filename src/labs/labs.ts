@@ -412,7 +412,7 @@ export class Labs {
     return this.#restored
   }
 
-  /** Settles moves of closed labs that ended with the service; those of open ones are settled when they are opened. */
+  /** Recovers moves of closed labs that ended with the service; those of open ones are recovered when they are opened. */
   async #recoverMoves(): Promise<void> {
     const left = [...this.#heads].filter(([id, { moving, formerComputes, pendingLinks, unfinished }]) => {
       return !this.#open.has(id) && !unfinished && (moving ?? formerComputes ?? pendingLinks) !== undefined

@@ -223,7 +223,7 @@ function fromGns3(given: Members, kind: string | undefined): Members {
  * Converts the body of a GNS3 client to that of an endpoint. Read-only members are dropped. Unknown members go to `kept`, where the
  * resource has it.
  */
-export function withoutDefaults({ body: schema, viewSchema: shownAs }: Endpoint, sent: Members): Members {
+export function withoutDefaults({ body: schema, viewSchema }: Endpoint, sent: Members): Members {
   const id = String(schema?.$id)
   const body = id === 'LabTemplateCreate' ? completedTemplate(sent) : sent
   const { node_type, template_id, template_type, category, properties } = body
@@ -254,7 +254,7 @@ export function withoutDefaults({ body: schema, viewSchema: shownAs }: Endpoint,
   if (id === 'ApplianceVmUpdate' && body.vmname === '') Object.assign(ours, { vmname: null })
   const { properties: known, additionalProperties } = (schema ?? {}) as Partial<TObject>
   if (known === undefined || additionalProperties !== false) return ours
-  const others = Object.keys(body).filter((name) => !(name in known) && !(name in (shownAs?.properties ?? {})))
+  const others = Object.keys(body).filter((name) => !(name in known) && !(name in (viewSchema?.properties ?? {})))
   return { ...pick(ours, Object.keys(known)), ...('kept' in known && { kept: pick(body, others) }) }
 }
 

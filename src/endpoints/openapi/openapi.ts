@@ -95,10 +95,7 @@ function parameters(schemas: TObject | undefined, location: 'path' | 'query', co
   }))
 }
 
-function requestBody(
-  { method, body, bodyShown, bodyKind, viewSchema: shownAs }: Endpoint,
-  components: Components,
-): Json {
+function requestBody({ method, body, bodyShown, bodyKind, viewSchema }: Endpoint, components: Components): Json {
   if (bodyKind === 'raw' && bodyShown !== undefined) {
     const yaml = { schema: { type: 'string', description: 'The lab file alone, when it names no other files' } }
     const content = { 'application/json': { schema: components.reference(bodyShown) }, 'application/yaml': yaml }
@@ -112,7 +109,7 @@ function requestBody(
       },
     }
   }
-  const input = body === undefined || shownAs === undefined ? body : withReadOnly(body as TObject, shownAs).schema
+  const input = body === undefined || viewSchema === undefined ? body : withReadOnly(body as TObject, viewSchema).schema
   const schema = input === undefined ? undefined : components.reference(bodyShown ?? input)
   if (schema !== undefined) {
     return { requestBody: { required: method !== 'GET', content: { 'application/json': { schema } } } }

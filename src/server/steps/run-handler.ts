@@ -42,10 +42,10 @@ async function bodyOf(
   limit: number,
   currentOf: (current: NonNullable<Endpoint['current']>) => Promise<unknown>,
 ): Promise<unknown> {
-  const { body, viewSchema: shownAs, current } = endpoint
-  if (body !== undefined && shownAs !== undefined) {
+  const { body, viewSchema, current } = endpoint
+  if (body !== undefined && viewSchema !== undefined) {
     const given = await readJson(request, limit)
-    return withReadOnly(body as TObject, shownAs).read(given, current && (() => currentOf(current)))
+    return withReadOnly(body as TObject, viewSchema).read(given, current && (() => currentOf(current)))
   }
   if (endpoint.body !== undefined) return validate(endpoint.body, await readJson(request, limit))
   if (endpoint.bodyKind === 'ignored') await readAnyJson(request, limit)
