@@ -8,7 +8,7 @@ import {
 } from '../../../../src/labs/lab/document-codec.ts'
 import { MemoryLabs } from '../../../support/memory-labs.ts'
 
-/** A document as version 0.1.0 stores it, with each member and word that has another name in code. */
+/** A made-up document in its stored form, with each member and word that has another name in code. */
 const project = (way: string) => ({
   project_id: 'p',
   name: 'campus',
