@@ -152,9 +152,9 @@ export class ConsoleHub {
     if (room === undefined && !client.writableNeedDrain) return
     client.pause()
     const resume = () => client.resume()
-    const afterRoom = () => (client.writableNeedDrain ? onceDrained(client, resume) : resume())
+    const afterRoom = () => (client.writableNeedDrain ? continueAfter(client, 'drain', resume) : resume())
     if (room === undefined) afterRoom()
-    else onceEnded(client, room, afterRoom)
+    else continueAfter(client, room, afterRoom)
   }
 
   #join(client: Socket, form: 'telnet' | 'raw', first: Uint8Array): void {
@@ -179,7 +179,7 @@ export class ConsoleHub {
   #hold(client: Socket): void {
     this.#isWaiting = true
     this.#wait(true)
-    onceDrained(client, () => {
+    continueAfter(client, 'drain', () => {
       this.#isWaiting = false
       if (this.#typist === client && client.writableNeedDrain) this.#typist = undefined
       this.#wait(false)
@@ -197,30 +197,20 @@ export class ConsoleHub {
   }
 }
 
-/** Calls back once: when the client has read its output, has gone, or `stalledMs` have passed. */
-function onceDrained(client: Socket, work: () => void): void {
-  const finish = () => {
-    clearTimeout(timer)
-    client.off('drain', finish).off('close', finish)
-    work()
-  }
-  const timer = setTimeout(finish, stalledMs)
-  client.once('drain', finish).once('close', finish)
-}
-
-/** Calls back once: when the promise resolves, the client has gone, or `stalledMs` have passed. */
-function onceEnded(client: Socket, over: Promise<void>, work: () => void): void {
+/** Calls back once: when the client has read its output or the promise resolves, the client has gone, or `stalledMs` have passed. */
+function continueAfter(client: Socket, awaited: 'drain' | Promise<void>, work: () => void): void {
   let isOver = false
   const finish = () => {
     if (isOver) return
     isOver = true
     clearTimeout(timer)
-    client.off('close', finish)
+    client.off('drain', finish).off('close', finish)
     work()
   }
   const timer = setTimeout(finish, stalledMs)
   client.once('close', finish)
-  void over.then(finish)
+  if (awaited === 'drain') client.once('drain', finish)
+  else void awaited.then(finish)
 }
 
 /** Ends the connection after the queued output; destroys it after `farewellMs`. */
