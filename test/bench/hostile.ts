@@ -15,7 +15,7 @@ const requests: Readonly<
 > = {
   'lab file': (text: string) => ['PUT', '/v2/projects/hostile/topology?dry_run=true', text],
   import: (text: string) => ['POST', '/v2/imports', JSON.stringify({ text })],
-  appliance: (text: string) => ['POST', '/v2/templates/import?dry_run=true', JSON.stringify({ text })],
+  appliance: (text: string) => ['POST', '/v2/templates/import', JSON.stringify({ text })],
 }
 
 /** How long another request waits at most while files are read that were made to keep a reader busy. */
