@@ -39,18 +39,14 @@ import { resultOf } from '../shared/object-reply.ts'
 import { Objects } from '../shared/objects.ts'
 import { jointOf, packedHeader, unpackHeaders } from '../shared/packed-headers.ts'
 import { noRegistry, reaching } from '../shared/reaching.ts'
+import { encode } from '../shared/rpc-json.ts'
 import { Sealer } from '../shared/sealed.ts'
 import { upgrade } from '../shared/sockets.ts'
 import { ComputeCache } from './compute-cache.ts'
 import { EventPump } from './event-pump.ts'
 import { checkTimeouts, HealthCheckLoop } from './health-check-loop.ts'
+import type { ComputeRpc, KnownCompute } from './rpc.ts'
 import { TunnelSockets, tunnelOptions } from './tunnel-sockets.ts'
-
-/** A compute, for isolates and the objects of labs: its record with secrets, and its state. */
-export interface KnownCompute {
-  readonly record: ComputeRecord
-  readonly shown: Compute
-}
 
 /** How long a compute may take to list its projects, ms. */
 const listMs = 20_000
@@ -67,7 +63,7 @@ interface Opened {
  * with an address are sent by this object, too, which computes their digests. The object reports changes to the directory. It hibernates
  * with the tunnel and the feeds open.
  */
-export class ComputeObject extends DurableObject<Env> {
+export class ComputeObject extends DurableObject<Env> implements ComputeRpc {
   readonly #id: string
   readonly #objects: Objects
   readonly #kept: ComputeCache
@@ -97,7 +93,8 @@ export class ComputeObject extends DurableObject<Env> {
       ...tunnelOptions,
       version: PATCHBAY_VERSION,
       registerJoined: async (hello, grant) => {
-        const record = await resultOf<ComputeRecord>(directory().enlist(this.#id, JSON.stringify(hello), grant.key))
+        const record = await resultOf(directory().enlist(this.#id, encode(hello), grant.key))
+        if (record === undefined) throw new Error('The compute was removed while it joined')
         await this.#adopt(record)
       },
       isGood: (token) => directory().isJoinTokenGood(token),
@@ -110,7 +107,7 @@ export class ComputeObject extends DurableObject<Env> {
     const events: EventAgent = { open: (feed) => agentOf(this.#open.fleet, this.#id).events.open(feed) }
     this.#pump = new EventPump({
       events,
-      tell: (subscriptionId, item) => directory().heard(this.#id, subscriptionId, item && JSON.stringify(item)),
+      tell: (subscriptionId, item) => directory().heard(this.#id, subscriptionId, item && encode(item)),
       keep: (listening) => {
         this.#tunnelSockets.listen(listening)
         if (!this.#isTunnelled) this.#kept.listening = listening?.subscriptionId
@@ -196,7 +193,6 @@ export class ComputeObject extends DurableObject<Env> {
     throw new Error(`The object of a compute has nothing at ${pathname}`)
   }
 
-  /** The record of the compute and its state; undefined when there is no such compute. */
   async known(): Promise<KnownCompute | undefined> {
     const { fleet, checks } = this.#open
     if (fleet.find(this.#id) === undefined) {
@@ -209,33 +205,28 @@ export class ComputeObject extends DurableObject<Env> {
     return found && { record: found.record, shown: found.show() }
   }
 
-  /** Checks the compute now. The result: its state. */
   async look(): Promise<Compute | undefined> {
     const { fleet, checks } = this.#open
     await checks.run()
     return fleet.find(this.#id)?.show()
   }
 
-  /** The compute was registered or changed. */
   keep(record: ComputeRecord): Promise<void> {
     return this.#adopt(record)
   }
 
-  /** The directory listens to the events of the compute from `since` on; see `PushedFeeds`. Resolves when they are read. */
   async listen(subscriptionId: string, since: number | undefined): Promise<void> {
     await this.#pump.listen(subscriptionId, since)
   }
 
-  unlisten(subscriptionId: string): void {
+  async unlisten(subscriptionId: string): Promise<void> {
     this.#pump.stop(subscriptionId)
   }
 
-  /** Ends the feeds of a revoked credential. */
-  revoke(key: string): void {
+  async revoke(key: string): Promise<void> {
     this.#feeds.revoke(key)
   }
 
-  /** The compute was removed. */
   async dismiss(): Promise<void> {
     this.#open.fleet.unregister(this.#id)
     this.#tunnels.unregister(this.#id)
@@ -374,7 +365,7 @@ export class ComputeObject extends DurableObject<Env> {
   }
 
   async #reportState(shown: Compute): Promise<void> {
-    const record = await this.#objects.directory().told(JSON.stringify(shown))
+    const record = await this.#objects.directory().told(encode(shown))
     if (record === undefined) await this.dismiss()
     else await this.#adopt(record)
   }

@@ -24,7 +24,6 @@ import {
   type OrganizationContent,
   Organizations,
 } from '../../../src/server/organizations/organizations.ts'
-import type { LabQuestion } from '../lab/object-computes.ts'
 import { Admissions } from '../shared/admitted.ts'
 import { tokenKey } from '../shared/auth.ts'
 import { ComputeAsking } from '../shared/compute-asking.ts'
@@ -35,6 +34,7 @@ import { wholeBody } from '../shared/fixed-length-bodies.ts'
 import { HibernatableSockets } from '../shared/hibernatable-sockets.ts'
 import { type ObjectReply, replyOf } from '../shared/object-reply.ts'
 import { Objects } from '../shared/objects.ts'
+import { decode, type Encoded } from '../shared/rpc-json.ts'
 import { upgrade } from '../shared/sockets.ts'
 import { BatchedWrites } from './batched-writes.ts'
 import { FeedReaders } from './feed-readers.ts'
@@ -42,6 +42,7 @@ import { openGateway, type WorkerGateway } from './gateway.ts'
 import { maxOrganizations, OrganizationObjects } from './organization-objects.ts'
 import { OrganizationTable } from './organization-table.ts'
 import { PushedFeeds } from './pushed-feeds.ts'
+import type { DirectoryRpc, FleetArguments, FleetMethod, FleetResult, StoredEntries } from './rpc.ts'
 import { TunnelTable } from './tunnel-table.ts'
 import { UsedTickets } from './used-tickets.ts'
 
@@ -59,7 +60,7 @@ interface Opened extends WorkerGateway {
  * The directory of an organization: its computes, tokens, placements and the names of its labs. Its tables have all state that must last:
  * an idle object loses its memory. It holds no tunnel and checks no compute: the objects of the computes do.
  */
-export class DirectoryObject extends DurableObject<Env> {
+export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc {
   readonly #sockets: HibernatableSockets
   /** Writes of the states and tunnels of computes: after a restart all are reported at once. */
   readonly #writes = new BatchedWrites()
@@ -125,37 +126,35 @@ export class DirectoryObject extends DurableObject<Env> {
     return answer.headers.has('content-length') ? new Response(wholeBody(answer.body, answer.headers), answer) : answer
   }
 
-  /** Adds the counts of requests of an isolate since its last call. */
-  count(answered: RequestCounts): void {
+  async count(answered: RequestCounts): Promise<void> {
     this.#open.requests.add(answered)
   }
 
-  /** Whether there is a compute of that id. */
-  hasCompute(computeId: string): boolean {
+  async hasCompute(computeId: string): Promise<boolean> {
     return this.#open.fleet.find(computeId) !== undefined
   }
 
-  /** The record of a compute, with secrets; undefined for an unknown id. */
   async recordOf(computeId: string): Promise<ComputeRecord | undefined> {
     return this.#open.fleet.find(computeId)?.record
   }
 
-  /** Takes the state of a compute, a `Compute` as JSON, from its object. The result: the present record; undefined for an unknown compute. */
-  async told(shown: string): Promise<ComputeRecord | undefined> {
-    const record = await this.#open.states.told(JSON.parse(shown) as Compute)
+  async told(shown: Encoded<Compute>): Promise<ComputeRecord | undefined> {
+    const record = await this.#open.states.told(decode(shown))
     this.#publishLoads()
     return record
   }
 
-  /** Takes the ids of all projects that a compute has, open or closed. */
   hasProjects(computeId: string, projectIds: readonly string[]): Promise<void> {
     return this.#open.toldProjects.tell(computeId, projectIds)
   }
 
-  /** Registers a compute whose tunnel opens, and binds its token to it; its record. `hello`: its `ComputeHello`, as JSON. */
-  enlist(computeId: string, hello: string, tokenKey: string): Promise<ObjectReply> {
+  enlist(
+    computeId: string,
+    hello: Encoded<ComputeHello>,
+    tokenKey: string,
+  ): Promise<ObjectReply<ComputeRecord | undefined>> {
     return replyOf(async () => {
-      const said = JSON.parse(hello) as ComputeHello
+      const said = decode(hello)
       if (computeKey(said.compute_id) !== computeKey(computeId))
         throw conflict(`compute_id: the address says ${computeId}, the compute ${said.compute_id}`)
       await this.#open.fleet.registerJoined(said, { key: tokenKey })
@@ -167,12 +166,10 @@ export class DirectoryObject extends DurableObject<Env> {
     return this.#open.fleet.isJoinTokenGood(tokenKey)
   }
 
-  /** The compute that a join token is bound to. */
   async computeOf(tokenKey: string): Promise<string | undefined> {
     return (await this.#open.fleet.joinTokens?.grantOf(tokenKey))?.compute_id
   }
 
-  /** `address`: from where the compute has joined. */
   async tunnelOpened(computeId: string, address?: string): Promise<void> {
     const written = [this.#tunnels.opened(computeId, address), this.#open.states.changed(computeId)]
     this.#open.fleet.joined(computeId)
@@ -185,28 +182,20 @@ export class DirectoryObject extends DurableObject<Env> {
     await Promise.all(written)
   }
 
-  /** Takes an item of the feed of a joined compute, as JSON; see `PushedFeeds`. */
-  heard(computeId: string, subscriptionId: string, item: string | undefined): Promise<boolean> {
-    return this.#pushedFeeds.heard(
-      computeKey(computeId),
-      subscriptionId,
-      item === undefined ? undefined : (JSON.parse(item) as FeedItem),
-    )
+  heard(computeId: string, subscriptionId: string, item: Encoded<FeedItem> | undefined): Promise<boolean> {
+    return this.#pushedFeeds.heard(computeKey(computeId), subscriptionId, item && decode(item))
   }
 
-  /** Whether the credential with this key is still valid. When it is revoked, the object of that compute is called. */
   async isGoodAt(computeId: string, key: string): Promise<boolean> {
     if (!(await this.#isGood(key))) return false
     this.#readers.add(key, computeId)
     return true
   }
 
-  /** Copies an image to a compute, for an isolate or the object of a lab. */
   bringImage(computeId: string, image: string): Promise<ReplicationOutcome> {
     return this.#open.replicateImage(computeId, image)
   }
 
-  /** Takes the digest of an image that was uploaded through the object of a compute; see `RecordDigest`. */
   imageUploaded(kind: ImageKindName, name: string, digest: ImageDigest | undefined): Promise<ObjectReply> {
     return replyOf(async () => this.#open.uploads?.record(kind, name, digest))
   }
@@ -223,34 +212,26 @@ export class DirectoryObject extends DurableObject<Env> {
     return this.#open.placements.remove(projectId)
   }
 
-  /** The valid tokens, for an isolate; see `ListedTokens`. */
   async tokenList(known: string | undefined, reason: ListReason): Promise<TokenList> {
     const { organization } = this.#objects
     const requestsPerS = this.#organizations.find(organization)?.requests_per_s ?? 0
     return { ...(await this.#open.tokens.listed(known, reason)), requestsPerS }
   }
 
-  /** Whether the deployment has an organization; asked at the object of `default`. */
-  hasOrganization(id: string): boolean {
+  async hasOrganization(id: string): Promise<boolean> {
     return id === defaultOrganization || this.#organizations.find(id) !== undefined
   }
 
-  /** Keeps what the organization of this object may use. `organization`: JSON. */
-  async keepOrganization(organization: string): Promise<void> {
-    await this.#organizations.put(JSON.parse(organization) as Organization)
+  async keepOrganization(organization: Encoded<Organization>): Promise<void> {
+    await this.#organizations.put(decode(organization))
   }
 
-  /** Counts what the organization of this object has. */
-  content(): OrganizationContent {
+  async content(): Promise<OrganizationContent> {
     const { projects, fleet } = this.#open
     return { projects: projects().size, computes: fleet.remote.length }
   }
 
-  /**
-   * Removes all that the organization of this object has: projects, computes and tokens. 409 when there are too many for one request. Then
-   * `end` is to be called, unless there was nothing (false).
-   */
-  discard(): Promise<ObjectReply> {
+  discard(): Promise<ObjectReply<boolean>> {
     return replyOf(async () => {
       const { named } = this.#objects
       if (named === undefined) throw new Error('The organization default stays')
@@ -276,24 +257,20 @@ export class DirectoryObject extends DurableObject<Env> {
     })
   }
 
-  /** Ends this program: the next call finds new tables. Never answers. */
-  end(): void {
+  async end(): Promise<void> {
     this.ctx.abort('The organization was deleted')
   }
 
-  /** Records that a session was ended before it expired. */
-  endSession(session: EndedSession): void {
+  async endSession(session: EndedSession): Promise<void> {
     this.#open.tokens.endSession(session)
   }
 
-  /** Records the use of a ticket; false when the ticket is no longer valid. */
   async useTicket({ id, key, expires, session }: TicketUse): Promise<boolean> {
     if (session !== undefined && this.#open.tokens.hasEnded(session)) return false
     return (await this.#isGood(key)) && this.#usedTickets.use(id, expires)
   }
 
-  /** The id of the lab of that name. */
-  labNamed(name: string): string | undefined {
+  async labNamed(name: string): Promise<string | undefined> {
     try {
       return this.#open.labs.idOf(name)
     } catch {
@@ -301,17 +278,16 @@ export class DirectoryObject extends DurableObject<Env> {
     }
   }
 
-  /** Saves the head of a lab (JSON), for lists. 409 when another lab has its name. */
-  putLab(id: string, head: string, scope?: ProjectScope): Promise<ObjectReply> {
+  putLab(id: string, head: Encoded<unknown>, scope?: ProjectScope): Promise<ObjectReply> {
     return replyOf(async () => {
       const { named } = this.#objects
       // The object of a lab of a deleted organization may still send its head.
       if (named !== undefined && this.#organizations.find(named) === undefined) throw noSuchOrganization(named)
-      await this.#open.labs.register(id, decodeHead(JSON.parse(head)), scope)
+      await this.#open.labs.register(id, decodeHead(decode(head)), scope)
     })
   }
 
-  freeLabName(name: string): Promise<ObjectReply> {
+  freeLabName(name: string): Promise<ObjectReply<string>> {
     return replyOf(() => this.#open.labs.freeName(name))
   }
 
@@ -319,28 +295,29 @@ export class DirectoryObject extends DurableObject<Env> {
     return replyOf(() => this.#open.labs.forget(id))
   }
 
-  noteJob(id: string, lab: string | undefined): void {
+  async noteJob(id: string, lab: string | undefined): Promise<void> {
     this.#open.jobs.note(id, lab)
   }
 
-  /** The entries that all labs share, such as templates. */
-  labScope(scope: string): Promise<ObjectReply> {
+  labScope(scope: string): Promise<ObjectReply<StoredEntries | undefined>> {
     return replyOf(async () => {
       const entries = await this.#open.labStore.load(scope)
       return entries && [...entries]
     })
   }
 
-  saveLabScope(scope: string, entries: string): Promise<ObjectReply> {
-    return replyOf(() => this.#open.labStore.save(scope, new Map(JSON.parse(entries) as [string, unknown][])))
+  saveLabScope(scope: string, entries: Encoded<StoredEntries>): Promise<ObjectReply> {
+    return replyOf(() => this.#open.labStore.save(scope, new Map(decode(entries))))
   }
 
-  /** Calls a method of `LabComputes` for the object of a lab. `args`: JSON. */
-  async labComputes(question: LabQuestion, args: string): Promise<ObjectReply> {
+  async labComputes<Method extends FleetMethod>(
+    method: Method,
+    args: Encoded<FleetArguments<Method>>,
+  ): Promise<ObjectReply<FleetResult<Method>>> {
     const { labs, states } = this.#open
     await states.known()
-    const [first, ...rest] = JSON.parse(args) as unknown[]
-    const ask = labs.computes[question] as (...args: unknown[]) => unknown
+    const [first, ...rest]: readonly unknown[] = decode(args)
+    const ask = labs.computes[method] as (...args: unknown[]) => Promise<FleetResult<Method>>
     return replyOf(async () => ask(first ?? undefined, ...rest))
   }
 

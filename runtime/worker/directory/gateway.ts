@@ -168,7 +168,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
       const cancel = () => void lab.cancelMove(from).catch(ignore('the move ended with the program of its lab'))
       signal.addEventListener('abort', cancel)
       try {
-        return await resultOf<string>(lab.move(id, from, async (doing) => show(doing)))
+        return await resultOf(lab.move(id, from, async (doing) => show(doing)))
       } finally {
         signal.removeEventListener('abort', cancel)
       }

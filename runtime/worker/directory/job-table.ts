@@ -3,6 +3,7 @@ import { mapLimit } from '../../../src/lib/async/map-limit.ts'
 import { compareText } from '../../../src/lib/text/compare-text.ts'
 import type { LabJob } from '../../../src/model/lab/job.ts'
 import type { Objects } from '../shared/objects.ts'
+import { decode } from '../shared/rpc-json.ts'
 
 const maxJobs = 10_000
 /** A list asks the labs of this number of newest jobs. */
@@ -55,7 +56,7 @@ export class JobTable implements JobList {
   /** The jobs of a lab. Removes rows of jobs that its object no longer has. */
   async #of(lab: string): Promise<LabJob[]> {
     const noted = this.#sql.exec<{ id: string }>('SELECT id FROM lab_jobs WHERE lab = ?', lab).toArray()
-    const jobs = JSON.parse(await this.#objects.project(lab).jobs()) as LabJob[]
+    const jobs = decode(await this.#objects.project(lab).jobs())
     for (const { id } of noted) if (!jobs.some(({ job_id }) => job_id === id)) this.note(id, undefined)
     return jobs
   }

@@ -4,6 +4,7 @@ import type { OrganizationContent, OrganizationStates } from '../../../src/serve
 import type { Env } from '../shared/env.ts'
 import { resultOf } from '../shared/object-reply.ts'
 import { Objects } from '../shared/objects.ts'
+import { encode } from '../shared/rpc-json.ts'
 
 /** Most organizations of a deployment. */
 export const maxOrganizations = 1000
@@ -29,7 +30,7 @@ export class OrganizationObjects implements OrganizationStates {
   async changed(organization: Organization): Promise<void> {
     // Its object has the table in which it was just stored.
     if (organization.organization_id === defaultOrganization) return
-    await this.#objectOf(organization.organization_id).keepOrganization(JSON.stringify(organization))
+    await this.#objectOf(organization.organization_id).keepOrganization(encode(organization))
   }
 
   async remove(id: string, forget: () => Promise<void>): Promise<void> {
@@ -38,7 +39,7 @@ export class OrganizationObjects implements OrganizationStates {
   }
 
   async #discard(id: string): Promise<void> {
-    const isThere = await resultOf<boolean>(this.#objectOf(id).discard())
+    const isThere = await resultOf(this.#objectOf(id).discard())
     if (isThere) await this.#objectOf(id).end().catch(ignore('a call of an object that ends has no answer'))
   }
 

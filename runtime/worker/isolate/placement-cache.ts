@@ -1,6 +1,6 @@
 import type { PlacementStore } from '../../../src/fleet/members/members.ts'
 import { setNewest } from '../../../src/lib/async/newest.ts'
-import type { DirectoryObject } from '../directory/directory-object.ts'
+import type { DirectoryRpc } from '../directory/rpc.ts'
 
 /** Entries of the cache; the least recently used is removed first. */
 const maxPlacements = 10_000
@@ -15,10 +15,10 @@ interface CachedPlacement {
 
 /** A cache, for this isolate, of the placements in the object. */
 export class PlacementCache implements PlacementStore {
-  readonly #object: () => DurableObjectStub<DirectoryObject>
+  readonly #object: () => DirectoryRpc
   readonly #known = new Map<string, CachedPlacement>()
 
-  constructor(object: () => DurableObjectStub<DirectoryObject>) {
+  constructor(object: () => DirectoryRpc) {
     this.#object = object
   }
 

@@ -4,16 +4,14 @@ import { withComputeContext } from '../../../src/fleet/members/fan-out.ts'
 import { ComputeClient } from '../../../src/labs/computes/compute-client.ts'
 import type { LabComputes } from '../../../src/labs/computes/computes.ts'
 import { type Caller, headersFor } from '../../../src/model/access/caller.ts'
+import type { FleetArguments, FleetMethod } from '../directory/rpc.ts'
 import type { Env } from '../shared/env.ts'
 import { lengthIn } from '../shared/fixed-length-bodies.ts'
 import { KnownComputes } from '../shared/known-computes.ts'
 import { inLargePieces } from '../shared/large-pieces.ts'
 import { resultOf } from '../shared/object-reply.ts'
 import type { Objects } from '../shared/objects.ts'
-
-/** The methods of `LabComputes` that the objects of labs call at the directory. */
-const labQuestions = ['choose', 'candidates', 'absent', 'all', 'registered', 'peers'] as const
-export type LabQuestion = (typeof labQuestions)[number]
+import { encode } from '../shared/rpc-json.ts'
 
 const serviceCaller: Caller = { isDirect: false, mayExecute: false }
 
@@ -28,8 +26,8 @@ function inPieces(answer: Response): Response {
 /** The computes of the fleet for the object of a lab, which asks them itself. */
 export function objectComputes(env: Env, objects: Objects): LabComputes {
   const directory = () => objects.directory()
-  const tell = <T>(question: LabQuestion, ...args: unknown[]): Promise<T> =>
-    resultOf(directory().labComputes(question, JSON.stringify(args)))
+  const ask = <Method extends FleetMethod>(method: Method, ...args: FleetArguments<Method>) =>
+    resultOf(directory().labComputes(method, encode(args)))
   const known = new KnownComputes(env, objects)
   return {
     client(computeId, caller = serviceCaller) {
@@ -50,12 +48,12 @@ export function objectComputes(env: Env, objects: Objects): LabComputes {
         (image) => directory().bringImage(computeId, image),
       )
     },
-    choose: (wanted, placement = {}) => tell('choose', wanted ?? null, placement),
-    candidates: (own, wish) => tell('candidates', own, wish),
-    absent: (ids) => tell('absent', ids),
-    all: () => tell('all'),
-    registered: () => tell('registered'),
-    peers: (ends) => tell('peers', ends),
+    choose: (wanted, placement = {}) => ask('choose', wanted, placement),
+    candidates: (own, wish) => ask('candidates', own, wish),
+    absent: (ids) => ask('absent', ids),
+    all: () => ask('all'),
+    registered: () => ask('registered'),
+    peers: (ends) => ask('peers', ends),
     async forward(computeId, forwarded) {
       const computes = await known.with(computeId)
       return forward(computes, computeId, forwarded)

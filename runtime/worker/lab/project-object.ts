@@ -2,14 +2,15 @@ import { DurableObject } from 'cloudflare:workers'
 import { type App, createApp } from '../../../src/app.ts'
 import { EventLog } from '../../../src/fleet/events/event-log.ts'
 import { createGateway } from '../../../src/fleet/gateway/gateway-agent.ts'
-import { copyLab, type LabCopyInput } from '../../../src/labs/archives/duplicate.ts'
+import { copyLab } from '../../../src/labs/archives/duplicate.ts'
 import { decodeEntries, encodeEntries, recordStorage } from '../../../src/labs/lab/document-codec.ts'
 import { Lab } from '../../../src/labs/lab/lab.ts'
 import type { LabStorage } from '../../../src/labs/lab/store.ts'
 import { Labs } from '../../../src/labs/labs.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { conflict } from '../../../src/lib/errors/api-error.ts'
-import type { Caller } from '../../../src/model/access/caller.ts'
+import type { LabJob } from '../../../src/model/lab/job.ts'
+import type { LabProject } from '../../../src/model/lab/project.ts'
 import { RequestMetrics } from '../../../src/server/http/request-metrics.ts'
 import { Admissions, projectHeader } from '../shared/admitted.ts'
 import { openAuth } from '../shared/auth.ts'
@@ -19,9 +20,11 @@ import { LabTable } from '../shared/lab-table.ts'
 import { objectLimits } from '../shared/object-limits.ts'
 import { type ObjectReply, replyOf, resultOf } from '../shared/object-reply.ts'
 import { Objects } from '../shared/objects.ts'
+import { decode, type Encoded, encode } from '../shared/rpc-json.ts'
 import { upgrade } from '../shared/sockets.ts'
 import { ArchiveBucket } from './archive-bucket.ts'
 import { objectComputes } from './object-computes.ts'
+import type { LabCopy, LabRpc } from './rpc.ts'
 import { TableZipArchives } from './zip-archives.ts'
 
 /** Events that are stored for resumed feeds, and feeds of a lab. */
@@ -41,14 +44,6 @@ const showMs = 250
 /** Least time until an alarm, ms. */
 const leastMs = 1000
 
-/** Input of a copy of a lab. */
-interface LabCopy {
-  readonly source: string
-  readonly entries: string
-  readonly input: LabCopyInput
-  readonly caller: Caller
-}
-
 interface Opened {
   readonly app: App
   readonly labs: Labs
@@ -57,7 +52,7 @@ interface Opened {
 }
 
 /** The object of one lab: document, edits, feed and jobs. Computes, names and templates come from the directory. */
-export class ProjectObject extends DurableObject<Env> {
+export class ProjectObject extends DurableObject<Env> implements LabRpc {
   readonly #admissions: Admissions
   readonly #objects: Objects
   readonly #keptArchives: ArchiveBucket | undefined
@@ -96,49 +91,40 @@ export class ProjectObject extends DurableObject<Env> {
     this.ctx.waitUntil(counted)
   }
 
-  /** The compute of a node or of a direct link. */
   async computeOf(id: string, part: string): Promise<string | undefined> {
     return (await this.#open(id)).labs.computeOf(id, part)
   }
 
-  /** The jobs of this program, as JSON. */
-  async jobs(): Promise<string> {
-    return JSON.stringify((await this.#opened)?.labs.jobs.list() ?? [])
+  async jobs(): Promise<Encoded<LabJob[]>> {
+    return encode((await this.#opened)?.labs.jobs.list() ?? [])
   }
 
   async removeJob(id: string): Promise<void> {
     ;(await this.#opened)?.labs.jobs.remove(id)
   }
 
-  /** Makes this lab a copy of another one. `entries`: the document of that lab, as JSON. */
-  copyOf(id: string, { source, entries, input, caller }: LabCopy): Promise<ObjectReply> {
+  copyOf(id: string, { source, entries, input, caller }: LabCopy): Promise<ObjectReply<LabProject>> {
     return replyOf(async () => {
       const { labs } = await this.#open(id)
       await this.#lookAgain()
-      const document = decodeEntries(new Map(JSON.parse(entries) as [string, unknown][]))
+      const document = decodeEntries(new Map(decode(entries)))
       const store = recordStorage(storeOf(source, new LabTable(this.ctx.storage), this.#objects))
       const lab = new Lab(source, document, store, labs.events)
       return copyLab(labs, lab, input, (computeId) => labs.computes.client(computeId, caller))
     })
   }
 
-  /** Removes the lab with its organization. Its files on computes stay there. The caller then calls `end`. */
   async discard(): Promise<void> {
     await this.#keptArchives?.remove(Objects.ownIdOf(this.ctx))
     await this.ctx.storage.deleteAlarm()
     await this.ctx.storage.deleteAll()
   }
 
-  /** Ends this program, which would send the head of the lab again. Never answers. */
-  end(): void {
+  async end(): Promise<void> {
     this.ctx.abort('The organization was deleted')
   }
 
-  /**
-   * Moves the part of this lab that is on a compute to another compute, on behalf of the service; the result: its id. `show` is called now and
-   * then with what the move does.
-   */
-  move(id: string, from: string, show: (doing: string) => Promise<void>): Promise<ObjectReply> {
+  move(id: string, from: string, show: (doing: string) => Promise<void>): Promise<ObjectReply<string>> {
     return replyOf(async () => {
       const cancel = new AbortController()
       // There is one move: a compute is drained by one job at a time.
@@ -161,8 +147,7 @@ export class ProjectObject extends DurableObject<Env> {
     })
   }
 
-  /** Ends a move between two files: it fails, and the lab stays. */
-  cancelMove(from: string): void {
+  async cancelMove(from: string): Promise<void> {
     this.#moves.get(from)?.abort(conflict('The move was cancelled'))
   }
 
@@ -200,7 +185,7 @@ export class ProjectObject extends DurableObject<Env> {
       const now = this.#head
       this.#head = undefined
       if (now === undefined) return
-      const kept = this.#objects.directory().putLab(id, JSON.stringify(now))
+      const kept = this.#objects.directory().putLab(id, encode(now))
       this.ctx.waitUntil(kept.catch(ignore('the next edit sends the head again')))
     }, headMs)
   }
@@ -226,8 +211,7 @@ export class ProjectObject extends DurableObject<Env> {
       only: id,
       limits: () => objectLimits,
       directory: {
-        put: (project, head, scope) =>
-          resultOf(objects.directory().putLab(project, JSON.stringify(head), scope && [...scope])),
+        put: (project, head, scope) => resultOf(objects.directory().putLab(project, encode(head), scope && [...scope])),
         remove: (project) => resultOf(objects.directory().removeLab(project)),
         job: async (job, project) => objects.directory().noteJob(job, project),
         freeName: (name) => resultOf(objects.directory().freeLabName(name)),
@@ -236,7 +220,7 @@ export class ProjectObject extends DurableObject<Env> {
       ...(this.#keptArchives !== undefined && { keptArchives: this.#keptArchives }),
       copy: (lab, input, caller) => {
         const copy = crypto.randomUUID()
-        const entries = JSON.stringify([...encodeEntries(lab.document.entries())])
+        const entries = encode([...encodeEntries(lab.document.entries())])
         return resultOf(objects.project(copy).copyOf(copy, { source: lab.id, entries, input, caller }))
       },
       wakeAt: (time) => this.ctx.waitUntil(this.#wakeAt(Math.max(time, Date.now() + leastMs))),
@@ -280,7 +264,7 @@ function storeOf(
     heads: () => table.heads(),
     async load(scope) {
       if (!shared.has(scope)) return table.load(scope)
-      const entries = await resultOf<[string, unknown][] | undefined>(objects.directory().labScope(scope))
+      const entries = await resultOf(objects.directory().labScope(scope))
       return entries && new Map(entries)
     },
     async save(scope, changes) {
@@ -290,8 +274,8 @@ function storeOf(
         if (scope === id && head !== undefined) tellHead(head)
         return
       }
-      const entries = [...changes].map(([key, value]) => [key, value ?? null])
-      await resultOf(objects.directory().saveLabScope(scope, JSON.stringify(entries)))
+      const entries = [...changes].map(([key, value]) => [key, value ?? null] as const)
+      await resultOf(objects.directory().saveLabScope(scope, encode(entries)))
     },
     remove(scope) {
       if (scope !== id) return table.remove(scope)

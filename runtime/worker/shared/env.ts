@@ -1,14 +1,11 @@
 import { organizationIdForm } from '../../../src/model/organization.ts'
 import { aliasFault } from '../../../src/model/validation/foreign-words.ts'
-import type { ComputeObject } from '../compute/compute-object.ts'
-import type { DirectoryObject } from '../directory/directory-object.ts'
-import type { ProjectObject } from '../lab/project-object.ts'
 
 /** The configuration of the Worker: wrangler.toml, and secrets of `wrangler secret put`. */
 export interface Env {
-  readonly DIRECTORIES: DurableObjectNamespace<DirectoryObject>
-  readonly COMPUTES: DurableObjectNamespace<ComputeObject>
-  readonly PROJECTS: DurableObjectNamespace<ProjectObject>
+  readonly DIRECTORIES: DurableObjectNamespace
+  readonly COMPUTES: DurableObjectNamespace
+  readonly PROJECTS: DurableObjectNamespace
   /** A bucket of R2 for archives of closed projects; without it none are kept. */
   readonly ARCHIVES?: R2Bucket
   /** A bucket of R2 for images, by their digests; without it they are copied from compute to compute. */

@@ -1,9 +1,9 @@
 import { computeKey } from '../../../src/fleet/pool/computes.ts'
 import { setNewest } from '../../../src/lib/async/newest.ts'
 import { defaultOrganization } from '../../../src/model/organization.ts'
-import type { ComputeObject } from '../compute/compute-object.ts'
-import type { DirectoryObject } from '../directory/directory-object.ts'
-import type { ProjectObject } from '../lab/project-object.ts'
+import type { ComputeRpc } from '../compute/rpc.ts'
+import type { DirectoryRpc } from '../directory/rpc.ts'
+import type { LabRpc } from '../lab/rpc.ts'
 import type { Env } from './env.ts'
 
 /** The name of the directory within its organization, as earlier versions named it. */
@@ -11,6 +11,11 @@ const directoryName = 'fleet'
 
 /** Most ids of objects of computes that are remembered. */
 const maxIds = 1000
+
+/** An object as its callers see it: `Rpc` is the contract that its class implements. */
+type Stub<Rpc> = Rpc & Pick<DurableObjectStub, 'fetch'>
+
+const stubOf = <Rpc>(stub: DurableObjectStub) => stub as unknown as Stub<Rpc>
 
 /**
  * The Durable Objects of one organization. Their names begin with the id of the organization and `/`, so that no id of a project or of a
@@ -44,19 +49,19 @@ export class Objects {
     return this.organization === defaultOrganization ? undefined : this.organization
   }
 
-  directory(): DurableObjectStub<DirectoryObject> {
-    return this.#env.DIRECTORIES.getByName(this.#named(directoryName))
+  directory(): Stub<DirectoryRpc> {
+    return stubOf(this.#env.DIRECTORIES.getByName(this.#named(directoryName)))
   }
 
   /** The object of a lab. */
-  project(id: string): DurableObjectStub<ProjectObject> {
-    return this.#env.PROJECTS.getByName(this.#named(id))
+  project(id: string): Stub<LabRpc> {
+    return stubOf(this.#env.PROJECTS.getByName(this.#named(id)))
   }
 
   /** The object of a compute. `locationHint`: where it is placed when it is new. */
-  compute(id: string, locationHint?: DurableObjectLocationHint): DurableObjectStub<ComputeObject> {
+  compute(id: string, locationHint?: DurableObjectLocationHint): Stub<ComputeRpc> {
     const options = locationHint === undefined ? undefined : { locationHint }
-    return this.#env.COMPUTES.get(this.#idOf(computeKey(id)), options)
+    return stubOf(this.#env.COMPUTES.get(this.#idOf(computeKey(id)), options))
   }
 
   #idOf(compute: string): DurableObjectId {

@@ -5,6 +5,7 @@ import { RegistryTable } from '../../../runtime/worker/directory/registry-table.
 import { TokenTable } from '../../../runtime/worker/directory/token-table.ts'
 import { tokenKey } from '../../../runtime/worker/shared/auth.ts'
 import type { Env } from '../../../runtime/worker/shared/env.ts'
+import { Objects } from '../../../runtime/worker/shared/objects.ts'
 import { Sealer } from '../../../runtime/worker/shared/sealed.ts'
 import real from '../../../runtime/worker/worker.ts'
 import type { ComputeRecord } from '../../../src/model/compute.ts'
@@ -121,8 +122,9 @@ export default {
     for (const project of order.find ?? []) await object.placementOf(project)
     for (const project of order.place ?? []) await object.place(project, 'c1')
     for (const project of order.forget ?? []) await object.forget(project)
+    const objects = new Objects(env)
     let last: unknown
-    for (const id of order.known ?? []) last = await env.COMPUTES.getByName(id).known()
+    for (const id of order.known ?? []) last = await objects.compute(id).known()
     if (order.evict) await object.evict().catch(() => {})
     return Response.json({ bytes: last === undefined ? 0 : new TextEncoder().encode(JSON.stringify(last)).length })
   },

@@ -1,6 +1,6 @@
 import { Miniflare } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
-import type { KnownCompute } from '../../../runtime/worker/compute/compute-object.ts'
+import type { KnownCompute } from '../../../runtime/worker/compute/rpc.ts'
 import { durableObjects, modulesOf, workerRules } from '../../../scripts/run-worker.ts'
 import { json, StandIn } from '../../support/fleet.ts'
 import { workerBundle } from '../../support/worker-bundle.ts'
