@@ -1,6 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import type { ComputeAnswer } from '../../../src/compute/remote/transport.ts'
-import { ConnectionLost, isRefusal } from '../../../src/compute/remote/transport.ts'
+import { type ComputeAnswer, ConnectionLost, isRefusal } from '../../../src/compute/remote/transport.ts'
 import { withDigest } from '../../../src/endpoints/v2/fleet/computes.ts'
 import { joinSockets } from '../../../src/fleet/forward/bridge.ts'
 import { UploadWatch } from '../../../src/fleet/images/image-digests.ts'
@@ -19,26 +18,29 @@ import { callerThroughTunnel } from '../../../src/model/access/caller.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../../../src/model/compute.ts'
 import {
   askOrigin,
-  faultHeader,
+  encodeAnswer,
+  encodeFault,
+  encodePackedAnswer,
   feedsPath,
+  headersForCompute,
   joinPath,
-  jointOrigin,
   longLivedHeader,
-  type TunnelFault,
+  packedOrigin,
   watchHeader,
-} from '../shared/compute-asking.ts'
+} from '../shared/compute-requests.ts'
 import type { Env } from '../shared/env.ts'
 import { isolateHeader, isolateKey } from '../shared/feed-message.ts'
 import { FeedSockets } from '../shared/feed-sockets.ts'
-import { lengthIn, wholeBody } from '../shared/fixed-length-bodies.ts'
+import { lengthIn } from '../shared/fixed-length-bodies.ts'
 import { HibernatableSockets } from '../shared/hibernatable-sockets.ts'
 import { warn } from '../shared/host.ts'
 import { workerHasher } from '../shared/image-digest-table.ts'
 import { inLargePieces } from '../shared/large-pieces.ts'
 import { resultOf } from '../shared/object-reply.ts'
 import { Objects } from '../shared/objects.ts'
-import { jointOf, packedHeader, unpackHeaders } from '../shared/packed-headers.ts'
+import { packedHeader, unpackHeaders } from '../shared/packed-headers.ts'
 import { noRegistry, reaching } from '../shared/reaching.ts'
+import { encodeError } from '../shared/rpc-error.ts'
 import { encode } from '../shared/rpc-json.ts'
 import { Sealer } from '../shared/sealed.ts'
 import { upgrade } from '../shared/sockets.ts'
@@ -179,12 +181,12 @@ export class ComputeObject extends DurableObject<Env> implements ComputeRpc {
     const { url } = request
     if (url.startsWith(askOrigin)) {
       this.#open.checks.used()
-      return this.#ask(request, url.slice(askOrigin.length), headersIn(request))
+      return this.#ask(request, url.slice(askOrigin.length), headersForCompute(request))
     }
-    if (url.startsWith(jointOrigin)) {
+    if (url.startsWith(packedOrigin)) {
       this.#open.checks.used()
       const headers = Object.fromEntries(unpackHeaders(request.headers.get(packedHeader) ?? '[]'))
-      return this.#ask(request, url.slice(jointOrigin.length), headers, true)
+      return this.#ask(request, url.slice(packedOrigin.length), headers, true)
     }
     const { pathname, searchParams } = new URL(url)
     if (pathname === joinPath) return this.#join(request, searchParams)
@@ -274,21 +276,21 @@ export class ComputeObject extends DurableObject<Env> implements ComputeRpc {
     request: Request,
     path: string,
     headers: Readonly<Record<string, string>>,
-    isJoint = false,
+    isPacked = false,
   ): Promise<Response> {
     const { method, signal, body } = request
     const given = request.headers
     try {
       const record = this.#open.fleet.find(this.#id)?.record
       const isFetched = record !== undefined && record.protocol !== tunnelled
-      if (!isFetched && !this.#tunnels.has(this.#id)) return faultOf({ kind: 'absent', message: notJoined })
-      if (!isJoint && isUpgrade(request)) {
+      if (!isFetched && !this.#tunnels.has(this.#id)) return encodeFault({ kind: 'absent', message: notJoined })
+      if (!isPacked && isUpgrade(request)) {
         const over = new AbortController()
         // After the upgrade only the end of the websocket counts.
         const stay = onAbort(signal, () => over.abort(signal.reason))
         const open = this.#tunnels.sockets({ ...anyAddress, compute_id: this.#id })
         const opened = await open({ path, headers, signal: over.signal }).finally(stay)
-        if (isRefusal(opened)) return answerOf(opened)
+        if (isRefusal(opened)) return encodeAnswer(opened)
         return upgrade(request, {
           open: (socket) => joinSockets(socket, opened),
           abandon: () => opened.close(1001, 'The client disconnected'),
@@ -300,15 +302,15 @@ export class ComputeObject extends DurableObject<Env> implements ComputeRpc {
         : this.#tunnels.transport({ ...anyAddress, compute_id: this.#id })
       const send = (sent = body) =>
         ask({ method, path, headers, signal, longLived, body: method === 'GET' ? null : sent })
-      const isWatched = !isJoint && given.has(watchHeader)
+      const isWatched = !isPacked && given.has(watchHeader)
       const answer = await (isWatched ? this.#watched(request, path, send) : send())
-      return isJoint || given.has(packedHeader) ? jointAnswerOf(answer) : answerOf(answer)
+      return isPacked || given.has(packedHeader) ? encodePackedAnswer(answer) : encodeAnswer(answer)
     } catch (error) {
-      if (error instanceof ApiError) {
-        const { status, message, code: word } = error
-        return faultOf({ kind: 'refused', message, status, word, headers: { ...error.headers } })
-      }
-      return faultOf({ kind: error instanceof ConnectionLost ? 'lost' : 'absent', message: (error as Error).message })
+      if (error instanceof ApiError) return encodeFault({ kind: 'refused', ...encodeError(error) })
+      return encodeFault({
+        kind: error instanceof ConnectionLost ? 'lost' : 'absent',
+        message: (error as Error).message,
+      })
     }
   }
 
@@ -406,34 +408,3 @@ const anyAddress = { protocol: tunnelled, host: '', port: 0 } as const
 const computePath = '/v2/compute/'
 /** Bytes of the pieces of an upload. */
 const uploadPieceBytes = 64 * 1024
-
-const ours: ReadonlySet<string> = new Set([
-  ...[isolateHeader, longLivedHeader, watchHeader, packedHeader],
-  ...['upgrade', 'connection', 'host'],
-])
-
-function headersIn({ headers }: Request): Record<string, string> {
-  const found: Record<string, string> = {}
-  for (const [name, value] of headers) if (!ours.has(name) && !name.startsWith('sec-websocket-')) found[name] = value
-  return found
-}
-
-function answerOf(answer: ComputeAnswer): Response {
-  // As an object, since each name occurs once and a list of headers takes workerd four times as long. A compute must not send `faultHeader`.
-  const headers: Record<string, string> = {}
-  for (const [name, value] of answer.headers.entries?.() ?? []) if (name !== faultHeader) headers[name] = value
-  const body = answer.whole ?? wholeBody(answer.body, answer.headers)
-  return new Response(body, { status: answer.status, headers, encodeBody: 'manual' })
-}
-
-/** workerd decodes a body by `Content-Encoding` alone, and so for an isolate, too. */
-function jointAnswerOf({ status, headers, whole, body }: ComputeAnswer): Response {
-  const own: Record<string, string> = { [packedHeader]: jointOf(headers.entries?.() ?? []) }
-  const encoding = headers.get('content-encoding')
-  if (encoding !== null) own['content-encoding'] = encoding
-  return new Response(whole ?? wholeBody(body, headers), { status, headers: own, encodeBody: 'manual' })
-}
-
-function faultOf(fault: TunnelFault): Response {
-  return new Response(JSON.stringify(fault), { status: 502, headers: { [faultHeader]: fault.kind } })
-}

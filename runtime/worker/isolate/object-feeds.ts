@@ -2,11 +2,12 @@ import { type FeedSource, type ServiceEvent, withFleet } from '../../../src/flee
 import { seqOf } from '../../../src/fleet/events/member-feed.ts'
 import { Subscriber } from '../../../src/fleet/events/subscriber.ts'
 import { onAbort } from '../../../src/lib/async/abort.ts'
-import { ApiError, retryLater } from '../../../src/lib/errors/api-error.ts'
+import { type ApiError, retryLater } from '../../../src/lib/errors/api-error.ts'
 import type { FeedItem } from '../../../src/model/event.ts'
 import type { Load } from '../../../src/model/host.ts'
 import type { Env } from '../shared/env.ts'
-import { type FeedMessage, type FeedRefusal, isolateHeader, isolateKey, urlOf } from '../shared/feed-message.ts'
+import { type FeedMessage, isolateHeader, isolateKey, urlOf } from '../shared/feed-message.ts'
+import { decodeError } from '../shared/rpc-error.ts'
 import { accepted } from '../shared/sockets.ts'
 
 /** Most items that wait for a client that resumes a feed: all stored events arrive at once. */
@@ -46,7 +47,7 @@ export function objectFeeds(object: () => Pick<DurableObjectStub, 'fetch'>, env:
         const message = JSON.parse(String(data)) as FeedMessage
         if (message.kind === 'fleet') for (const listener of listeners) listener(message.event)
         else if (message.kind === 'load') load = message.load
-        else if (message.kind === 'refused') reject(refusal(message))
+        else if (message.kind === 'refused') reject(decodeError(message))
         else deliver(message)
         if (isBegun) resolve()
       })
@@ -71,6 +72,3 @@ export function objectFeeds(object: () => Pick<DurableObjectStub, 'fetch'>, env:
 
 /** The object ended or restarted. */
 const broken = (): ApiError => retryLater(503, 'The feed could not be opened; try again', 1)
-
-const refusal = ({ status, message, word, headers }: FeedRefusal): ApiError =>
-  new ApiError(status, message, { code: word, headers })

@@ -1,53 +1,34 @@
 import type { ComputeAnswer, Outgoing, SocketTransport, Transport } from '../../../src/compute/remote/transport.ts'
 import { ConnectionLost } from '../../../src/compute/remote/transport.ts'
 import { notJoined, type TunnelHolder } from '../../../src/fleet/pool/tunnels.ts'
-import { ApiError } from '../../../src/lib/errors/api-error.ts'
-import type { ErrorCode } from '../../../src/lib/errors/words.ts'
+import {
+  askOrigin,
+  decodeFault,
+  joinPath,
+  longLivedHeader,
+  objectOrigin,
+  packedOrigin,
+  type TunnelFault,
+  watchHeader,
+} from './compute-requests.ts'
 import type { Env } from './env.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
 import { wholeFetch } from './fixed-length-bodies.ts'
 import type { Objects } from './objects.ts'
-import { jointOf, lookedUp, packedHeader, wanted } from './packed-headers.ts'
+import { packedHeader, packedLookup, packHeaders, wanted } from './packed-headers.ts'
+import { decodeError } from './rpc-error.ts'
 import { accepted } from './sockets.ts'
 
-const origin = 'http://object'
-/**
- * Requests to the object of a compute: a request for the compute (`askOrigin` or `jointOrigin`, and the path there), or a tunnel (`joinPath`).
- * `jointOrigin`: its headers are joint. An object of an earlier version refuses it.
- */
-export const askOrigin = `${origin}/ask`
-export const jointOrigin = `${origin}/joint`
-export const joinPath = '/join'
-export const feedsPath = '/feeds'
-
-/** Most computes that are remembered to take joint headers. */
-const maxJoint = 1000
-
-/** Says that the answer may be idle without a limit; see `Outgoing.rests`. */
-export const longLivedHeader = 'x-patchbay-rests'
-/** Says that the object must record the digest of an image in the body; without it, the sender does that. */
-export const watchHeader = 'x-patchbay-watch'
-/** The kind of fault, in place of an answer of the compute. */
-export const faultHeader = 'x-patchbay-fault'
-
-/** Why there is no answer. `absent`: the compute did not get the request; `lost`: the tunnel ended; `refused`: an error for the client. */
-export type TunnelFault =
-  | { readonly kind: 'absent' | 'lost'; readonly message: string }
-  | {
-      readonly kind: 'refused'
-      readonly message: string
-      readonly status: number
-      readonly word: ErrorCode
-      readonly headers: Readonly<Record<string, string>>
-    }
+/** Most computes that are remembered to accept packed headers. */
+const maxPacking = 1000
 
 /** The tunnels of joined computes, for isolates, the objects of labs and the directory: their requests go to the objects of the computes. */
 export class ComputeAsking implements TunnelHolder {
   readonly #env: Env
   readonly #objects: Objects
   readonly #isWatched: boolean
-  /** Ids of computes whose objects take joint headers. */
-  readonly #joint = new Set<string>()
+  /** Ids of computes whose objects accept packed headers. */
+  readonly #packing = new Set<string>()
   #key: string | undefined
 
   /** `isWatched`: the objects record the digests of images that are uploaded. */
@@ -92,7 +73,7 @@ export class ComputeAsking implements TunnelHolder {
   ): Promise<Response> {
     const path = `${joinPath}?${new URLSearchParams({ key, address })}`
     const headers = { Upgrade: 'websocket', [isolateHeader]: await this.#proof() }
-    return this.#objects.compute(computeId, locationHint).fetch(origin + path, { headers })
+    return this.#objects.compute(computeId, locationHint).fetch(objectOrigin + path, { headers })
   }
 
   async #answer(computeId: string, { path, longLived, ...request }: Outgoing): Promise<ComputeAnswer> {
@@ -100,27 +81,27 @@ export class ComputeAsking implements TunnelHolder {
     const isWatched = this.#isWatched && request.method === 'POST'
     const marks = { ...(longLived === true && { [longLivedHeader]: '1' }), ...(isWatched && { [watchHeader]: '1' }) }
     // workerd has to know the length of a body, and the object looks at the headers of an upload itself.
-    const isJoint = body === null && !isWatched && this.#joint.has(computeId)
-    const sent = isJoint
-      ? { ...marks, [packedHeader]: jointOf(Object.entries(headers)) }
+    const isPacked = body === null && !isWatched && this.#packing.has(computeId)
+    const sent = isPacked
+      ? { ...marks, [packedHeader]: packHeaders(Object.entries(headers)) }
       : { ...headers, ...marks, [packedHeader]: wanted }
     let answer: Response
     try {
-      answer = await this.#ask(computeId, (isJoint ? jointOrigin : askOrigin) + path, { ...request, headers: sent })
+      answer = await this.#ask(computeId, (isPacked ? packedOrigin : askOrigin) + path, { ...request, headers: sent })
     } catch (error) {
       // The object may be one of an earlier version again.
-      this.#joint.delete(computeId)
+      this.#packing.delete(computeId)
       throw error
     }
-    const joint = answer.headers.get(packedHeader)
-    if (joint === null) return this.#checked(answer)
-    if (!isJoint) this.#remember(computeId)
-    return { status: answer.status, headers: lookedUp(joint), body: answer.body }
+    const packed = answer.headers.get(packedHeader)
+    if (packed === null) return this.#checked(answer)
+    if (!isPacked) this.#remember(computeId)
+    return { status: answer.status, headers: packedLookup(packed), body: answer.body }
   }
 
   #remember(computeId: string): void {
-    if (this.#joint.size >= maxJoint) this.#joint.clear()
-    this.#joint.add(computeId)
+    if (this.#packing.size >= maxPacking) this.#packing.clear()
+    this.#packing.add(computeId)
   }
 
   async #ask(computeId: string, url: string, { headers, ...init }: Omit<RequestInit, 'headers'> & Headed) {
@@ -131,17 +112,8 @@ export class ComputeAsking implements TunnelHolder {
   }
 
   #checked(answer: Response): Response | Promise<Response> {
-    return answer.headers.has(faultHeader) ? this.#failed(answer) : answer
-  }
-
-  async #failed(answer: Response): Promise<never> {
-    const fault: TunnelFault = await answer.json()
-    if (fault.kind === 'refused') {
-      const { status, message, word, headers } = fault
-      throw new ApiError(status, message, { code: word, headers })
-    }
-    if (fault.kind === 'lost') throw new ConnectionLost(fault.message)
-    throw fault.message === notJoined ? new NotJoined(notJoined) : new Error(fault.message)
+    const fault = decodeFault(answer)
+    return fault === undefined ? answer : fault.then((it) => Promise.reject(errorOf(it)))
   }
 
   async #proof(): Promise<string> {
@@ -157,6 +129,12 @@ interface Headed {
 /** The object of the compute has no tunnel. */
 export class NotJoined extends Error {
   override readonly name = 'NotJoined'
+}
+
+function errorOf(fault: TunnelFault): Error {
+  if (fault.kind === 'refused') return decodeError(fault)
+  if (fault.kind === 'lost') return new ConnectionLost(fault.message)
+  return fault.message === notJoined ? new NotJoined(notJoined) : new Error(fault.message)
 }
 
 const withUpgrade = (headers: Readonly<Record<string, string>>): Headed => ({

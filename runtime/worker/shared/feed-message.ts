@@ -1,18 +1,14 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { FleetItem } from '../../../src/fleet/events/fleet-feed.ts'
 import { sha256, toHex } from '../../../src/lib/crypto/secret.ts'
-import type { ErrorCode } from '../../../src/lib/errors/words.ts'
 import type { FeedItem } from '../../../src/model/event.ts'
 import type { Load } from '../../../src/model/host.ts'
 import type { Env } from './env.ts'
+import type { EncodedError } from './rpc-error.ts'
 
 /** The object refuses the feed; it sends nothing after this. */
-export interface FeedRefusal {
+interface FeedRefusal extends EncodedError {
   readonly kind: 'refused'
-  readonly status: number
-  readonly message: string
-  readonly word: ErrorCode
-  readonly headers: Readonly<Record<string, string>>
 }
 
 /** A message of the object to an isolate by the websocket of a feed, as JSON. The first is a ping or a refusal. */

@@ -11,6 +11,7 @@ import type { FeedItem } from '../../../src/model/event.ts'
 import type { Load } from '../../../src/model/host.ts'
 import { type FeedMessage, revoked, WantedFeed, wantedIn } from './feed-message.ts'
 import type { HibernatableSocket, HibernatableSockets } from './hibernatable-sockets.ts'
+import { encodeError } from './rpc-error.ts'
 
 export interface FeedSocketsOptions {
   readonly sockets: HibernatableSockets
@@ -131,10 +132,9 @@ export class FeedSockets {
       if (!(await this.#options.isGood(feed.wanted.key))) throw unauthorized()
     } catch (error) {
       if (!(error instanceof ApiError)) return this.#close(feed, 1011, 'The feed could not be opened')
-      const { status, message, code: word, headers } = error
-      this.#tell(feed, { kind: 'refused', status, message, word, headers })
+      this.#tell(feed, { kind: 'refused', ...encodeError(error) })
       // After hibernation a 404 means that the project was closed meanwhile.
-      return this.#close(feed, status === 404 ? 1000 : 1001, 'The feed was refused')
+      return this.#close(feed, error.status === 404 ? 1000 : 1001, 'The feed was refused')
     }
     await this.#pump(feed, items)
   }

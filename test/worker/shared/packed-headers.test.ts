@@ -2,11 +2,16 @@ import { expect, it } from 'vitest'
 import { ComputeAsking } from '../../../runtime/worker/shared/compute-asking.ts'
 import type { Env } from '../../../runtime/worker/shared/env.ts'
 import { Objects } from '../../../runtime/worker/shared/objects.ts'
-import { jointOf, lookedUp, packedHeader, unpackHeaders } from '../../../runtime/worker/shared/packed-headers.ts'
+import {
+  packedHeader,
+  packedLookup,
+  packHeaders,
+  unpackHeaders,
+} from '../../../runtime/worker/shared/packed-headers.ts'
 import type { Outgoing } from '../../../src/compute/remote/transport.ts'
 
 it('headers come out of one header as they went in', () => {
-  const joint = jointOf([
+  const joint = packHeaders([
     ['Content-Type', 'application/json'],
     ['etag', '"\u00fcber"\t"x"'],
     ['__proto__', 'x'],
@@ -17,7 +22,7 @@ it('headers come out of one header as they went in', () => {
     ['etag', '"\u00fcber"\t"x"'],
     ['__proto__', 'x'],
   ])
-  const headers = lookedUp(joint)
+  const headers = packedLookup(joint)
   expect([headers.get('ETag'), headers.has('Content-type'), headers.get('accept')]).toEqual([
     '"\u00fcber"\t"x"',
     true,
@@ -51,7 +56,7 @@ const pathsOf = (asked: readonly Request[]) => asked.map(({ url }) => new URL(ur
 
 it('an object that answers with joint headers gets them, but with a body', async () => {
   const { asked, ask } = askedOf(
-    () => new Response('{}', { status: 201, headers: { [packedHeader]: jointOf([['X-Of', 'compute']]) } }),
+    () => new Response('{}', { status: 201, headers: { [packedHeader]: packHeaders([['X-Of', 'compute']]) } }),
   )
   const first = await ask(get)
   expect([first.status, first.headers.get('x-of'), first.headers.get(packedHeader)]).toEqual([201, 'compute', null])
@@ -67,7 +72,7 @@ it('an object that answers with joint headers gets them, but with a body', async
 it('an object of an earlier version gets and gives headers for themselves, also when it comes back', async () => {
   let isEarlier = true
   const { asked, ask } = askedOf(({ url }) => {
-    if (!isEarlier) return new Response('{}', { headers: { [packedHeader]: jointOf([]) } })
+    if (!isEarlier) return new Response('{}', { headers: { [packedHeader]: packHeaders([]) } })
     if (!url.startsWith('http://object/ask/')) throw new Error('The object of a compute has nothing there')
     return new Response('{}', { headers: { 'X-Of': 'compute' } })
   })
