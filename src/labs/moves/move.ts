@@ -41,7 +41,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
       // When an earlier move took the lab elsewhere, only the files that it left here are removed, which is always possible.
       if (!labs.isComputeLost(lab) && lab.document.project.computes.includes(from)) requireMovable(lab, from)
     } catch (error) {
-      const message = `The project stays on the compute ${from}, which is being emptied: ${(error as Error).message}`
+      const message = `The project stays on compute ${from}, which is being drained. ${(error as Error).message}`
       lab.emit({ action: 'log.warning', event: { message } })
       throw error
     }

@@ -104,6 +104,26 @@ test('the remains of a move are removed from its compute, also for a lab with sn
   expect((await labs.lab(project_id)).document.project).not.toHaveProperty('left')
 })
 
+test('a lab that cannot be moved says so in its events, with the reason', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  const clientFor = labs.computes.client
+  await labs.create({ project_id, name: 'stays', compute_id: 'local' }, clientFor)
+  const snapshot = { snapshot_id: project_id, name: 'earlier', created_at: 0, size: 0, computes: ['local'] }
+  const lab = await labs.lab(project_id)
+  await labs.moved(lab, (project) =>
+    new Changes()
+      .project(project)
+      .put('snapshot', project_id, { ...snapshot, lastRunning: { local: [project_id] } } as never),
+  )
+  const emit = vi.spyOn(lab, 'emit')
+  const { signal } = new AbortController()
+  const reason =
+    'Its snapshot earlier contains the memory of running machines: delete the snapshot before the project is moved'
+  await expect(moveLab(labs, project_id, 'local', { clientFor, signal, show() {} })).rejects.toThrow(reason)
+  const message = `The project stays on compute local, which is being drained. ${reason}`
+  expect(emit).toHaveBeenCalledWith({ action: 'log.warning', event: { message } })
+})
+
 test('a lab that was made elsewhere can be deleted without its former compute, but not without its own', async () => {
   const labs = await labsInMemory(new MemoryCompute())
   const real = labs.computes.client
