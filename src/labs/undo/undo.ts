@@ -36,10 +36,11 @@ export function undoEdit(
     const then = edit.before.get('project') as ProjectRecord | undefined
     if (then !== undefined) check(then.name)
     try {
-      requireUnchanged(lab, edit, way)
+      requireUnchanged(lab, edit)
     } catch (error) {
       lab.history.drop(edit)
-      throw error
+      if (!(error instanceof ApiError)) throw error
+      throw conflict(`Cannot ${way}: ${error.message}. The edit was removed from the history`, { cause: error })
     }
     await revert(labs, lab, edit, { by: way, ...withoutNulls({ consoles: edit.step.consoles }) }, clientFor)
     lab.history.drop(edit)
@@ -47,17 +48,14 @@ export function undoEdit(
   })
 }
 
-const notPossible = (way: 'undo' | 'redo', reason: string): ApiError =>
-  conflict(`Cannot ${way}: ${reason}. The edit was removed from the history`)
-
 /** 409 when an entry was changed after the edit. */
-function requireUnchanged(lab: Lab, edit: PastEdit, way: 'undo' | 'redo'): void {
+function requireUnchanged(lab: Lab, edit: PastEdit): void {
   const { before, after } = edit
   const now = lab.document.read(after.keys())
   for (const [key, value] of after) {
     const [table = '', id = ''] = key.split('/')
-    if (!isSame(key, now.get(key), value)) throw notPossible(way, `the ${table} ${id} has changed since this edit`)
-    if (table === 'link') requirePorts(lab, edit, key, way)
+    if (!isSame(key, now.get(key), value)) throw conflict(`the ${table} ${id} has changed since this edit`)
+    if (table === 'link') requirePorts(lab, edit, key)
     const then = before.get(key) as NodeRecord | undefined
     if (table !== 'node') continue
     const other = [...lab.document.nodes.values()].find(
@@ -67,22 +65,18 @@ function requireUnchanged(lab: Lab, edit: PastEdit, way: 'undo' | 'redo'): void 
         nameKey(it.name) === nameKey(then.name) &&
         !after.has(`node/${it.node_id}`),
     )
-    if (other !== undefined) throw notPossible(way, `another node now has the name ${other.name}`)
+    if (other !== undefined) throw conflict(`another node now has the name ${other.name}`)
     const link = lab.document.linksOf(id).find(({ link_id }) => then === undefined && !after.has(`link/${link_id}`))
-    if (link !== undefined) throw notPossible(way, `the node ${id} was linked since this edit`)
+    if (link !== undefined) throw conflict(`the node ${id} was linked since this edit`)
   }
 }
 
 /** 409 when the ports of a link that is made again are linked, or its name is taken. */
-function requirePorts(lab: Lab, { before, after }: PastEdit, key: string, way: 'undo' | 'redo'): void {
+function requirePorts(lab: Lab, { before, after }: PastEdit, key: string): void {
   const then = before.get(key) as LinkRecord | undefined
   if (then === undefined) return
   const own = new Set([...after.keys()].flatMap((it) => (it.startsWith('link/') ? [it.slice('link/'.length)] : [])))
-  try {
-    requireUnlinked(lab, [then], own)
-  } catch (error) {
-    throw notPossible(way, (error as Error).message)
-  }
+  requireUnlinked(lab, [then], own)
 }
 
 /**
@@ -101,7 +95,7 @@ export async function rollBack(labs: Labs, lab: Lab, step: EditStep, clientFor: 
     }
     for (const key of edit.after.keys()) if (!own.after.has(key)) left.push(`${key} was changed since`)
     try {
-      requireUnchanged(lab, own, 'undo')
+      requireUnchanged(lab, own)
       await revert(labs, lab, own, { by: 'rollback' }, clientFor)
     } catch (error) {
       left.push((error as Error).message)
