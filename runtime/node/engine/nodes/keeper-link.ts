@@ -475,11 +475,11 @@ function failed(error: unknown): never {
 
 const retryAfterSeconds = '5'
 
-/** The error of an operation that must know the state of a node, while its keeper does not answer. */
-export const unknownState = (cause: Error): ApiError =>
+/** The error of an operation that must know the state of a node, while its keeper does not answer. `result`: what became of it. */
+export const unknownState = (cause?: Error, result = 'Nothing was changed'): ApiError =>
   new ApiError(
     503,
-    `Node state is unknown because the keeper is not responding (${cause.message}). Nothing was changed; try again`,
+    `Node state is unknown because the keeper is not responding${cause ? ` (${cause.message})` : ''}. ${result}; try again`,
     {
       cause,
       headers: { 'Retry-After': retryAfterSeconds },

@@ -87,7 +87,8 @@ export class Reopen {
     const names = await listNodeRecords(path)
     const keys = new Set(names.map(keyOf))
     const inventory = await this.#ask()
-    if (inventory === undefined) throw unknownState(new Error(`the project in ${path} is not deleted`))
+    const refused = `The project in ${path} was not deleted`
+    if (inventory === undefined) throw unknownState(undefined, refused)
     // Throws NewerRecord before any unit is ended.
     for (const name of names) await readDurable(join(nodeRecords(path), name), parseNodeRecord)
     const units = inventory.units.filter(({ key }) => keys.has(key))
@@ -100,7 +101,7 @@ export class Reopen {
       const mayRun = now === undefined || now.units.some(({ key, exit }) => keys.has(key) && exit === null)
       if (mayRun) {
         this.#retryLater()
-        throw unknownState(failed.reason)
+        throw unknownState(failed.reason, refused)
       }
     }
     await Promise.all(names.map((name) => this.#abandon(path, name)))

@@ -64,7 +64,10 @@ test('a project is not deleted from disk while a guest of it keeps running, and 
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     kinds: {},
   } as unknown as ReopenOptions)
-  await expect(reopen.endNodes(path)).rejects.toMatchObject({ status: 503 })
+  await expect(reopen.endNodes(path)).rejects.toMatchObject({
+    status: 503,
+    message: `Node state is unknown because the keeper is not responding (the keeper is busy). The project in ${path} was not deleted; try again`,
+  })
   exit = { code: 0 }
   await reopen.endNodes(path)
 })
