@@ -486,8 +486,11 @@ PATCHBAY_ORGANIZATION=ID patchbay tokens create NAME --role admin.`,
   version: command({
     group: 'program',
     summary: 'show the version of the program, and of a service',
-    text: 'Shows the version of the program, and with --server or PATCHBAY_SERVER the version of that service.',
-    flags: { server: { value: 'URL', about: 'service URL (default: $PATCHBAY_SERVER)' }, ...outputFlags },
+    text: 'Shows the version of the program, and of the service that --server, PATCHBAY_SERVER or the saved login names.',
+    flags: {
+      server: { value: 'URL', about: 'service URL (default: $PATCHBAY_SERVER, then the saved login)' },
+      ...outputFlags,
+    },
     run: async (input) => (await import('./version.ts')).versionCommand(input),
   }),
   completion: command({

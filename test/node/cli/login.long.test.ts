@@ -23,6 +23,7 @@ test('login stores a service and its token for all commands, logout removes both
   expect((await stat(fileOf(patchbay))).mode & 0o777).toBe(0o600)
   expect((await patchbay.run(['ls'])).out).toBe(`No labs on ${service.url}\n`)
   expect(await patchbay.run(['ls', '--server', service.url])).toMatchObject({ code: 0 })
+  expect((await patchbay.run(['version'])).out).toMatch(new RegExp(`^(.+)\\n\\1 at ${service.url}\\n$`))
   expect((await patchbay.run(['logout'])).out).toBe(`Logged out of ${service.url}\n`)
   await expect(access(fileOf(patchbay))).rejects.toThrow('ENOENT')
   expect(await patchbay.run(['logout'])).toMatchObject({ code: 0, out: 'Not logged in; nothing to do\n' })
