@@ -56,10 +56,9 @@ export class ProjectAccess {
   }): void {
     const { projects, name: who } = this.#identity
     if (projects === undefined) return
-    if (path != null)
-      throw forbidden(`path: token "${who}" is limited to certain projects and cannot choose a directory`)
+    if (path != null) throw forbidden(`path: "${who}" is limited to certain projects and cannot choose a directory`)
     const isOwn = id != null ? isInScope(projects, id, undefined) : name != null && isInScope(projects, undefined, name)
-    if (!isOwn) throw forbidden(`name: token "${who}" is limited to the projects ${projects.join(', ')}`)
+    if (!isOwn) throw forbidden(`name: "${who}" is limited to the projects ${projects.join(', ')}`)
   }
 
   /** 403 unless the client sees the project by this name. */
@@ -86,7 +85,7 @@ export class ProjectAccess {
     const inner = there === undefined ? [] : spellingsOf(there).map((it) => routes.match(method, it))
     if (inner.length > 0 && inner.every((it) => this.#allowsThere(it))) return
     throw forbidden(
-      `Authorization: token "${this.#identity.name}" is limited to certain projects; this request needs access to all of them`,
+      `Authorization: "${this.#identity.name}" is limited to certain projects; this request needs access to all of them`,
     )
   }
 
