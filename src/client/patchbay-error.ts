@@ -26,9 +26,9 @@ export class PatchbayError extends Error {
   }
 }
 
-/** The words of errors without an answer of a service. */
+/** The codes of errors without a response of a service. */
 export const lostWords = {
-  unreachable: 'No connection was made',
-  lost: 'The connection ended, or a timeout passed, before the answer was complete',
-  'not-patchbay': 'A program other than Patchbay answered',
+  unreachable: 'No connection could be made',
+  lost: 'The connection was lost, or timed out, before the response was complete',
+  'not-patchbay': 'The server is not Patchbay',
 } as const
