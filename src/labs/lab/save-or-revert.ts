@@ -1,4 +1,4 @@
-import { ignoreNotFound } from '../../lib/errors/api-error.ts'
+import { Revert } from '../../lib/revert.ts'
 import type { Lab } from './lab.ts'
 
 /**
@@ -6,16 +6,12 @@ import type { Lab } from './lab.ts'
  * the result rejects with the failure of the save. A failure of `undo` is reported in the feed of the lab.
  */
 export async function saveOrRevert<T>(lab: Lab, save: () => Promise<T>, undo: () => Promise<unknown>): Promise<T> {
-  try {
-    return await save()
-  } catch (error) {
-    await undo()
-      // What is gone meanwhile needs no undo.
-      .catch(ignoreNotFound)
-      .catch(({ message }: Error) => {
-        const what = 'A change was not saved, and could not be reverted on its compute'
-        lab.emit({ action: 'log.warning', event: { message: `${what}: ${message}` } })
-      })
-    throw error
-  }
+  await using revert = new Revert(({ message }) => {
+    const what = 'A change was not saved, and could not be reverted on its compute'
+    lab.emit({ action: 'log.warning', event: { message: `${what}: ${message}` } })
+  })
+  revert.add(undo)
+  const saved = await save()
+  revert.commit()
+  return saved
 }
