@@ -1,6 +1,8 @@
+import { ignore } from '../../lib/async/ignore.ts'
 import { longWaitsMs } from '../../lib/async/long-waits.ts'
 import { pause } from '../../lib/async/pause.ts'
-import { ignoreNotFound, mayHaveSucceeded } from '../../lib/errors/api-error.ts'
+import { ignoreNotFound } from '../../lib/errors/api-error.ts'
+import { Revert } from '../../lib/revert.ts'
 import type { ComputeClients } from '../labs.ts'
 import type { NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
@@ -17,13 +19,14 @@ interface Orphan {
  * would stay taken. A compute that does not answer is asked again for days, until the lab is closed.
  */
 export async function createOrCleanUp<T>(lab: Lab, make: () => Promise<T>, orphan: Orphan): Promise<T> {
-  try {
-    return await make()
-  } catch (error) {
-    if (mayHaveSucceeded(error)) await removeOrphan(lab, orphan)
-    throw error
-  }
+  await using revert = revertOrphans()
+  const made = await revert.make(make, () => removeOrphan(lab, orphan))
+  revert.commit()
+  return made
 }
+
+/** For steps that are `removeOrphan`. */
+export const revertOrphans = () => new Revert(ignore('an orphan that is not removed now is removed later'))
 
 /** Removes what was made, as `createOrCleanUp` does. */
 export async function removeOrphan(lab: Lab, orphan: Orphan): Promise<void> {

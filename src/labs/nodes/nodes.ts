@@ -23,7 +23,7 @@ import { withDefaults, withoutNulls } from '../lab/fields.ts'
 import type { EditStep } from '../lab/history.ts'
 import { keptWith, sorted } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
-import { createOrCleanUp, nodeOrphan, removeOrphan } from '../lab/leftovers.ts'
+import { nodeOrphan, removeOrphan, revertOrphans } from '../lab/leftovers.ts'
 import { requireUnlocked } from '../lab/locked.ts'
 import { nodePathOf, propertiesOf, reportedFields } from '../lab/node-on-compute.ts'
 import { placeholderReason } from '../lab/placeholder-view.ts'
@@ -135,16 +135,13 @@ export async function createNode(
           await labs.attachCompute(lab, compute_id, clientFor)
           const orphan = nodeOrphan(lab, { node_type, node_id, compute_id }, clientFor)
           const create = () => compute.createNode(at, { ...settings, ...mac }).catch(refused)
-          let shown = await createOrCleanUp(lab, create, orphan)
+          await using revert = revertOrphans()
+          let shown = await revert.make(create, () => removeOrphan(lab, orphan))
           if (fill !== undefined) {
-            try {
-              await fill(node_id)
-              shown = await compute.node({ ...at, node_id })
-            } catch (error) {
-              await removeOrphan(lab, orphan)
-              throw error
-            }
+            await fill(node_id)
+            shown = await compute.node({ ...at, node_id })
           }
+          revert.commit()
           // When the document cannot be saved, the next compute is not tried.
           const [outcome] = await Promise.allSettled([save(compute_id, shown)])
           return outcome
