@@ -4,6 +4,7 @@ import { quoteText } from '../../compute/remote/answer.ts'
 import { path } from '../../compute/remote/paths.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { ApiError, conflict } from '../../lib/errors/api-error.ts'
+import type { Revert } from '../../lib/revert.ts'
 import { type Compute, tunnelled } from '../../model/compute.ts'
 import {
   firstProbedPort,
@@ -24,45 +25,29 @@ export interface ReservedPort {
   readonly udp_port: number
 }
 
-/** Two reserved ports with different numbers. */
-interface PortsApart<Port> {
-  readonly ports: readonly [Port, Port]
-  /** Releases both, each once: a port that was released may belong to another request. */
-  readonly release: () => Promise<void>
-}
-
 /**
- * Reserves a port for each end of a link. Computes on one host may offer the same port, as neither has bound it yet: the second compute is
- * asked for another one then, and what it offered is released. A failure leaves no port reserved.
+ * Reserves a port for each end of a link, which `revert` releases. Computes on one host may offer the same port, as neither has bound it
+ * yet: the second compute is asked for another one then, and what it offered is released.
  */
 export async function reserveApart<Port extends Pick<ReservedPort, 'udp_port'>>(
   [reserveFirst, reserveSecond]: readonly [() => Promise<Port>, () => Promise<Port>],
   release: (port: Port) => Promise<void>,
-): Promise<PortsApart<Port>> {
-  const reserved: Port[] = []
-  const releaseAll = async () => {
-    for (const port of reserved.splice(0).reverse())
-      await release(port).catch(ignore('a port that stays reserved goes with the project'))
-  }
-  try {
-    const first = await reserveFirst()
-    reserved.push(first)
-    let second = await reserveSecond()
-    if (second.udp_port === first.udp_port) {
-      const offered = second
-      try {
-        // Before the release: the compute would offer the same port again.
-        second = await reserveSecond()
-      } finally {
-        await release(offered).catch(ignore('a port that stays reserved goes with the project'))
-      }
+  revert: Revert,
+): Promise<readonly [Port, Port]> {
+  const first = await reserveFirst()
+  revert.add(() => release(first))
+  let second = await reserveSecond()
+  if (second.udp_port === first.udp_port) {
+    const offered = second
+    try {
+      // Before the release: the compute would offer the same port again.
+      second = await reserveSecond()
+    } finally {
+      await release(offered).catch(ignore('a port that stays reserved goes with the project'))
     }
-    reserved.push(second)
-    return { ports: [first, second], release: releaseAll }
-  } catch (error) {
-    await releaseAll()
-    throw error
   }
+  revert.add(() => release(second))
+  return [first, second]
 }
 
 interface Party extends ReservedPort {

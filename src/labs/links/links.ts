@@ -3,14 +3,8 @@ import { type ReservedPort, reserveApart } from '../../fleet/link-check/link-che
 import { ignore } from '../../lib/async/ignore.ts'
 import { KeyedMutex } from '../../lib/async/keyed-mutex.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
-import {
-  ApiError,
-  badRequest,
-  conflict,
-  ignoreNotFound,
-  mayHaveSucceeded,
-  notFound,
-} from '../../lib/errors/api-error.ts'
+import { ApiError, badRequest, conflict, ignoreNotFound, notFound } from '../../lib/errors/api-error.ts'
+import { Revert } from '../../lib/revert.ts'
 import type { DirectLinkJoined } from '../../model/direct-link.ts'
 import type { LabLink, LabLinkCreate, LabLinkEnd, LabLinkUpdate } from '../../model/lab/link.ts'
 import { nameKey } from '../../model/lab/names.ts'
@@ -500,36 +494,25 @@ export async function wire(
     keepState(lab, await createOrCleanUp(lab, put, linkOrphan(lab, compute_id, record.link_id, clientFor)))
     return
   }
-  const undo: (() => Promise<void>)[] = []
-  try {
-    const reserve = async ({ node: { compute_id } }: FoundEnd): Promise<ReservedPort> => ({
-      ...{ compute_id, project_id: lab.id },
-      udp_port: await clientFor(compute_id).reserveUdpPort(lab.id),
-    })
-    const { ports, release } = await reserveApart(
-      [() => reserve(ends[0]), () => reserve(ends[1])],
-      ({ compute_id, udp_port }) => clientFor(compute_id).releaseUdpPort(lab.id, udp_port),
+  await using revert = new Revert(ignore('the client gets the first error'))
+  const reserve = async ({ node: { compute_id } }: FoundEnd): Promise<ReservedPort> => ({
+    ...{ compute_id, project_id: lab.id },
+    udp_port: await clientFor(compute_id).reserveUdpPort(lab.id),
+  })
+  const release = ({ compute_id, udp_port }: ReservedPort) => clientFor(compute_id).releaseUdpPort(lab.id, udp_port)
+  const ports = await reserveApart([() => reserve(ends[0]), () => reserve(ends[1])], release, revert)
+  const peers = await labs.computes.peers(ports)
+  for (const [index, { node, end }] of ends.entries()) {
+    const { address: rhost, port: rport } = peers[index as 0 | 1]
+    const lport = ports[index as 0 | 1].udp_port
+    const nio: Nio = { type: 'nio_udp', lport, rhost, rport, ...optionsOf(record, index as 0 | 1) }
+    const [compute, port] = [clientFor(node.compute_id), portPathOf(lab, node, end)]
+    await revert.make(
+      () => compute.attach(port, nio),
+      () => compute.detach(port),
     )
-    undo.push(release)
-    const peers = await labs.computes.peers(ports)
-    for (const [index, { node, end }] of ends.entries()) {
-      const { address: rhost, port: rport } = peers[index as 0 | 1]
-      const lport = ports[index as 0 | 1].udp_port
-      const nio: Nio = { type: 'nio_udp', lport, rhost, rport, ...optionsOf(record, index as 0 | 1) }
-      const detach = () => clientFor(node.compute_id).detach(portPathOf(lab, node, end))
-      try {
-        await clientFor(node.compute_id).attach(portPathOf(lab, node, end), nio)
-      } catch (error) {
-        // After a lost answer it may be attached.
-        if (mayHaveSucceeded(error)) undo.push(detach)
-        throw error
-      }
-      undo.push(detach)
-    }
-  } catch (error) {
-    for (const step of undo.reverse()) await step().catch(ignore('the client gets the first error'))
-    throw error
   }
+  revert.commit()
 }
 
 export async function impair(lab: Lab, record: LinkRecord, clientFor: ComputeClients): Promise<void> {

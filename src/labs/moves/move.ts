@@ -1,6 +1,7 @@
 import { type ReservedPort, reserveApart } from '../../fleet/link-check/link-check.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { ApiError, conflict, ignoreNotFound } from '../../lib/errors/api-error.ts'
+import { Revert } from '../../lib/revert.ts'
 import { isStateless } from '../../model/kinds/node.ts'
 import { imageProperties } from '../../model/lab/archive-words.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
@@ -134,14 +135,10 @@ async function requireReachable(labs: Labs, { id, document }: Lab, { from, to, c
       ...{ compute_id, project_id: id },
       udp_port: await clientFor(compute_id).reserveUdpPort(id),
     })
-    const { ports, release } = await reserveApart([() => reserve(to), () => reserve(other)], (port) =>
-      clientFor(port.compute_id).releaseUdpPort(id, port.udp_port),
-    )
-    try {
-      await labs.computes.peers(ports)
-    } finally {
-      await release()
-    }
+    const release = (port: ReservedPort) => clientFor(port.compute_id).releaseUdpPort(id, port.udp_port)
+    // They are released in any case: nothing commits.
+    await using revert = new Revert(ignore('a port that stays reserved goes with the project'))
+    await labs.computes.peers(await reserveApart([() => reserve(to), () => reserve(other)], release, revert))
   }
 }
 

@@ -1,5 +1,6 @@
 import { ignore } from '../../lib/async/ignore.ts'
 import { ApiError, conflict } from '../../lib/errors/api-error.ts'
+import { Revert } from '../../lib/revert.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
 import { kindOf } from '../../model/kinds/node.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
@@ -82,6 +83,8 @@ export async function joinLinks(
     return node !== undefined && isKnownKind(node.node_type) && node.creationError === undefined
   }
   const joined: LinkRecord[] = []
+  await using revert = new Revert(ignore('the client gets the first error'))
+  revert.add(() => unwireAll(lab, joined, clientFor))
   for (const link of links) {
     if (link.wiring.type !== 'none' || !link.nodes.every(({ node_id }) => isMade(node_id))) continue
     try {
@@ -91,10 +94,10 @@ export async function joinLinks(
       joined.push({ ...record, capture: await resumeCapture(lab, record, clientFor) })
     } catch (error) {
       if (error instanceof ApiError && error.status < 500) continue
-      await unwireAll(lab, joined, clientFor).catch(ignore('the client gets the first error'))
       throw error
     }
   }
+  revert.commit()
   return joined
 }
 

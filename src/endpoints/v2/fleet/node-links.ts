@@ -1,7 +1,8 @@
 import { reserveApart } from '../../../fleet/link-check/link-check.ts'
 import type { PortRef, SharedAgent } from '../../../host-agent.ts'
 import { ignore } from '../../../lib/async/ignore.ts'
-import { ApiError, badRequest, conflict, mayHaveSucceeded } from '../../../lib/errors/api-error.ts'
+import { ApiError, badRequest, conflict } from '../../../lib/errors/api-error.ts'
+import { Revert } from '../../../lib/revert.ts'
 import { localId } from '../../../model/compute.ts'
 import { isLinkable, type NodeRef } from '../../../model/kinds/node.ts'
 import { Link, LinkCreate, type LinkEnd } from '../../../model/link.ts'
@@ -50,43 +51,30 @@ async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], 
       )
   }
   for (const end of [a, b]) await requireFree(agent, end)
-  const undo: (() => Promise<void>)[] = []
+  await using revert = new Revert(ignore('the client gets the first error'))
   const reserve = async (end: LinkEnd) => ({
     ...end,
     udp_port: await agent.projects.reserveUdpPort(end.project_id, end.node_id),
   })
-  const attach = async (end: LinkEnd, nio: Nio): Promise<Nio> => {
-    const detach = () => agent.nodes.detachNio(refOf(end), portOf(end))
-    try {
-      const attached = await agent.nodes.attachNio(refOf(end), portOf(end), nio, 'service')
-      undo.push(detach)
-      return attached
-    } catch (error) {
-      // After a refusal nothing is attached. After a lost answer a NIO may be attached: it must be detached.
-      if (mayHaveSucceeded(error)) undo.push(detach)
-      throw error
-    }
-  }
-  try {
-    const { ports, release } = await reserveApart(
-      [() => reserve(a), () => reserve(b)],
-      ({ project_id, node_id, udp_port }) => agent.projects.releaseUdpPort(project_id, udp_port, node_id),
+  const release = ({ project_id, node_id, udp_port }: LinkEnd & { udp_port: number }) =>
+    agent.projects.releaseUdpPort(project_id, udp_port, node_id)
+  const attach = (end: LinkEnd, nio: Nio): Promise<Nio> =>
+    revert.make(
+      () => agent.nodes.attachNio(refOf(end), portOf(end), nio, 'service'),
+      () => agent.nodes.detachNio(refOf(end), portOf(end)),
     )
-    undo.push(release)
-    const [portA, portB] = ports
-    const [toB, toA] = await peers(ports)
-    const options = { type: 'nio_udp' as const, ...(filters !== undefined && { filters }) }
-    const nioA = await attach(a, { ...options, lport: portA.udp_port, rhost: toB.address, rport: toB.port })
-    const nioB = await attach(b, { ...options, lport: portB.udp_port, rhost: toA.address, rport: toA.port })
-    return {
-      nodes: [
-        { ...a, nio: nioA },
-        { ...b, nio: nioB },
-      ],
-    }
-  } catch (error) {
-    for (const step of undo.reverse()) await step().catch(ignore('a failed undo must not hide the first error'))
-    throw error
+  const ports = await reserveApart([() => reserve(a), () => reserve(b)], release, revert)
+  const [portA, portB] = ports
+  const [toB, toA] = await peers(ports)
+  const options = { type: 'nio_udp' as const, ...(filters !== undefined && { filters }) }
+  const nioA = await attach(a, { ...options, lport: portA.udp_port, rhost: toB.address, rport: toB.port })
+  const nioB = await attach(b, { ...options, lport: portB.udp_port, rhost: toA.address, rport: toA.port })
+  revert.commit()
+  return {
+    nodes: [
+      { ...a, nio: nioA },
+      { ...b, nio: nioB },
+    ],
   }
 }
 
