@@ -4,6 +4,7 @@ import { ignore } from '../../lib/async/ignore.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { ApiError, badRequest, conflict } from '../../lib/errors/api-error.ts'
 import { withoutSeparators } from '../../lib/errors/project-name.ts'
+import { Revert } from '../../lib/revert.ts'
 import { quotedPath } from '../../lib/text/shown.ts'
 import type { ProjectScope } from '../../model/access/project-scope.ts'
 import { type ImageKindName, isImageKind } from '../../model/image.ts'
@@ -331,18 +332,15 @@ async function importOpened(
     name: await labs.freeName(name ?? withoutSeparators(own), conventions?.labName),
   }
   check(input.name)
-  const undo: (() => Promise<void>)[] = []
-  try {
-    const judge: Judge = {
-      nodes: async (of) => requireTrust(labs.trust, await untrustedNodes(labs.trust, of), isTrusted),
-      content: labs.trust?.isJudged() ? (found) => requireTrusted(labs.trust, found, isTrusted) : undefined,
-    }
-    const fill = (lab: Lab) => fillFrom(labs, lab, whole, { storesImages, undo, judge, clientFor })
-    return { project: await labs.build(input, { clientFor, asksAll, scope }, fill), leftOut }
-  } catch (error) {
-    for (const step of undo) await step().catch(ignore('the client gets the first error'))
-    throw error
+  await using revert = new Revert(ignore('the client gets the first error'))
+  const judge: Judge = {
+    nodes: async (of) => requireTrust(labs.trust, await untrustedNodes(labs.trust, of), isTrusted),
+    content: labs.trust?.isJudged() ? (found) => requireTrusted(labs.trust, found, isTrusted) : undefined,
   }
+  const fill = (lab: Lab) => fillFrom(labs, lab, whole, { revert: storesImages ? revert : undefined, judge, clientFor })
+  const project = await labs.build(input, { clientFor, asksAll, scope }, fill)
+  revert.commit()
+  return { project, leftOut }
 }
 
 /**
@@ -356,12 +354,7 @@ export async function fillFromArchive(
   clientFor: ComputeClients,
 ): Promise<void> {
   await using archive = await archivesOf(labs).open(content)
-  await fillFrom(labs, lab, await readWhole(archive, lab.id), {
-    storesImages: false,
-    undo: [],
-    judge: ofOwnLab,
-    clientFor,
-  })
+  await fillFrom(labs, lab, await readWhole(archive, lab.id), { revert: undefined, judge: ofOwnLab, clientFor })
 }
 
 /** Judges what an archive would run and open on the host. */
@@ -403,22 +396,17 @@ async function readWhole(archive: OpenArchive, projectId: string): Promise<Whole
   return { archive, main, snapshots: await snapshotsIn(archive), ids }
 }
 
-/** `undo`: gets the functions that remove the images that were stored. */
+/** `revert`: removes the images that are stored; without it none are. */
 async function fillFrom(
   labs: Labs,
   lab: Lab,
   { archive, main, snapshots, ids }: WholeArchive,
-  {
-    storesImages,
-    undo,
-    judge,
-    clientFor,
-  }: { storesImages: boolean; undo: (() => Promise<void>)[]; judge: Judge; clientFor: ComputeClients },
+  { revert, judge, clientFor }: { revert: Revert | undefined; judge: Judge; clientFor: ComputeClients },
 ): Promise<void> {
   const { read, files } = main
   const [computeId = ''] = lab.document.project.computes
   const others = new Map<string, string>()
-  const images = { to: clientFor(computeId), sums: read.images, stores: storesImages, others, undo, judge }
+  const images = { to: clientFor(computeId), sums: read.images, others, revert, judge }
   for (const [from, path] of files.images) await putImage(archive, from, path, images)
   for (const snapshot of snapshots) {
     await using of = await archivesOf(labs).open(await archive.read(snapshot.member), archive)
@@ -635,16 +623,14 @@ async function putImage(
   {
     to,
     sums,
-    stores,
     others,
-    undo,
+    revert,
     judge,
   }: {
     to: ReturnType<ComputeClients>
     sums: Readonly<Record<string, string>>
-    stores: boolean
     others: Map<string, string>
-    undo: (() => Promise<void>)[]
+    revert: Revert | undefined
     judge: Judge
   },
 ): Promise<void> {
@@ -656,14 +642,14 @@ async function putImage(
     const same = list.find(({ sha256 }) => sha256 === sum)
     if (same !== undefined) return void others.set(`${kind} ${path}`, same.path)
   } else if (there !== undefined) return
-  if (size === undefined || !stores || (there !== undefined && there.sha256 === undefined)) return
+  if (size === undefined || revert === undefined || (there !== undefined && there.sha256 === undefined)) return
   const name = there === undefined ? path : path.replace(/(\.[^./]*)?$/, `-${sum?.slice(0, 8)}$1`)
   if (name !== path) others.set(`${kind} ${path}`, name)
   await to.images.write(kind, name, await readJudged(archive, from, from, judge), {
     size,
     digests: sum === undefined ? [] : [{ algorithm: 'sha-256', hex: sum }],
   })
-  undo.push(() => to.images.remove(kind, name))
+  revert.add(() => to.images.remove(kind, name))
 }
 
 const suffix = '.gns3project'
