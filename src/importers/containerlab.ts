@@ -4,6 +4,17 @@ import type { Fields } from '../labfile/text.ts'
 import { nearest } from '../lib/text/nearest-word.ts'
 import { maxAdapters } from '../model/kinds/machine-emulator.ts'
 import { becomes, knownKinds } from './containerlab-kinds.ts'
+import { iouPorts, portsOf, type ReadEnd, type ReadLink, readLink } from './containerlab-links.ts'
+import {
+  because,
+  imageName,
+  labelsOf,
+  leaveOutCommands,
+  memoryOf,
+  NodeSettings,
+  orderFields,
+  processorsOf,
+} from './containerlab-nodes.ts'
 import {
   type ConvertedLab,
   cdOf,
@@ -24,20 +35,6 @@ export type HasFile = (path: string) => boolean
 
 /** Positions on the map by the name of the node. */
 export type MapPositions = ReadonlyMap<string, readonly [x: number, y: number]>
-
-/** Why settings are left out, by their names. */
-const reasons: Readonly<Record<string, string>> = {
-  ...{ binds: 'a node has no files of the host', license: 'put it into the image, or enter it at the console' },
-  ...{ ports: 'a nat publishes ports (port_forwards)', type: 'the image says which model the machine is' },
-  ...{ config: 'there are no templates of configurations', mtu: 'set it in the nodes' },
-  ...{ 'mgmt-ipv4': 'there is no management network', 'mgmt-ipv6': 'there is no management network' },
-  ...Object.fromEntries(
-    ['env', 'env-files', 'cmd', 'entrypoint', 'user', 'runtime', 'network-mode', 'restart-policy', 'auto-remove'].map(
-      (key) => [key, 'it applies only to containers'],
-    ),
-  ),
-}
-const because = (key: string): string => `is not imported${reasons[key] === undefined ? '' : `: ${reasons[key]}`}`
 
 export interface ContainerlabInput {
   readonly positions?: MapPositions | undefined
@@ -82,97 +79,8 @@ export function positionsOf({ root }: Source): MapPositions {
   )
 }
 
-/** One end of a link, as it is read. */
-interface ReadEnd {
-  readonly part: Part
-  readonly node: string
-  readonly port: string
-  /** Addresses with prefix lengths that the link gives the port. */
-  readonly addresses: readonly string[]
-}
-
-/** A link, as it is read. */
-interface ReadLink {
-  readonly part: Part
-  /** One that is not imported has one, so that the node has the port; or none. */
-  readonly ends: readonly ReadEnd[]
-}
-
 /** Names that are not known for which the nearest one is searched. */
 const maxHints = 20
-/** Types of links between two nodes. `veth-stitch` is one by way of the host. */
-const pairTypes = ['brief', 'veth', 'veth-stitch']
-/** What is outside of the nodes of a topology, by the name that it has as an end of a link. */
-const outsides = ['host', 'mgmt-net', 'macvlan'] as const
-
-function readLink(link: Part): ReadLink {
-  const type = (link.get('type').optionalText() ?? 'brief').trim().toLowerCase()
-  const endpoints = link.get('endpoints')
-  if (pairTypes.includes(type) && !(type === 'veth-stitch' && endpoints.isAbsent)) {
-    const ends = endpoints.items().map(readEnd)
-    if (ends.length !== 2)
-      throw (endpoints.isAbsent ? link : endpoints).error('expected two endpoints, such as ["r1:eth1", "r2:eth1"]')
-    link.leaveOutUnread(because)
-    return { part: link, ends }
-  }
-  const device = link.get('host-interface').optionalText() ?? ''
-  const own = link.get('endpoint')
-  if ((outsides as readonly string[]).includes(type)) {
-    const ends = [readEnd(own), { part: link, node: type, port: device, addresses: [] }]
-    link.leaveOutUnread(because)
-    return { part: link, ends }
-  }
-  link.leaveOut(`the link is not imported: a lab file has no links of type ${quoted(type)}`)
-  return { part: link, ends: own.isAbsent ? [] : [readEnd(own)] }
-}
-
-function readEnd(part: Part): ReadEnd {
-  if (part.isObject) {
-    const [node, port] = [part.get('node').text(), part.get('interface').text()]
-    const addresses = ['ipv4', 'ipv6'].map((key) => part.get(key).textOrNone())
-    part.leaveOutUnread(because)
-    return { part, node, port, addresses: addresses.filter((it) => it !== undefined) }
-  }
-  const [, node, port] = /^([^:]+):(.+)$/s.exec(part.text()) ?? []
-  if (node === undefined || port === undefined)
-    throw part.error(`expected an endpoint such as "r1:eth1", got ${quoted(part.value)}`)
-  return { part, node, port, addresses: [] }
-}
-
-/** By node and port: the end of a link that names the port first. */
-function portsOf(links: readonly ReadLink[]): Map<string, Map<string, ReadEnd>> {
-  const ports = new Map<string, Map<string, ReadEnd>>()
-  for (const end of links.flatMap(({ ends }) => ends)) {
-    const own = ports.get(end.node) ?? new Map<string, ReadEnd>()
-    ports.set(end.node, own)
-    if (!own.has(end.port)) own.set(end.port, end)
-  }
-  return ports
-}
-
-/** A node of the topology with its settings: its own, and those of its group, its kind and the defaults, which follow in this order. */
-class Settings {
-  readonly name: string
-  readonly part: Part
-  readonly #sections: readonly Part[]
-
-  constructor(name: string, part: Part, sections: readonly Part[]) {
-    this.name = name
-    this.part = part
-    this.#sections = sections
-  }
-
-  /** The first section that has the setting. */
-  get(key: string): Part | undefined {
-    return this.#sections.map((section) => section.get(key)).find((part) => !part.isAbsent)
-  }
-
-  /** The setting of all sections, the first one of each member wins. */
-  members(key: string): Map<string, Part> {
-    const all = this.#sections.flatMap((section) => section.get(key).asObject().entries())
-    return new Map(all.reverse())
-  }
-}
 
 class TopologyReader {
   readonly draft = new Draft({ bridgesPassTags: true })
@@ -185,7 +93,7 @@ class TopologyReader {
   /** By the name in the topology: the name in the lab file, and how a port is named there. */
   readonly #nodes = new Map<string, { name: string; fields: Fields; portOf: (port: string) => string | undefined }>()
   /** Nodes that stand for the host and that no link uses yet. */
-  readonly #hosts = new Map<string, Settings>()
+  readonly #hosts = new Map<string, NodeSettings>()
   readonly #hostNames = new Set<string>()
   #hints = 0
   readonly #segments = new Map<string, string>()
@@ -224,7 +132,7 @@ class TopologyReader {
     this.#topology.leaveOutUnread(because)
   }
 
-  #settings(name: string, part: Part): Settings {
+  #settings(name: string, part: Part): NodeSettings {
     const own = this.#section(`nodes/${name}`, part)
     const defaults = this.#section('defaults', this.#topology.get('defaults'))
     const named = (group: string, key: string | undefined): Part[] =>
@@ -232,7 +140,7 @@ class TopologyReader {
     const groups = named('groups', own.get('group').textOrNone() ?? defaults.get('group').textOrNone())
     const [kind] = [own, ...groups, defaults].map((it) => it.get('kind')).filter((it) => !it.isAbsent)
     if (kind === undefined) throw part.error('kind is missing, expected one such as linux')
-    return new Settings(name, part, [own, ...groups, ...named('kinds', kind.text()), defaults])
+    return new NodeSettings(name, part, [own, ...groups, ...named('kinds', kind.text()), defaults])
   }
 
   /** The same object for the same path, so that it knows what was read of it. */
@@ -242,7 +150,7 @@ class TopologyReader {
     return known
   }
 
-  #addNode(node: Settings): void {
+  #addNode(node: NodeSettings): void {
     const kind = node.get('kind') as Part
     const word = kind.text()
     const what = becomes(word)
@@ -296,7 +204,7 @@ class TopologyReader {
   }
 
   #addMachine(
-    node: Settings,
+    node: NodeSettings,
     {
       word,
       model,
@@ -342,7 +250,7 @@ class TopologyReader {
 
   /** A Linux host: a pc when it has one link at most, else a guest of examples/guests. */
   #addLinux(
-    node: Settings,
+    node: NodeSettings,
     ports: ReadonlyMap<string, ReadEnd>,
     add: (fields: Fields, portOf?: (port: string) => string | undefined) => void,
   ): void {
@@ -382,7 +290,7 @@ class TopologyReader {
     })
   }
 
-  #at(node: Settings): Fields {
+  #at(node: NodeSettings): Fields {
     const labels = node.members('labels')
     this.draft.count(node.part, labels.size)
     const [x, y] = ['graph-posX', 'graph-posY'].map((key) => labels.get(key)?.numberOrNone())
@@ -391,7 +299,7 @@ class TopologyReader {
   }
 
   /** `stages` and `wait-for`: nodes that must be ready before this one starts. */
-  #addOrder(node: Settings): void {
+  #addOrder(node: NodeSettings): void {
     const waits: { part: Part; name: string }[] = []
     const addWait = (part: Part, name: Part) => {
       const text = name.attempt((it) => it.text())
@@ -450,7 +358,7 @@ class TopologyReader {
   }
 
   /** `startup-config`: a path beside the lab file, or the text itself. */
-  #configOf(node: Settings): string | { text: string } | undefined {
+  #configOf(node: NodeSettings): string | { text: string } | undefined {
     const part = node.get('startup-config')
     const given = part?.textOrNone()
     if (part === undefined || given === undefined || given === '') return undefined
@@ -473,94 +381,4 @@ class TopologyReader {
     const hint = nearest(name, [...this.#nodes.keys()])
     return hint === undefined ? '' : `; did you mean ${quoted(hint)}?`
   }
-}
-
-/** `startup-delay`, as a condition: what comes after the node waits for it. */
-function orderFields(node: Settings): Fields {
-  const delay = node.get('startup-delay')
-  const seconds = delay?.numberOrNone()
-  if (delay === undefined || seconds === undefined || seconds <= 0) return {}
-  delay.leaveOut(
-    `a node does not delay its own start: instead, nodes that come "after" it wait until ${seconds} s after its start`,
-  )
-  return { ready: { after: `${Math.min(3600, seconds)}s` } }
-}
-
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what a key must not have
-const isLabel = (key: string, text: string) => /^[^\u0000-\u001f\u007f]{1,100}$/.test(key) && text.length <= 1000
-
-/** The labels of a node, but for those of the map, and its group. */
-function labelsOf(node: Settings): Fields {
-  const own: Record<string, string> = {}
-  for (const [key, part] of node.members('labels')) {
-    if (key === 'graph-posX' || key === 'graph-posY') continue
-    const text = part.textOrNone()
-    if (key.startsWith('graph-')) part.leaveOut('is not imported: it belongs to another map')
-    else if (text !== undefined && isLabel(key, text)) own[key] = text
-    else if (text !== undefined) part.leaveOut('is not imported: it is too long for a label')
-  }
-  const group = node.get('group')?.textOrNone()
-  if (group !== undefined && isLabel('group', group)) own.group ??= group
-  return Object.keys(own).length === 0 ? {} : { labels: own }
-}
-
-/** Ports of an IOU router on all its adapters: 16 of four ports. */
-const mostIouPorts = 64
-
-/** The ports of an IOU router by their names: `Ethernet1/2` is port 6, as `eth6` is. */
-function iouPorts(ports: ReadonlyMap<string, ReadEnd>): Map<string, number> {
-  const numbers = new Map<string, number>()
-  const others: string[] = []
-  for (const name of ports.keys()) {
-    const [, slot, port] = /^(?:e|et|eth|ethernet) ?(\d{1,2})\/([0-3])$/i.exec(name) ?? []
-    const number =
-      slot === undefined ? (name.includes('/') ? undefined : lastNumber(name)) : Number(slot) * 4 + Number(port)
-    if (number !== undefined && number < mostIouPorts) numbers.set(name, number)
-    else others.push(name)
-  }
-  const taken = new Set(numbers.values())
-  let next = 1
-  for (const name of others) {
-    while (taken.has(next)) next += 1
-    taken.add(next)
-    numbers.set(name, Math.min(next, mostIouPorts - 1))
-    ports
-      .get(name)
-      ?.part.leaveOut(
-        `${quoted(name)} is not a name of a port of IOL, such as Ethernet0/1: it becomes e${Math.floor(next / 4)}/${next % 4}`,
-      )
-  }
-  return numbers
-}
-
-/** The file of a disk or program that the user must give: its name says the kind and the version. */
-function imageName(node: Settings, kind: string, extension: string): string {
-  const part = node.get('image')
-  const [, tag] = /:([\w][\w.-]{0,60})$/.exec(part?.textOrNone() ?? '') ?? []
-  const name = `${kind}${tag === undefined || tag === 'latest' ? '' : `-${tag}`}.${extension}`.replaceAll(
-    /[^\w.-]/g,
-    '-',
-  )
-  part?.leaveOut(`a container image is not a disk: provide the disk of the system as ${name}`)
-  return name
-}
-
-function leaveOutCommands(node: Settings): void {
-  node.get('exec')?.leaveOut('is not imported: type the commands at the console, or put them into the image')
-}
-
-const units: Readonly<Record<string, number>> = { k: 2 ** -10, m: 1, g: 2 ** 10 }
-function memoryOf(node: Settings): Fields {
-  const part = node.get('memory')
-  if (part === undefined) return {}
-  const [, number, unit] = /^([\d.]+)\s*([kmg])i?b?$/i.exec(part.textOrNone() ?? '') ?? []
-  const ram = Math.round(Number(number) * (units[unit?.toLowerCase() ?? ''] ?? Number.NaN))
-  if (ram >= 1 && ram <= 1 << 24) return { ram }
-  part.leaveOut(`is not imported: expected a size such as 2Gb, got ${quoted(part.value)}`)
-  return {}
-}
-
-function processorsOf(node: Settings): Fields {
-  const cpus = Math.ceil(node.get('cpu')?.numberOrNone() ?? 0)
-  return cpus >= 1 && cpus <= 255 ? { cpus } : {}
 }

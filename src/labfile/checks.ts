@@ -3,7 +3,7 @@ import type { DesiredCheck, DesiredNode } from './desired.ts'
 import { type Diagnostics, didYouMean, quoted } from './diagnostics.ts'
 import type { Contents } from './files.ts'
 import { namesOf } from './links.ts'
-import { requireExpression, seconds } from './nodes.ts'
+import { requireExpression, seconds } from './ready.ts'
 import type { CheckMap } from './schema.ts'
 import { at, type Value } from './tree.ts'
 

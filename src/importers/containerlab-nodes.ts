@@ -1,0 +1,101 @@
+import type { Fields } from '../labfile/text.ts'
+import { type Part, quoted } from './source.ts'
+
+/** Why settings are left out, by their names. */
+const reasons: Readonly<Record<string, string>> = {
+  ...{ binds: 'a node has no files of the host', license: 'put it into the image, or enter it at the console' },
+  ...{ ports: 'a nat publishes ports (port_forwards)', type: 'the image says which model the machine is' },
+  ...{ config: 'there are no templates of configurations', mtu: 'set it in the nodes' },
+  ...{ 'mgmt-ipv4': 'there is no management network', 'mgmt-ipv6': 'there is no management network' },
+  ...Object.fromEntries(
+    ['env', 'env-files', 'cmd', 'entrypoint', 'user', 'runtime', 'network-mode', 'restart-policy', 'auto-remove'].map(
+      (key) => [key, 'it applies only to containers'],
+    ),
+  ),
+}
+export const because = (key: string): string =>
+  `is not imported${reasons[key] === undefined ? '' : `: ${reasons[key]}`}`
+
+/** A node of the topology with its settings: its own, and those of its group, its kind and the defaults, which follow in this order. */
+export class NodeSettings {
+  readonly name: string
+  readonly part: Part
+  readonly #sections: readonly Part[]
+
+  constructor(name: string, part: Part, sections: readonly Part[]) {
+    this.name = name
+    this.part = part
+    this.#sections = sections
+  }
+
+  /** The first section that has the setting. */
+  get(key: string): Part | undefined {
+    return this.#sections.map((section) => section.get(key)).find((part) => !part.isAbsent)
+  }
+
+  /** The setting of all sections, the first one of each member wins. */
+  members(key: string): Map<string, Part> {
+    const all = this.#sections.flatMap((section) => section.get(key).asObject().entries())
+    return new Map(all.reverse())
+  }
+}
+/** `startup-delay`, as a condition: what comes after the node waits for it. */
+export function orderFields(node: NodeSettings): Fields {
+  const delay = node.get('startup-delay')
+  const seconds = delay?.numberOrNone()
+  if (delay === undefined || seconds === undefined || seconds <= 0) return {}
+  delay.leaveOut(
+    `a node does not delay its own start: instead, nodes that come "after" it wait until ${seconds} s after its start`,
+  )
+  return { ready: { after: `${Math.min(3600, seconds)}s` } }
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what a key must not have
+const isLabel = (key: string, text: string) => /^[^\u0000-\u001f\u007f]{1,100}$/.test(key) && text.length <= 1000
+
+/** The labels of a node, but for those of the map, and its group. */
+export function labelsOf(node: NodeSettings): Fields {
+  const own: Record<string, string> = {}
+  for (const [key, part] of node.members('labels')) {
+    if (key === 'graph-posX' || key === 'graph-posY') continue
+    const text = part.textOrNone()
+    if (key.startsWith('graph-')) part.leaveOut('is not imported: it belongs to another map')
+    else if (text !== undefined && isLabel(key, text)) own[key] = text
+    else if (text !== undefined) part.leaveOut('is not imported: it is too long for a label')
+  }
+  const group = node.get('group')?.textOrNone()
+  if (group !== undefined && isLabel('group', group)) own.group ??= group
+  return Object.keys(own).length === 0 ? {} : { labels: own }
+}
+
+/** The file of a disk or program that the user must give: its name says the kind and the version. */
+export function imageName(node: NodeSettings, kind: string, extension: string): string {
+  const part = node.get('image')
+  const [, tag] = /:([\w][\w.-]{0,60})$/.exec(part?.textOrNone() ?? '') ?? []
+  const name = `${kind}${tag === undefined || tag === 'latest' ? '' : `-${tag}`}.${extension}`.replaceAll(
+    /[^\w.-]/g,
+    '-',
+  )
+  part?.leaveOut(`a container image is not a disk: provide the disk of the system as ${name}`)
+  return name
+}
+
+export function leaveOutCommands(node: NodeSettings): void {
+  node.get('exec')?.leaveOut('is not imported: type the commands at the console, or put them into the image')
+}
+
+const units: Readonly<Record<string, number>> = { k: 2 ** -10, m: 1, g: 2 ** 10 }
+export function memoryOf(node: NodeSettings): Fields {
+  const part = node.get('memory')
+  if (part === undefined) return {}
+  const [, number, unit] = /^([\d.]+)\s*([kmg])i?b?$/i.exec(part.textOrNone() ?? '') ?? []
+  const ram = Math.round(Number(number) * (units[unit?.toLowerCase() ?? ''] ?? Number.NaN))
+  if (ram >= 1 && ram <= 1 << 24) return { ram }
+  part.leaveOut(`is not imported: expected a size such as 2Gb, got ${quoted(part.value)}`)
+  return {}
+}
+
+export function processorsOf(node: NodeSettings): Fields {
+  const cpus = Math.ceil(node.get('cpu')?.numberOrNone() ?? 0)
+  return cpus >= 1 && cpus <= 255 ? { cpus } : {}
+}
