@@ -23,7 +23,7 @@ import type { LinkNio } from '../../../../src/model/schema/nio.ts'
 import { compileFilters } from '../../dataplane/filters/compile.ts'
 import type { JoinedLink, PortReport, SwitchNio } from '../../keeper/protocol/protocol.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
-import type { LinkChanges, OpenProject } from '../projects/open-project.ts'
+import { type LinkChanges, type OpenProject, revertLinks } from '../projects/open-project.ts'
 import type { StoredLink } from '../projects/project-record.ts'
 import { withDiskErrors } from '../storage/disk.ts'
 import type { EngineNode } from './engine-node.ts'
@@ -216,7 +216,7 @@ export class DirectLinks implements LinkAgent {
     const keys = [...before, ...wanted.flatMap(({ nodes }) => nodes)].map(unitOf)
     return this.#options.table.lockAll(keys, async () => {
       project.requireUsable()
-      const undo: LinkChanges[] = []
+      await using revert = revertLinks()
       const made = new Set<string>()
       const changed: StoredLink[] = []
       const results = wanted.map(() => null as ApiError | null)
@@ -227,14 +227,18 @@ export class DirectLinks implements LinkAgent {
           if (!project.links.has(stored.link_id)) made.add(stored.link_id)
           const detached = await this.#clear(project, stored)
           // The next one of the list sees it.
-          undo.unshift(project.enterLinks([...detached, stored].map((it) => [it.link_id, it] as const)))
+          project.enterLinks(
+            [...detached, stored].map((it) => [it.link_id, it] as const),
+            revert,
+          )
           changed.push(stored)
         } catch (error) {
           if (!(error instanceof ApiError)) throw error
           results[index] = error
         }
       }
-      if (changed.length > 0) await withDiskErrors('The record of the project', () => project.setLinks([], undo.flat()))
+      if (changed.length > 0) await withDiskErrors('The record of the project', () => project.saveLinks())
+      revert.commit()
       for (const link of changed) this.#show(project, link)
       const joined = await Promise.allSettled(
         wanted.map(async ({ link_id }, index) => {

@@ -1,6 +1,8 @@
 import { join } from 'node:path'
 import { GroupCommit } from '../../../../src/lib/async/group-commit.ts'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { conflict } from '../../../../src/lib/errors/api-error.ts'
+import { Revert } from '../../../../src/lib/revert.ts'
 import type { Project } from '../../../../src/model/project.ts'
 import type { EngineNode } from '../nodes/engine-node.ts'
 import { UnsavedRecords } from '../storage/unsaved-records.ts'
@@ -10,6 +12,9 @@ import { type EngineProjectRecord, type StoredLink, writeProject } from './proje
 export type UnsavedListener = (message: string, error: unknown) => void
 
 export type LinkChanges = readonly (readonly [id: string, link: StoredLink | null])[]
+
+/** For changes of links in memory. */
+export const revertLinks = () => new Revert(ignore('a change in memory does not fail'))
 
 /** A project in memory. */
 export class OpenProject {
@@ -83,28 +88,33 @@ export class OpenProject {
     }
   }
 
-  /** Enters, changes or (null) removes direct links in memory; returns what undoes that. */
-  enterLinks(links: LinkChanges): LinkChanges {
+  /** Enters, changes or (null) removes direct links in memory. */
+  enterLinks(links: LinkChanges, revert: Revert): void {
     const before = links.map(([id]) => [id, this.links.get(id) ?? null] as const).reverse()
+    revert.add(() => this.#setLinks(before))
+    this.#setLinks(links)
+  }
+
+  #setLinks(links: LinkChanges): void {
     for (const [id, link] of links) {
       if (link === null) this.links.delete(id)
       else this.links.set(id, link)
     }
     this.#linksAt = undefined
     this.linkChanges += 1
-    return before
   }
 
-  /** The same, on disk too, or neither; `entered`: what undoes changes that are in memory already. */
-  async setLinks(links: LinkChanges, entered: LinkChanges = []): Promise<void> {
-    const before = [...this.enterLinks(links), ...entered]
-    if (this.isClosing) return
-    try {
-      await this.save()
-    } catch (error) {
-      this.enterLinks(before)
-      throw error
-    }
+  /** The same, on disk too, or neither. */
+  async setLinks(links: LinkChanges): Promise<void> {
+    await using revert = revertLinks()
+    this.enterLinks(links, revert)
+    await this.saveLinks()
+    revert.commit()
+  }
+
+  /** Writes links that were entered. A project that is closing writes its record itself. */
+  async saveLinks(): Promise<void> {
+    if (!this.isClosing) await this.save()
   }
 
   /** The direct links of a node, by its key. */
