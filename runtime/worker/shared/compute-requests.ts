@@ -24,7 +24,7 @@ export const longLivedHeader = 'x-patchbay-rests'
 /** Says that the object must record the digest of an image in the body; without it, the sender does that. */
 export const watchHeader = 'x-patchbay-watch'
 /** The kind of fault, in place of an answer of the compute. */
-export const faultHeader = 'x-patchbay-fault'
+const faultHeader = 'x-patchbay-fault'
 
 /** Why there is no answer. `absent`: the compute did not get the request; `lost`: the tunnel ended; `refused`: an error for the client. */
 export type TunnelFault =
