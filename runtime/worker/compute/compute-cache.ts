@@ -4,7 +4,7 @@ import type { Sealer } from '../shared/sealed.ts'
 import { isNews } from './health-check-loop.ts'
 
 /** The state of a compute that was last reported to the directory. */
-export interface ToldState {
+export interface ReportedState {
   /** ms since 1970. */
   readonly at: number
   readonly shown: Compute
@@ -15,7 +15,7 @@ export class ComputeCache {
   readonly #storage: DurableObjectStorage
   readonly #sealer: Sealer
   readonly #warn: (message: string) => void
-  #told: ToldState | undefined
+  #reported: ReportedState | undefined
   /** Whether the storage has a state that is no longer valid. */
   #isForgotten = false
 
@@ -23,7 +23,7 @@ export class ComputeCache {
     this.#storage = storage
     this.#sealer = sealer
     this.#warn = warn
-    this.#told = storage.kv.get<ToldState>('told')
+    this.#reported = storage.kv.get<ReportedState>('told')
   }
 
   async record(): Promise<ComputeRecord | undefined> {
@@ -35,29 +35,30 @@ export class ComputeCache {
     this.#storage.kv.put('record', await sealRecord(record, this.#sealer))
   }
 
-  get told(): ToldState | undefined {
-    return this.#told
+  get reported(): ReportedState | undefined {
+    return this.#reported
   }
 
-  set told(told: ToldState | undefined) {
-    const stored = this.#isForgotten ? this.#storage.kv.get<ToldState>('told') : undefined
-    this.#told = told
+  set reported(reported: ReportedState | undefined) {
+    const stored = this.#isForgotten ? this.#storage.kv.get<ReportedState>('told') : undefined
+    this.#reported = reported
     this.#isForgotten = false
-    if (told === undefined || stored === undefined || isNews(told.shown, stored.shown, 0)) this.#put('told', told)
+    if (reported === undefined || stored === undefined || isNews(reported.shown, stored.shown, 0))
+      this.#put('told', reported)
   }
 
   /**
    * Forgets the reported state, as for a compute that joins again. As most computes join again in the same state, the storage is written only
    * when the next reported state differs, or by `settle`.
    */
-  forgetTold(): void {
-    this.#isForgotten ||= this.#told !== undefined
-    this.#told = undefined
+  forgetReported(): void {
+    this.#isForgotten ||= this.#reported !== undefined
+    this.#reported = undefined
   }
 
-  /** Stores that no state is reported, if `forgetTold` was the last call. */
+  /** Stores that no state is reported, if `forgetReported` was the last call. */
   settle(): void {
-    if (this.#isForgotten) this.told = undefined
+    if (this.#isForgotten) this.reported = undefined
   }
 
   /** The time of the last request to the compute, ms since 1970; precise to about a minute. */
@@ -89,7 +90,7 @@ export class ComputeCache {
 
   /** Removes everything. */
   async clear(): Promise<void> {
-    this.#told = undefined
+    this.#reported = undefined
     this.#isForgotten = false
     await this.#storage.deleteAlarm()
     await this.#storage.deleteAll()

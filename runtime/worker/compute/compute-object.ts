@@ -77,7 +77,7 @@ export class ComputeObject extends DurableObject<Env> implements ComputeRpc {
   /** Digests of the images that isolates hand on. */
   readonly #uploads: UploadWatch
   /** Reports to the directory, one after the other. */
-  readonly #telling = new SerialQueue()
+  readonly #reports = new SerialQueue()
   #opened: Opened | undefined
   /** Whether the tunnels of an earlier program are being taken over. */
   #isResuming = false
@@ -102,14 +102,14 @@ export class ComputeObject extends DurableObject<Env> implements ComputeRpc {
       isGood: (token) => directory().isJoinTokenGood(token),
       joined: () => this.#joined(),
       left: (_, reason) => {
-        this.#kept.told = undefined
+        this.#kept.reported = undefined
         this.#left(reason)
       },
     })
     const events: EventAgent = { open: (feed) => agentOf(this.#open.fleet, this.#id).events.open(feed) }
     this.#pump = new EventPump({
       events,
-      tell: (subscriptionId, item) => directory().heard(this.#id, subscriptionId, item && encode(item)),
+      deliver: (subscriptionId, item) => directory().heard(this.#id, subscriptionId, item && encode(item)),
       keep: (listening) => {
         this.#tunnelSockets.listen(listening)
         if (!this.#isTunnelled) this.#kept.listening = listening?.subscriptionId
@@ -143,26 +143,26 @@ export class ComputeObject extends DurableObject<Env> implements ComputeRpc {
     })
     const checks = new HealthCheckLoop({
       ...{ storage: this.ctx.storage, kept: this.#kept, fleet, computeId: this.#id },
-      tell: async (shown, isNew) => {
-        await this.#telling.run(() => this.#reportState(shown))
+      report: async (shown, isNew) => {
+        await this.#reports.run(() => this.#reportState(shown))
         if (isNew) this.ctx.waitUntil(this.#reportProjects().catch(ignore('they are reported when it connects again')))
       },
       waitUntil: (work) => this.ctx.waitUntil(work),
     })
     this.#opened = { fleet, checks }
-    const { told } = this.#kept
-    this.#isResuming = told !== undefined
+    const { reported } = this.#kept
+    this.#isResuming = reported !== undefined
     this.#tunnelSockets.resume(this.#tunnels)
     this.#isResuming = false
     const record = await this.#kept.record()
     if (record !== undefined) fleet.registerEphemeral(record, this.#waitingOf(record))
-    if (told !== undefined) fleet.restoreStates([told.shown], Date.now() - told.at)
+    if (reported !== undefined) fleet.restoreStates([reported.shown], Date.now() - reported.at)
     fleet.listen((event) => {
       if ('message' in event) warn(event.message)
       else this.ctx.waitUntil(checks.report().catch(ignore('the next check reports it')))
     })
-    if (told?.shown.connected === true && record?.protocol === tunnelled && !this.#tunnels.has(this.#id)) {
-      this.#kept.forgetTold()
+    if (reported?.shown.connected === true && record?.protocol === tunnelled && !this.#tunnels.has(this.#id)) {
+      this.#kept.forgetReported()
       this.#left('the connection ended with the program of its object')
     }
     this.#feeds.resume()
@@ -331,22 +331,22 @@ export class ComputeObject extends DurableObject<Env> implements ComputeRpc {
   }
 
   /** Reports the tunnel to the directory. When that fails the tunnel is closed, as it could not be used: the compute joins again. */
-  #tell(telling: () => Promise<unknown>): void {
-    const told = this.#telling.run(telling).catch(() => this.#tunnels.close())
-    this.ctx.waitUntil(told)
+  #report(report: () => Promise<unknown>): void {
+    const reported = this.#reports.run(report).catch(() => this.#tunnels.close())
+    this.ctx.waitUntil(reported)
   }
 
   #joined(): void {
     // The directory already knows a tunnel of an earlier program.
     if (this.#isResuming) return
-    this.#tell(() => this.#objects.directory().tunnelOpened(this.#id, this.#tunnels.addressOf(this.#id)))
-    this.#kept.forgetTold()
+    this.#report(() => this.#objects.directory().tunnelOpened(this.#id, this.#tunnels.addressOf(this.#id)))
+    this.#kept.forgetReported()
     this.#open.fleet.joined(this.#id)
     this.#open.checks.begin()
   }
 
   #left(reason: string): void {
-    this.#tell(() => this.#objects.directory().tunnelClosed(this.#id, reason))
+    this.#report(() => this.#objects.directory().tunnelClosed(this.#id, reason))
     this.#opened?.fleet.left(this.#id, reason)
   }
 
@@ -356,7 +356,7 @@ export class ComputeObject extends DurableObject<Env> implements ComputeRpc {
     const known = fleet.find(this.#id)
     if (JSON.stringify(known?.record) === JSON.stringify(record)) return
     await this.#kept.keepRecord(record)
-    this.#kept.told = undefined
+    this.#kept.reported = undefined
     if (known !== undefined && connectionOf(known.record) === connectionOf(record)) {
       known.keep(record)
       // The directory has dropped the state that it had of the former record.

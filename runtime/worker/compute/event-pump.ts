@@ -15,7 +15,7 @@ export interface EventPumpOptions {
   /** The events of the compute. */
   readonly events: EventAgent
   /** Sends an item to the directory; undefined: no more follow. False: it does not listen any more. */
-  readonly tell: (subscriptionId: string, item: FeedItem | undefined) => Promise<boolean>
+  readonly deliver: (subscriptionId: string, item: FeedItem | undefined) => Promise<boolean>
   /** Stores the subscription for the next program of the object. */
   readonly keep: (listening: EventSubscription | undefined) => void
 }
@@ -66,7 +66,7 @@ export class EventPump {
     try {
       for await (const item of feed) {
         if (signal.aborted) return
-        if (!(await this.#options.tell(subscriptionId, item))) return this.stop(subscriptionId)
+        if (!(await this.#options.deliver(subscriptionId, item))) return this.stop(subscriptionId)
         const heard = seqOf(item)
         if (!signal.aborted && heard !== undefined) this.#options.keep({ subscriptionId, heard })
       }
@@ -80,6 +80,6 @@ export class EventPump {
   async reportEnd(subscriptionId: string): Promise<void> {
     if (this.#subscriptionId !== undefined && this.#subscriptionId !== subscriptionId) return
     this.stop(subscriptionId)
-    await this.#options.tell(subscriptionId, undefined).catch(ignore('the directory finds it out by itself'))
+    await this.#options.deliver(subscriptionId, undefined).catch(ignore('the directory finds it out by itself'))
   }
 }

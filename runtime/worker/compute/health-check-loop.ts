@@ -31,12 +31,12 @@ export const checkTimeouts: Partial<FleetTimeouts> = {
 export interface HealthCheckOptions {
   /** Of the object, which has one alarm. */
   readonly storage: { getAlarm(): Promise<number | null>; setAlarm(at: number): Promise<void> }
-  readonly kept: Pick<ComputeCache, 'told' | 'usedAt'>
+  readonly kept: Pick<ComputeCache, 'reported' | 'usedAt'>
   /** Has this compute only. */
   readonly fleet: Fleet
   readonly computeId: string
   /** Reports the state to the directory; `isNew`: it is connected, and was not at the last report. */
-  readonly tell: (shown: Compute, isNew: boolean) => Promise<void>
+  readonly report: (shown: Compute, isNew: boolean) => Promise<void>
   /** Keeps the program awake until the work is done. */
   readonly waitUntil: (work: Promise<unknown>) => void
 }
@@ -91,17 +91,17 @@ export class HealthCheckLoop {
 
   /** Reports the state to the directory, if it is news. */
   async report(): Promise<void> {
-    const { kept, tell } = this.#options
+    const { kept, report } = this.#options
     const shown = this.#shown()
     if (shown === undefined || !isFound(shown)) return
-    const { told } = kept
-    if (told !== undefined && !isNews(shown, told.shown, Date.now() - told.at)) return
-    kept.told = { at: Date.now(), shown }
+    const { reported } = kept
+    if (reported !== undefined && !isNews(shown, reported.shown, Date.now() - reported.at)) return
+    kept.reported = { at: Date.now(), shown }
     try {
-      await tell(shown, shown.connected && told?.shown.connected !== true)
+      await report(shown, shown.connected && reported?.shown.connected !== true)
     } catch (error) {
       // The next check reports it again.
-      kept.told = undefined
+      kept.reported = undefined
       throw error
     }
   }
@@ -141,11 +141,11 @@ export class HealthCheckLoop {
 /** Whether a check has found something. */
 const isFound = ({ connected, last_error }: Compute): boolean => connected || last_error !== null
 
-/** Whether the result of a check must be reported when `told` was reported `ageMs` ago. */
-export function isNews(now: Compute, told: Compute, ageMs: number): boolean {
-  if (stateOf(now) !== stateOf(told)) return true
+/** Whether the result of a check must be reported when `reported` was the last report, `ageMs` ago. */
+export function isNews(now: Compute, reported: Compute, ageMs: number): boolean {
+  if (stateOf(now) !== stateOf(reported)) return true
   const changes = (['cpu_usage_percent', 'memory_usage_percent'] as const).map((it) =>
-    Math.abs((now[it] ?? -Number.MAX_VALUE) - (told[it] ?? -Number.MAX_VALUE)),
+    Math.abs((now[it] ?? -Number.MAX_VALUE) - (reported[it] ?? -Number.MAX_VALUE)),
   )
   const change = Math.max(...changes)
   return change > smallChange || (change > 0 && ageMs >= loadMs)

@@ -11,7 +11,7 @@ export interface KnownCompute {
  * deployment: names, order and encoding of arguments stay as they are, and what is new is optional.
  */
 export interface ComputeRpc {
-  /** A request for the compute, the tunnel of a compute that joins, or a feed of one project; see `compute-asking.ts`. */
+  /** A request for the compute, the tunnel of a compute that joins, or a feed of one project; see `object-tunnels.ts`. */
   fetch(request: Request): Promise<Response>
 
   // From isolates and the objects of labs.

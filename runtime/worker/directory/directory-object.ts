@@ -26,13 +26,13 @@ import {
 } from '../../../src/server/organizations/organizations.ts'
 import { Admissions } from '../shared/admitted.ts'
 import { tokenKey } from '../shared/auth.ts'
-import { ComputeAsking } from '../shared/compute-asking.ts'
 import type { Env } from '../shared/env.ts'
 import { isolateHeader, isolateKey } from '../shared/feed-message.ts'
 import { FeedSockets } from '../shared/feed-sockets.ts'
 import { wholeBody } from '../shared/fixed-length-bodies.ts'
 import { HibernatableSockets } from '../shared/hibernatable-sockets.ts'
 import { type ObjectReply, replyOf } from '../shared/object-reply.ts'
+import { ObjectTunnels } from '../shared/object-tunnels.ts'
 import { Objects } from '../shared/objects.ts'
 import { decode, type Encoded } from '../shared/rpc-json.ts'
 import { upgrade } from '../shared/sockets.ts'
@@ -81,7 +81,7 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
     super(state, env)
     this.#sockets = new HibernatableSockets(state)
     this.#objects = Objects.around(env, state)
-    this.#tunnels = new TunnelTable(state.storage.sql, this.#writes, new ComputeAsking(env, this.#objects), env.PROCESS)
+    this.#tunnels = new TunnelTable(state.storage.sql, this.#writes, new ObjectTunnels(env, this.#objects), env.PROCESS)
     this.#pushedFeeds = new PushedFeeds(this.#objects)
     this.#readers = new FeedReaders(state.storage.sql)
     // An earlier version held the tunnels here; the computes join again.
@@ -139,13 +139,13 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
   }
 
   async told(shown: Encoded<Compute>): Promise<ComputeRecord | undefined> {
-    const record = await this.#open.states.told(decode(shown))
+    const record = await this.#open.states.accept(decode(shown))
     this.#publishLoads()
     return record
   }
 
   hasProjects(computeId: string, projectIds: readonly string[]): Promise<void> {
-    return this.#open.toldProjects.tell(computeId, projectIds)
+    return this.#open.reportedProjects.replace(computeId, projectIds)
   }
 
   enlist(

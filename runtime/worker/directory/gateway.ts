@@ -61,7 +61,7 @@ export interface WorkerGateway {
   readonly fleet: Fleet
   readonly states: ReportedStates
   readonly placements: PlacementTable
-  readonly toldProjects: ReportedProjectsTable
+  readonly reportedProjects: ReportedProjectsTable
   /** Ids of the projects, labs among them, as the limit of the organization counts them. */
   readonly projects: () => ReadonlySet<string>
   readonly tokens: TokenTable
@@ -146,15 +146,15 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     const removing = images?.remove(sha256).catch(({ message }: Error) => warn(`An image stays in R2: ${message}`))
     if (removing !== undefined) waitUntil(removing)
   }
-  const toldProjects = new ReportedProjectsTable(sql, placements)
+  const reportedProjects = new ReportedProjectsTable(sql, placements)
   fleet.listen((event) => {
-    if (event.type === 'compute.deleted') toldProjects.forget(event.compute.compute_id)
+    if (event.type === 'compute.deleted') reportedProjects.forget(event.compute.compute_id)
   })
   const members: FleetMembers = {
     ...fleetMembers(fleet),
     // An object that reads a stream of another object cannot hibernate.
     openFeed: ({ id }, feed) => pushedFeeds.open(id, feed),
-    toldProjects,
+    toldProjects: reportedProjects,
   }
   const labStore = new LabTable(storage)
   const jobs = new JobTable(sql, objects)
@@ -235,7 +235,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     app,
     fleet,
     states,
-    toldProjects,
+    reportedProjects,
     placements,
     projects,
     tokens: store,

@@ -1,4 +1,4 @@
-import type { ReportedProjects as Told } from '../../../src/fleet/members/members.ts'
+import type { ReportedProjects } from '../../../src/fleet/members/members.ts'
 import { computeKey } from '../../../src/fleet/pool/computes.ts'
 import type { PlacementTable } from './placement-table.ts'
 
@@ -6,7 +6,7 @@ import type { PlacementTable } from './placement-table.ts'
 const maxOfCompute = 10_000
 
 /** The projects that computes have reported and that the gateway did not place there, in a table of the directory. */
-export class ReportedProjectsTable implements Told {
+export class ReportedProjectsTable implements ReportedProjects {
   readonly maxAsked = 20
   readonly #sql: SqlStorage
   readonly #placements: PlacementTable
@@ -24,7 +24,7 @@ export class ReportedProjectsTable implements Told {
   }
 
   /** Takes the list of all projects of a compute; projects that it reported before and that are not in the list are forgotten. */
-  async tell(computeId: string, projectIds: readonly string[]): Promise<void> {
+  async replace(computeId: string, projectIds: readonly string[]): Promise<void> {
     const id = computeKey(computeId)
     const others = new Set<string>()
     for (const project of projectIds) {

@@ -13,7 +13,7 @@ const callMs = 5000
 
 /** The registry of the directory: saved records are also sent to the objects of the computes. */
 export function sharedRegistry(table: ComputeRegistry, states: StateTable, objects: Objects): ComputeRegistry {
-  const tell = (call: Promise<void>) =>
+  const send = (call: Promise<void>) =>
     // Otherwise the object gets the record as the answer to its next report.
     withTimeout(call, callMs, () => {}).catch(ignore('the object of the compute asks for the record'))
   return {
@@ -21,12 +21,12 @@ export function sharedRegistry(table: ComputeRegistry, states: StateTable, objec
     async save(record) {
       await table.save(record)
       states.remove(record.compute_id)
-      await tell(objects.compute(record.compute_id).keep(record))
+      await send(objects.compute(record.compute_id).keep(record))
     },
     async remove(computeId) {
       await table.remove(computeId)
       states.remove(computeId)
-      await tell(objects.compute(computeId).dismiss())
+      await send(objects.compute(computeId).dismiss())
     },
   }
 }
@@ -38,7 +38,7 @@ export class ReportedStates {
   readonly #objects: Objects
   readonly #introduced: Promise<void>
   #isIntroduced = false
-  #isTaking = false
+  #isAccepting = false
   readonly #looking = new Set<string>()
 
   constructor(fleet: Fleet, table: StateTable, objects: Objects) {
@@ -55,12 +55,12 @@ export class ReportedStates {
   }
 
   /** Takes a report of the object of a compute. The result: the present record; undefined when there is no such compute. */
-  async told(shown: Compute): Promise<ComputeRecord | undefined> {
+  async accept(shown: Compute): Promise<ComputeRecord | undefined> {
     // The report may be of a compute whose registration is still being saved.
     await this.#fleet.settled()
-    this.#isTaking = true
+    this.#isAccepting = true
     const compute = this.#fleet.acceptState(shown)
-    this.#isTaking = false
+    this.#isAccepting = false
     if (compute === undefined) return undefined
     await this.#table.put(compute.show())
     // The compute may have been changed or removed meanwhile.
@@ -94,8 +94,8 @@ export class ReportedStates {
 
   /** A request of the directory itself has found the compute in another state than the reported one: its object checks it. */
   #noticed({ compute_id, connected }: Compute): void {
-    const told = this.#table.isConnected(compute_id)
-    if (this.#isTaking || told === undefined || told === connected) return
+    const reported = this.#table.isConnected(compute_id)
+    if (this.#isAccepting || reported === undefined || reported === connected) return
     void this.#look(compute_id).catch(ignore('the object checks it by itself'))
   }
 
@@ -105,7 +105,7 @@ export class ReportedStates {
     this.#looking.add(id)
     try {
       const shown = await this.#objects.compute(id).look()
-      if (shown !== undefined) await this.told(shown)
+      if (shown !== undefined) await this.accept(shown)
     } finally {
       this.#looking.delete(id)
     }

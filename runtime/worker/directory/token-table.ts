@@ -14,7 +14,7 @@ export class TokenTable implements TokenStore {
   /** Revision of the list for isolates; undefined after a change, until the next read makes a new one. */
   #revision: string | undefined
   /** The list for isolates, until the next change: many isolates ask for it. */
-  #told: TokenList['tokens']
+  #entries: TokenList['tokens']
 
   /** `removed` is called for every revoked token. */
   constructor(sql: SqlStorage, warn: (message: string) => void, removed: (tokenId: string) => void) {
@@ -54,7 +54,7 @@ export class TokenTable implements TokenStore {
 
   async replace(record: TokenRecord): Promise<boolean> {
     // The revision stays: the lists that isolates have are still right for their purpose.
-    this.#told = undefined
+    this.#entries = undefined
     const { rowsWritten } = this.#sql.exec(
       'UPDATE tokens SET record = ? WHERE token_id = ?',
       JSON.stringify(record),
@@ -91,10 +91,10 @@ export class TokenTable implements TokenStore {
   async listed(known: string | undefined, reason: ListReason): Promise<TokenList> {
     this.#readings[reason] += 1
     this.#revision ??= crypto.randomUUID()
-    const told = { revision: this.#revision, at: Date.now() }
-    if (known === told.revision) return told
-    this.#told ??= this.#valid()
-    return { ...told, tokens: this.#told }
+    const list = { revision: this.#revision, at: Date.now() }
+    if (known === list.revision) return list
+    this.#entries ??= this.#valid()
+    return { ...list, tokens: this.#entries }
   }
 
   #valid(): Required<TokenList>['tokens'] {
@@ -106,7 +106,7 @@ export class TokenTable implements TokenStore {
 
   #change(): void {
     this.#revision = undefined
-    this.#told = undefined
+    this.#entries = undefined
   }
 
   /** How often isolates have read the list. */

@@ -2,7 +2,7 @@ import type { SocketTransport, Transport } from '../../../src/compute/remote/tra
 import { computeKey } from '../../../src/fleet/pool/computes.ts'
 import type { TunnelHolder } from '../../../src/fleet/pool/tunnels.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
-import { type ComputeAsking, NotJoined } from '../shared/compute-asking.ts'
+import { NotJoined, type ObjectTunnels } from '../shared/object-tunnels.ts'
 import type { BatchedWrites } from './batched-writes.ts'
 
 /**
@@ -12,17 +12,17 @@ import type { BatchedWrites } from './batched-writes.ts'
 export class TunnelTable implements TunnelHolder {
   readonly #sql: SqlStorage
   readonly #writes: BatchedWrites
-  readonly #asking: ComputeAsking
+  readonly #objects: ObjectTunnels
   readonly #open = new Map<string, { readonly address: string | null }>()
   readonly #process: string
   /** Called when a compute was found to have no tunnel. */
   gone: (id: string) => void = () => {}
 
   /** `process`: names the process that runs all objects; absent: there is no such process. */
-  constructor(sql: SqlStorage, writes: BatchedWrites, asking: ComputeAsking, process = '') {
+  constructor(sql: SqlStorage, writes: BatchedWrites, objects: ObjectTunnels, process = '') {
     this.#sql = sql
     this.#writes = writes
-    this.#asking = asking
+    this.#objects = objects
     this.#process = process
     sql.exec(
       'CREATE TABLE IF NOT EXISTS tunnels (compute_id TEXT PRIMARY KEY, program TEXT NOT NULL, address TEXT) WITHOUT ROWID',
@@ -48,9 +48,9 @@ export class TunnelTable implements TunnelHolder {
     if (this.#open.delete(id)) await this.#writes.add(keyOf(id), write)
   }
 
-  readonly transport: Transport = (address) => this.#noticing(address.compute_id, this.#asking.transport(address))
+  readonly transport: Transport = (address) => this.#noticing(address.compute_id, this.#objects.transport(address))
 
-  readonly sockets: SocketTransport = (address) => this.#noticing(address.compute_id, this.#asking.sockets(address))
+  readonly sockets: SocketTransport = (address) => this.#noticing(address.compute_id, this.#objects.sockets(address))
 
   has(id: string): boolean {
     return this.#open.has(computeKey(id))

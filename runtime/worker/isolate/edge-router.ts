@@ -53,7 +53,6 @@ import { runHandler } from '../../../src/server/steps/run-handler.ts'
 import { translate } from '../../../src/server/steps/translate.ts'
 import { Admissions, projectHeader } from '../shared/admitted.ts'
 import { openAuth, sessionKey, tokenKey } from '../shared/auth.ts'
-import { ComputeAsking } from '../shared/compute-asking.ts'
 import { aliasesOf, type Env } from '../shared/env.ts'
 import { sendWhole } from '../shared/fixed-length-bodies.ts'
 import {
@@ -66,6 +65,7 @@ import {
   reportDefect,
 } from '../shared/host.ts'
 import { KnownComputes } from '../shared/known-computes.ts'
+import { ObjectTunnels } from '../shared/object-tunnels.ts'
 import { Objects } from '../shared/objects.ts'
 import { isOwnCheck } from '../shared/own-checks.ts'
 import { upgrade } from '../shared/sockets.ts'
@@ -92,7 +92,7 @@ export class EdgeRouter {
   /** The tokens of the organization. */
   readonly tokens: ListedTokens
   readonly #objects: Objects
-  readonly #asking: ComputeAsking
+  readonly #tunnels: ObjectTunnels
   /** The computes to which this isolate has handed requests on. */
   readonly #computes: KnownComputes
   readonly #all: EdgeRouters | undefined
@@ -111,7 +111,7 @@ export class EdgeRouter {
 
   constructor(env: Env, organization: string, { signed, all }: EdgeRouterOptions) {
     this.#objects = new Objects(env, organization)
-    this.#asking = new ComputeAsking(env, this.#objects)
+    this.#tunnels = new ObjectTunnels(env, this.#objects)
     this.#computes = new KnownComputes(env, this.#objects, (id) => this.#lost.add(id))
     this.#all = all
     this.#placementCache = new PlacementCache(() => this.#objects.directory())
@@ -132,7 +132,7 @@ export class EdgeRouter {
     const request = withPings(received)
     const notes: RequestNotes = {}
     return this.#app.fetch(request, admitted, notes).then((response) => {
-      if (this.#lost.size > 0) waitUntil(this.#tell())
+      if (this.#lost.size > 0) waitUntil(this.#reportLost())
       return response.status < 400 ? flowing(response) : this.#retryAtObject(response, request, notes)
     })
   }
@@ -252,7 +252,7 @@ export class EdgeRouter {
         'compute_id: the query needs the id of the compute, as computes of this version send it; or make a join token with its compute_id',
       )
     const { address } = commonAdmission.peer(request)
-    return this.#asking.join(id, { key: grant.key, address, locationHint: nearestTo(request) })
+    return this.#tunnels.join(id, { key: grant.key, address, locationHint: nearestTo(request) })
   }
 
   /** For authenticated requests: others must not cause calls of the object, not even to report their counts. */
@@ -297,7 +297,7 @@ export class EdgeRouter {
   }
 
   /** Asks the objects of computes that this isolate could not reach to check them. */
-  async #tell(): Promise<void> {
+  async #reportLost(): Promise<void> {
     const lost = [...this.#lost]
     this.#lost.clear()
     await mapLimit(lost, (id) => this.#objects.compute(id).look())

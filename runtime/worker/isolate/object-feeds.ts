@@ -27,17 +27,17 @@ export function objectFeeds(object: () => Pick<DurableObjectStub, 'fetch'>, env:
     const listeners = new Set<(event: ServiceEvent) => void>()
     const most = wanted.since === undefined ? undefined : maxMissed
     let load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
-    let told = 0
+    let lastSeq = 0
     let isBegun = false
     const subscriber = new Subscriber({
-      ping: (seq = told) => ({ kind: 'ping', load, seq }),
+      ping: (seq = lastSeq) => ({ kind: 'ping', load, seq }),
       pings,
       onLeft: () => socket.close(1000),
       onDropped() {},
     })
     const deliver = (item: FeedItem) => {
       if (item.kind === 'ping') load = item.load
-      told = seqOf(item) ?? told
+      lastSeq = seqOf(item) ?? lastSeq
       // Only the first ping is passed on: an object sends another one when it wakes from hibernation.
       if (item.kind !== 'ping' || !isBegun) subscriber.push(item, most)
       isBegun = true

@@ -258,7 +258,7 @@ function storeOf(
   id: string,
   table: LabTable,
   objects: Objects,
-  tellHead: (head: unknown) => void = () => {},
+  reportHead: (head: unknown) => void = () => {},
 ): LabStorage {
   return {
     heads: () => table.heads(),
@@ -271,7 +271,7 @@ function storeOf(
       if (!shared.has(scope)) {
         await table.save(scope, changes)
         const head = changes.get('project')
-        if (scope === id && head !== undefined) tellHead(head)
+        if (scope === id && head !== undefined) reportHead(head)
         return
       }
       const entries = [...changes].map(([key, value]) => [key, value ?? null] as const)
@@ -279,7 +279,7 @@ function storeOf(
     },
     remove(scope) {
       if (scope !== id) return table.remove(scope)
-      tellHead(undefined)
+      reportHead(undefined)
       return table.drop()
     },
   }

@@ -12,7 +12,7 @@ const admittedHeader = 'x-patchbay-admitted'
 /** The header with the id of the lab, for the object of that lab. */
 export const projectHeader = 'x-patchbay-project'
 
-const Told = Type.Object({
+const EncodedIdentity = Type.Object({
   name: Type.String(),
   role: Role,
   key: Type.String(),
@@ -45,13 +45,13 @@ export class Admissions {
     headers.delete(admittedHeader)
     if (identity !== undefined) {
       const { name, role, key, ambient, projects, organization, isOfDeployment } = identity
-      const told = {
+      const encoded = {
         ...{ name, role, key, ...(ambient !== undefined && { ambient }) },
         ...(projects !== undefined && { projects: [...projects] }),
         ...(organization !== undefined && { organization }),
         ...(isOfDeployment !== undefined && { isOfDeployment }),
-      } satisfies Static<typeof Told>
-      headers.set(admittedHeader, `${await this.#proofOf()} ${encodeURIComponent(JSON.stringify(told))}`)
+      } satisfies Static<typeof EncodedIdentity>
+      headers.set(admittedHeader, `${await this.#proofOf()} ${encodeURIComponent(JSON.stringify(encoded))}`)
     }
     for (const [name, value] of Object.entries(more)) headers.set(name, value)
     return new Request(request, { headers })
@@ -59,10 +59,11 @@ export class Admissions {
 
   /** The identity in a request of an isolate; undefined for any other request. */
   async read(request: Request): Promise<Identity | undefined> {
-    const [proof, told] = request.headers.get(admittedHeader)?.split(' ') ?? []
-    if (proof === undefined || told === undefined || !(await sameText(proof, await this.#proofOf()))) return undefined
-    const identity: unknown = JSON.parse(decodeURIComponent(told))
-    if (!Check(Told, identity)) return undefined
+    const [proof, encoded] = request.headers.get(admittedHeader)?.split(' ') ?? []
+    if (proof === undefined || encoded === undefined || !(await sameText(proof, await this.#proofOf())))
+      return undefined
+    const identity: unknown = JSON.parse(decodeURIComponent(encoded))
+    if (!Check(EncodedIdentity, identity)) return undefined
     const { ambient, projects, organization, isOfDeployment, ...rest } = identity
     return {
       ...rest,

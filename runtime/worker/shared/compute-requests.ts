@@ -5,7 +5,7 @@ import { packedHeader, packHeaders } from './packed-headers.ts'
 import type { EncodedError } from './rpc-error.ts'
 
 /*
- * How a request for a compute passes from its sender (`ComputeAsking`) to the object of the compute, and the answer back: unchanged, by
+ * How a request for a compute passes from its sender (`ObjectTunnels`) to the object of the compute, and the answer back: unchanged, by
  * `fetch` of the object.
  */
 

@@ -83,7 +83,7 @@ export class FeedSockets {
   async publishLoads(): Promise<void> {
     for (const feed of this.#open) {
       const load = await this.#options.load(feed.wanted.projectId)
-      if (load !== undefined) this.#tell(feed, { kind: 'load', load })
+      if (load !== undefined) this.#send(feed, { kind: 'load', load })
     }
   }
 
@@ -132,7 +132,7 @@ export class FeedSockets {
       if (!(await this.#options.isGood(feed.wanted.key))) throw unauthorized()
     } catch (error) {
       if (!(error instanceof ApiError)) return this.#close(feed, 1011, 'The feed could not be opened')
-      this.#tell(feed, { kind: 'refused', ...encodeError(error) })
+      this.#send(feed, { kind: 'refused', ...encodeError(error) })
       // After hibernation a 404 means that the project was closed meanwhile.
       return this.#close(feed, error.status === 404 ? 1000 : 1001, 'The feed was refused')
     }
@@ -143,7 +143,7 @@ export class FeedSockets {
     try {
       for await (const item of items) {
         if (item.kind !== 'event' || this.#sees(feed, item.event.project_id))
-          this.#tell(feed, item.kind === 'ping' ? await this.#withLoad(item, feed) : item)
+          this.#send(feed, item.kind === 'ping' ? await this.#withLoad(item, feed) : item)
         const since = seqOf(item)
         // The numbers of the feed of all computes are of this program, and restart with the next.
         if (feed.wanted.projectId !== undefined && since !== undefined) feed.socket.keep({ ...feed.wanted, since })
@@ -161,7 +161,7 @@ export class FeedSockets {
 
   #happened(event: ServiceEvent): void {
     for (const feed of this.#open) {
-      if (feed.wanted.computes && this.#mayHear(feed, event)) this.#tell(feed, { kind: 'fleet', event })
+      if (feed.wanted.computes && this.#mayHear(feed, event)) this.#send(feed, { kind: 'fleet', event })
     }
   }
 
@@ -178,7 +178,7 @@ export class FeedSockets {
     return project_id !== null && (project_id === undefined || this.#sees(feed, project_id, name))
   }
 
-  #tell(feed: Open, message: FeedMessage): void {
+  #send(feed: Open, message: FeedMessage): void {
     try {
       feed.socket.send(JSON.stringify(message))
     } catch {

@@ -71,8 +71,8 @@ export class ImageBucket implements StoredImages {
 
   async addressFor(computeId: string, sha256: string): Promise<string | undefined> {
     if (!this.#options.isJoined(computeId) || !(await this.has(sha256))) return undefined
-    const told: Address = [this.#keyOf(sha256), Date.now() + addressMs]
-    return keptImagesPath + encodeURIComponent(await this.#sealer.seal(JSON.stringify(told), owner))
+    const address: Address = [this.#keyOf(sha256), Date.now() + addressMs]
+    return keptImagesPath + encodeURIComponent(await this.#sealer.seal(JSON.stringify(address), owner))
   }
 
   #keyOf(sha256: string): string {

@@ -8,8 +8,8 @@ import { Fleet } from '../../../src/fleet/pool/fleet.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { ReadOrder } from '../../../src/lib/async/read-order.ts'
 import type { KnownCompute } from '../compute/rpc.ts'
-import { ComputeAsking } from './compute-asking.ts'
 import type { Env } from './env.ts'
+import { ObjectTunnels } from './object-tunnels.ts'
 import type { Objects } from './objects.ts'
 import { noRegistry, reaching } from './reaching.ts'
 
@@ -19,11 +19,11 @@ const timesOfJoined = { freshMs: 60_000, staleMs: 120_000 }
 /** Shortest time between two reads of a compute in the background, ms: one whose request was ended never arrives. */
 const refreshPauseMs = 1000
 
-/** Computes with an address are fetched, but for images that are uploaded: `asking` asks the object of the compute, which makes their digests. */
+/** Computes with an address are fetched, except for uploads of images: those go to the object of the compute, which computes their digests. */
 const withImagesBy =
-  (asking: Transport): Transport =>
+  (atObjects: Transport): Transport =>
   (address) => {
-    const [ask, fetch] = [asking(address), reaching.transport(address)]
+    const [ask, fetch] = [atObjects(address), reaching.transport(address)]
     return (request) => (isImageUpload(request) ? ask : fetch)(request)
   }
 
@@ -48,7 +48,7 @@ export class KnownComputes {
     const isIsolate = lost !== undefined
     this.#objects = objects
     this.#lost = lost ?? (() => {})
-    const holder = new ComputeAsking(env, objects, isIsolate)
+    const holder = new ObjectTunnels(env, objects, isIsolate)
     this.fleet = Fleet.empty({
       ...{ ...reaching, registry: noRegistry, healthChecks: false, holder },
       ...(isIsolate && { waitUntil, transport: withImagesBy(holder.transport) }),

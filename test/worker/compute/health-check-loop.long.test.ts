@@ -24,12 +24,12 @@ async function checked() {
       alarm = at
     },
   }
-  const kept = { usedAt: Date.now(), told: undefined }
+  const kept = { usedAt: Date.now(), reported: undefined }
   const begun: Promise<unknown>[] = []
   await fleet.create(compute.input({ compute_id: 'one' }))
   const loop = new HealthCheckLoop({
     ...{ storage, kept, fleet, computeId: 'one', waitUntil: (work) => begun.push(work) },
-    tell: async (shown) => void told.push(shown),
+    report: async (shown) => void told.push(shown),
   })
   /** What a check after some time tells. */
   const after = async (ms: number, cpu: number) => {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { ComputeAsking } from '../../../runtime/worker/shared/compute-asking.ts'
 import type { Env } from '../../../runtime/worker/shared/env.ts'
+import { ObjectTunnels } from '../../../runtime/worker/shared/object-tunnels.ts'
 import { Objects } from '../../../runtime/worker/shared/objects.ts'
 import {
   packedHeader,
@@ -36,7 +36,7 @@ const get: Outgoing = {
 }
 
 /** Asks the object of a compute that answers so; the requests that it got. */
-function askedOf(answer: (request: Request) => Response) {
+function requestsOf(answer: (request: Request) => Response) {
   const asked: Request[] = []
   const object = {
     async fetch(url: string, init: RequestInit) {
@@ -47,15 +47,15 @@ function askedOf(answer: (request: Request) => Response) {
   }
   const COMPUTES = { idFromName: (name: string) => name, get: () => object }
   const env = { COMPUTES, FLEET_KEY: 'a key of a test' } as unknown as Env
-  const asking = new ComputeAsking(env, new Objects(env))
-  const ask = asking.transport({ compute_id: 'far', protocol: 'tunnel', host: '', port: 0 })
+  const tunnels = new ObjectTunnels(env, new Objects(env))
+  const ask = tunnels.transport({ compute_id: 'far', protocol: 'tunnel', host: '', port: 0 })
   return { asked, ask }
 }
 
 const pathsOf = (asked: readonly Request[]) => asked.map(({ url }) => new URL(url).pathname)
 
 it('an object that answers with joint headers gets them, but with a body', async () => {
-  const { asked, ask } = askedOf(
+  const { asked, ask } = requestsOf(
     () => new Response('{}', { status: 201, headers: { [packedHeader]: packHeaders([['X-Of', 'compute']]) } }),
   )
   const first = await ask(get)
@@ -71,7 +71,7 @@ it('an object that answers with joint headers gets them, but with a body', async
 
 it('an object of an earlier version gets and gives headers for themselves, also when it comes back', async () => {
   let isEarlier = true
-  const { asked, ask } = askedOf(({ url }) => {
+  const { asked, ask } = requestsOf(({ url }) => {
     if (!isEarlier) return new Response('{}', { headers: { [packedHeader]: packHeaders([]) } })
     if (!url.startsWith('http://object/ask/')) throw new Error('The object of a compute has nothing there')
     return new Response('{}', { headers: { 'X-Of': 'compute' } })

@@ -23,7 +23,7 @@ import { accepted } from './sockets.ts'
 const maxPacking = 1000
 
 /** The tunnels of joined computes, for isolates, the objects of labs and the directory: their requests go to the objects of the computes. */
-export class ComputeAsking implements TunnelHolder {
+export class ObjectTunnels implements TunnelHolder {
   readonly #env: Env
   readonly #objects: Objects
   readonly #isWatched: boolean
