@@ -18,7 +18,6 @@ import { counted } from '../lib/text/counted.ts'
 import type { ProjectScope } from '../model/access/project-scope.ts'
 import type { EventPayload, FeedItem } from '../model/event.ts'
 import type { LabJobCreate } from '../model/lab/job.ts'
-import { type FreeName, freeName, nameKey } from '../model/lab/names.ts'
 import { type LabProject, type LabProjectCreate, type LabProjectUpdate, labSettings } from '../model/lab/project.ts'
 import type { LabTemplate } from '../model/lab/template.ts'
 import type { Project } from '../model/project.ts'
@@ -33,38 +32,22 @@ import { ComputeWatch } from './computes/watch.ts'
 import { type JobList, Jobs, type StartedJob } from './jobs/jobs.ts'
 import type { Conventions } from './lab/conventions.ts'
 import { Changes, noSizes, type ProjectRecord } from './lab/document.ts'
-import { encodeHead, recordStorage } from './lab/document-codec.ts'
+import { recordStorage } from './lab/document-codec.ts'
 import { withDefaults, withoutNulls } from './lab/fields.ts'
 import { requireSmallHead } from './lab/head-size.ts'
 import type { EditStep } from './lab/history.ts'
-import {
-  archivedOf,
-  archiveFailureOf,
-  fileName,
-  Lab,
-  type LabNews,
-  type LabRoom,
-  nextTryOf,
-  placementOf,
-} from './lab/lab.ts'
+import { Lab, type LabRoom, nextTryOf } from './lab/lab.ts'
 import { defaultLabLimits, inMebibytes, type LabLimits, limitReached, mebibyte } from './lab/lab-limits.ts'
 import { saveOrRevert } from './lab/save-or-revert.ts'
 import { SharedDocument } from './lab/shared-document.ts'
-import {
-  apart,
-  type LabDirectory,
-  type LabEntries,
-  type LabStorage,
-  type StoredHead,
-  UnreadableLab,
-} from './lab/store.ts'
+import { apart, type LabDirectory, type LabEntries, type LabStorage, UnreadableLab } from './lab/store.ts'
 import { LabTimes } from './lab-times.ts'
 import { LabUses } from './lab-uses.ts'
 import { recordEndedCaptures } from './links/captures.ts'
 import { watchLinks } from './links/link-states.ts'
 import { forgetOn, type MoveOptions, moveLab, recoverMove } from './moves/move.ts'
 import type { FileTrust } from './plan/trust.ts'
-import { requireProjectRoom } from './project-limits.ts'
+import { LabRegistry, noSuchProject, projectExists, statusElsewhere } from './registry.ts'
 import { recoverSnapshots, runRestored } from './snapshots/snapshots.ts'
 import { Symbols } from './symbols.ts'
 import { Templates } from './templates.ts'
@@ -106,6 +89,13 @@ interface BuildOptions {
   readonly asksAll?: boolean
   /** The projects of the client. */
   readonly scope?: ProjectScope | undefined
+}
+
+/** What the start has read. */
+interface Loaded {
+  readonly registry: LabRegistry
+  readonly templates: SharedDocument<LabTemplate>
+  readonly symbols: SharedDocument<string>
 }
 
 interface LabsOptions {
@@ -164,10 +154,9 @@ export class Labs {
   readonly jobList: JobList
   readonly uses: LabUses
   readonly #drainS: LabsOptions['drainS']
-  readonly #listeners = new Set<(news: LabNews) => void>()
+  readonly registry: LabRegistry
   readonly #store: LabStorage
   readonly #only: string | undefined
-  readonly #directory: LabDirectory | undefined
   readonly #isDirectory: boolean
   readonly #moveElsewhere: LabsOptions['move']
   /** When the nodes of the only lab were read, ms since 1970. */
@@ -176,20 +165,13 @@ export class Labs {
   #attended: Lab | undefined
   /** Feeds that have the states of links, by lab. */
   readonly #linkReaders = new Map<string, number>()
-  readonly #quota: ProjectQuota | undefined
   readonly #limits: () => LabLimits
   readonly #room: LabRoom
-  /** Why documents cannot be read: they are damaged, too large or of a newer version. Their labs are closed, with heads that may be made up. */
-  readonly #unreadable = new Map<string, string>()
   /** Labs that are being opened. */
   readonly #entering = new Set<Lab>()
-  /** Why labs that were open at the end of the last run are closed. */
-  readonly #unopened = new Map<string, string>()
   readonly #warn: (message: string) => void
   /** Logs failures that are defects. */
   readonly report: (error: unknown, what: string) => void
-  /** The records of all projects, open and closed. */
-  readonly #heads = new Map<string, ProjectRecord>()
   readonly #open = new Map<string, Lab>()
   /** Labs that are being moved to other computes. */
   readonly #moving = new Set<string>()
@@ -203,8 +185,6 @@ export class Labs {
   readonly #users = new Map<string, number>()
   /** One opening, closing, deletion or restore of a lab at a time. */
   readonly #mutex = new KeyedMutex()
-  /** Names that labs are about to get. */
-  readonly #newNames = new Map<string, string>()
   /** One enlistment of a compute for a lab at a time. */
   readonly #enlistments = new KeyedMutex()
   /** Creations in progress: lists have these projects already, but their documents are not stored yet. */
@@ -225,8 +205,9 @@ export class Labs {
     return this.#drainS?.()
   }
 
-  private constructor(options: LabsOptions, own: SharedDocument<LabTemplate>, symbols: SharedDocument<string>) {
+  private constructor(options: LabsOptions, { registry, templates, symbols }: Loaded) {
     this.#drainS = options.drainS
+    this.registry = registry
     const {
       store,
       computes,
@@ -238,7 +219,6 @@ export class Labs {
       archiveLimits = defaultArchiveLimits,
       copy,
       jobs,
-      quota,
       move,
       warn,
       report,
@@ -249,12 +229,15 @@ export class Labs {
       wakeAt = () => {},
     } = options
     this.#only = only
-    this.#directory = directory
     this.#isDirectory = isDirectory
     this.#moveElsewhere = move
     this.#limits = limits
     this.#room = { limits, excess: (growth) => this.#excess(growth) }
-    this.templates = new Templates({ own, limits, emit: (action, event) => this.#emit({ action, event }) })
+    this.templates = new Templates({
+      own: templates,
+      limits,
+      emit: (action, event) => registry.emit({ action, event }),
+    })
     this.symbols = new Symbols(symbols)
     this.#store = recordStorage(store)
     this.computes = computes
@@ -265,7 +248,6 @@ export class Labs {
     this.trust = trust
     this.keptArchives = keptArchives
     this.copy = copy
-    this.#quota = quota
     this.#warn = warn
     this.report = report
     this.#wakeAt = wakeAt
@@ -279,7 +261,7 @@ export class Labs {
     })
     this.jobs = new Jobs({
       ...{ computes, report, noted: directory?.job?.bind(directory) },
-      emit: (news) => this.#emit(news),
+      emit: (news) => registry.emit(news),
     })
     this.jobList = jobs === undefined ? this.jobs : this.jobs.with(jobs)
     this.uses = new LabUses({
@@ -319,38 +301,26 @@ export class Labs {
 
   /** Loads the heads of the labs, templates and symbols. `restore` opens labs. */
   static async start(options: LabsOptions): Promise<Labs> {
-    const { store, warn, only, limits = () => defaultLabLimits } = options
+    const { store, warn, only, directory, quota, limits = () => defaultLabLimits } = options
     const shared = { store, limits, warn, isElsewhere: only !== undefined }
+    const records = recordStorage(store)
     const [templates, symbols, heads] = await Promise.all([
       SharedDocument.open<LabTemplate>({ ...shared, scope: 'templates' }),
       SharedDocument.open<string>({ ...shared, scope: 'symbols' }),
-      recordStorage(store).heads(),
+      records.heads(),
     ])
-    const labs = new Labs(options, templates, symbols)
-    for (const [id, stored] of heads) labs.#takeStored(id, stored)
-    return labs
-  }
-
-  #takeStored(id: string, { head, fault }: StoredHead): void {
-    this.#heads.set(id, (head as ProjectRecord | undefined) ?? madeUpHead(id))
-    if (fault !== undefined) this.#staysClosed(this.#unreadable, id, fault)
-  }
-
-  /** Keeps the reason why a lab is closed, and reports it once. */
-  #staysClosed(reasons: Map<string, string>, id: string, reason: string): void {
-    if (reasons.get(id) === reason) return
-    reasons.set(id, reason)
-    this.#warn(`The project ${this.#heads.get(id)?.name ?? id} (${id}) stays closed: ${reason}`)
+    const registry = new LabRegistry({ store: records, heads, directory, quota, limits, warn })
+    return new Labs(options, { registry, templates, symbols })
   }
 
   /** Loads the document of a lab. Rejects with UnreadableLab. */
   async #entriesOf(id: string): Promise<LabEntries | undefined> {
     try {
       const entries = await this.#store.load(id)
-      this.#unreadable.delete(id)
+      this.registry.markReadable(id)
       return entries
     } catch (error) {
-      if (error instanceof UnreadableLab) this.#staysClosed(this.#unreadable, id, error.message)
+      if (error instanceof UnreadableLab) this.registry.markUnreadable(id, error.message)
       throw error
     }
   }
@@ -382,9 +352,9 @@ export class Labs {
    * Opens the labs that were open at the end of the last run, and those with `auto_open`, once `ready` resolves.
    */
   restore(ready: Promise<unknown> = Promise.resolve()): Promise<void> {
-    const wanted = [...this.#heads].filter(
-      ([, { is_open, auto_open, unfinished }]) => is_open || auto_open || unfinished,
-    )
+    const wanted = this.registry
+      .all()
+      .filter(([, { is_open, auto_open, unfinished }]) => is_open || auto_open || unfinished)
     const open = async ([id, { name, is_open, unfinished, computes }]: (typeof wanted)[number]) => {
       if (unfinished) {
         const clientFor = ownAsk(this.computes)
@@ -401,20 +371,19 @@ export class Labs {
       await this.#openNow(id, id, ownAsk(this.computes), !is_open).catch((error: Error) => {
         // An unreadable document is reported already. A lab that does not fit shows why until it is opened.
         if (error instanceof UnreadableLab) return
-        if (error instanceof ApiError && error.code === 'limit-reached')
-          this.#staysClosed(this.#unopened, id, error.message)
+        if (error instanceof ApiError && error.code === 'limit-reached') this.registry.markUnopened(id, error.message)
         else this.#warn(`The project ${id} could not be opened: ${error.message}`)
       })
     }
     const opened = ready.then(() => mapLimit(wanted, open)).then(() => this.#recoverMoves())
     this.#restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
-    for (const [id, head] of this.#heads) this.#scheduleTimes(id, head)
+    for (const [id, head] of this.registry.all()) this.#scheduleTimes(id, head)
     return this.#restored
   }
 
   /** Recovers moves of closed labs that ended with the service; those of open ones are recovered when they are opened. */
   async #recoverMoves(): Promise<void> {
-    const left = [...this.#heads].filter(([id, { moving, formerComputes, pendingLinks, unfinished }]) => {
+    const left = this.registry.all().filter(([id, { moving, formerComputes, pendingLinks, unfinished }]) => {
       return !this.#open.has(id) && !unfinished && (moving ?? formerComputes ?? pendingLinks) !== undefined
     })
     await mapLimit(left, async ([id]) => {
@@ -423,27 +392,17 @@ export class Labs {
     })
   }
 
-  /** Subscribes to events of projects and templates; the returned function unsubscribes. */
-  listen(listener: (news: LabNews) => void): () => void {
-    this.#listeners.add(listener)
-    return () => void this.#listeners.delete(listener)
-  }
-
-  #emit(news: LabNews): void {
-    for (const listener of this.#listeners) listener(news)
-  }
-
   /** Emits an event to the feed of the lab and to that of the service. */
   #publish(lab: Lab, action: string): void {
     const news = { action, event: lab.project() }
     lab.emit(news)
-    this.#emit(news)
+    this.registry.emit(news)
   }
 
   /** All labs, and the projects that only computes have. */
   async list(clientFor: ComputeClients): Promise<LabProject[]> {
     await this.#restored
-    const listed = [...this.#heads].filter(([, { unfinished }]) => !unfinished)
+    const listed = this.registry.all().filter(([, { unfinished }]) => !unfinished)
     const reasonOf = await this.#reasons(listed.flatMap(([, { computes }]) => computes))
     const known = listed.map(([id, head]) => {
       const lab = this.#open.get(id)
@@ -462,31 +421,13 @@ export class Labs {
       silentMs,
     )
     const others = new Map(elsewhere.flat().map((project) => [project.project_id, project]))
-    for (const id of this.#heads.keys()) others.delete(id)
+    for (const id of this.registry.ids()) others.delete(id)
     return [...known, ...others.values()].sort((a, b) => compareText(a.name, b.name))
-  }
-
-  /** The id of a project, from its id or its name in a path. 404. */
-  idOf(word: string): string {
-    if (isUuid(word)) return word.toLowerCase()
-    const key = nameKey(word)
-    for (const [id, { name, unfinished }] of this.#heads) if (nameKey(name) === key && !unfinished) return id
-    throw noSuchProject(word)
-  }
-
-  /** Ids of all labs, also of those that are being made. */
-  ids(): Iterable<string> {
-    return this.#heads.keys()
-  }
-
-  /** The name of a lab; undefined for a project that is not a lab. */
-  nameOf(id: string): string | undefined {
-    return this.#heads.get(id.toLowerCase())?.name
   }
 
   /** Ids of the computes of a lab; undefined for a project that is not a lab. */
   computesOf(id: string): readonly string[] | undefined {
-    return this.#open.get(id)?.document.project.computes ?? this.#heads.get(id)?.computes
+    return this.#open.get(id)?.document.project.computes ?? this.registry.get(id)?.computes
   }
 
   /** The compute that has a node or a direct link of an open lab. */
@@ -505,8 +446,8 @@ export class Labs {
 
   /** Finds an open or closed lab, for reading. Waits while the start of the service opens it. 404. */
   async find(word: string): Promise<Lab> {
-    const id = this.idOf(word)
-    if (this.#heads.get(id)?.is_open === true && !this.#open.has(id)) await this.#restored
+    const id = this.registry.idOf(word)
+    if (this.registry.get(id)?.is_open === true && !this.#open.has(id)) await this.#restored
     const open = this.#open.get(id)
     if (open !== undefined) {
       if (!this.#listens && Date.now() - this.#readAt > freshMs) await this.#readAgain(open)
@@ -519,9 +460,9 @@ export class Labs {
       if (created !== undefined) return created
     }
     const entries = await this.#entriesOf(id)
-    if (entries === undefined || this.#heads.get(id)?.unfinished) {
+    if (entries === undefined || this.registry.get(id)?.unfinished) {
       // A creation or a deletion that broke off may have left its name in the directory.
-      if (!this.#heads.has(id)) await this.#directory?.remove(id)
+      if (!this.registry.has(id)) await this.registry.remove(id)
       throw noSuchProject(word)
     }
     const lab = this.#labOf(id, entries)
@@ -537,7 +478,7 @@ export class Labs {
   async #recordReason(lab: Lab): Promise<boolean> {
     const { project } = lab.document
     const before = lab.statusReason
-    lab.statusReason = this.#unopened.get(lab.id) ?? (await this.#reasons(project.computes))(project)
+    lab.statusReason = this.registry.unopenedReason(lab.id) ?? (await this.#reasons(project.computes))(project)
     return lab.statusReason !== before
   }
 
@@ -560,7 +501,7 @@ export class Labs {
     requireSmallHead(settings)
     const id = this.#only ?? project_id?.toLowerCase() ?? crypto.randomUUID()
     return this.#mutex.run(id, async () => {
-      if (this.#heads.has(id)) throw projectExists(id)
+      this.registry.requireNew(id)
       const record: ProjectRecord = {
         project_id: id,
         name,
@@ -573,11 +514,11 @@ export class Labs {
         ...more,
       }
       // Before the next `await`, so that no other request takes the name.
-      this.#quota?.require(id)
-      this.#takeName(id, record, scope)
+      this.registry.requireQuota(id)
+      this.registry.add(id, record, scope)
       try {
         const lab = await this.#creations.run(id, async () => {
-          await this.#directory?.put(id, encodeHead(record), scope)
+          await this.registry.announce(id, record, scope)
           const compute = clientFor(record.computes[0] as string)
           // A project that only the compute knows has nodes that the new one would not show, and would delete.
           const known = project_id == null ? undefined : await compute.project(id).catch(ignoreNotFound)
@@ -597,8 +538,7 @@ export class Labs {
         await this.#startAfterReboot(lab, record.computes, clientFor)
         return lab.project()
       } catch (error) {
-        this.#heads.delete(id)
-        await this.#directory?.remove(id).catch(ignore('the client gets the first error'))
+        await this.registry.remove(id).catch(ignore('the client gets the first error'))
         throw error
       }
     })
@@ -619,7 +559,7 @@ export class Labs {
     return this.#mutex.run(id, async () => {
       requireName(name)
       requireSmallHead(settings)
-      if (this.#heads.has(id)) throw projectExists(id)
+      this.registry.requireNew(id)
       // Before the lab has its name, by which credentials see every project of its id.
       if (asksAll) await this.#requireNowhere(id, clientFor)
       const first =
@@ -629,12 +569,12 @@ export class Labs {
         ...withoutNulls({ kept: settings.kept }),
         ...{ computes: [first, ...like.slice(1)], is_open: false, unfinished: true },
       }
-      this.#quota?.require(id)
-      this.#takeName(id, record, scope)
+      this.registry.requireQuota(id)
+      this.registry.add(id, record, scope)
       let isNew = false
       try {
         const lab = this.#labOf(id, new Map([['project', record]]))
-        await this.#directory?.put(id, encodeHead(record), scope)
+        await this.registry.announce(id, record, scope)
         const input = { project_id: id, name }
         // Before the record is saved: after a crash the next start removes an unfinished project from all its computes.
         for (const computeId of record.computes)
@@ -652,7 +592,7 @@ export class Labs {
           result: undefined,
         }))
         await this.#keepHead(id, lab.document.project)
-        this.#emit({ action: 'project.created', event: lab.project() })
+        this.registry.emit({ action: 'project.created', event: lab.project() })
         return lab.project()
       } catch (error) {
         await this.#drop(id, isNew ? record.computes : [], clientFor).catch(ignore('the client gets the first error'))
@@ -747,7 +687,7 @@ export class Labs {
   /** 409 while the lab is moved to another compute. */
   requireStaying(id: string): void {
     if (!this.#moving.has(id)) return
-    const name = this.#heads.get(id)?.name ?? id
+    const name = this.registry.get(id)?.name ?? id
     throw conflict(`The project ${name} is being moved to another compute: try again when the move is done`)
   }
 
@@ -775,17 +715,6 @@ export class Labs {
       return { changes: all, news: () => [], result: undefined, isUpkeep: true }
     })
     await this.#keepHead(lab.id, lab.document.project)
-  }
-
-  /** The labs with a part on a compute, by name. */
-  on(computeId: string): { readonly project_id: string; readonly name: string }[] {
-    return [...this.#heads]
-      .filter(
-        ([, { computes, formerComputes = [], unfinished }]) =>
-          !unfinished && [...computes, ...formerComputes].includes(computeId),
-      )
-      .map(([project_id, { name }]) => ({ project_id, name }))
-      .sort((a, b) => compareText(a.name, b.name))
   }
 
   /**
@@ -826,13 +755,6 @@ export class Labs {
     return (await this.#store.load(apart(word)))?.get('document')
   }
 
-  /** The name, or if it is taken the next free one with a number. */
-  async freeName(name: string, free: FreeName = freeName): Promise<string> {
-    if (this.#directory !== undefined) return this.#directory.freeName(name)
-    const taken = new Set([...this.#heads.values()].map((head) => nameKey(head.name)))
-    return free(name, (key) => taken.has(key))
-  }
-
   /** Removes an unfinished project. */
   async #drop(id: string, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
     for (const computeId of computes) await clientFor(computeId).removeProject(id).catch(ignoreNotFound)
@@ -840,12 +762,11 @@ export class Labs {
     for (const key of (await this.#entriesOf(id).catch(unreadable))?.keys() ?? [])
       if (key.startsWith('snapshot/')) await this.#store.remove(apart(key.slice('snapshot/'.length)))
     await this.#store.remove(id)
-    this.#heads.delete(id)
-    await this.#directory?.remove(id)
+    await this.registry.remove(id)
   }
 
   async update(word: string, input: LabProjectUpdate, clientFor: ComputeClients): Promise<LabProject> {
-    this.requireStaying(this.idOf(word))
+    this.requireStaying(this.registry.idOf(word))
     const { ttl_s, ttl_deletes, ...settings } = input
     const lab = await this.find(word).catch((error) => this.#notFound(error, word, clientFor))
     // Refused before anything is changed; the time is set last, as a name may be refused, too.
@@ -899,7 +820,7 @@ export class Labs {
   /** Stops or deletes a lab that is due. */
   async #stopNow(id: string, stopAt: string): Promise<void> {
     await this.#restored
-    const head = this.#heads.get(id)
+    const head = this.registry.get(id)
     if (head?.stop_at !== stopAt) return
     const lab = this.#open.get(id)
     if (lab === undefined && head.is_open) throw new Error('it could not be opened')
@@ -932,10 +853,9 @@ export class Labs {
     requireSmallHead({ ...lab.document.project, ...settings }, lab.document.project)
     if (step?.by !== 'rollback') {
       const head = { ...lab.document.project, ...settings }
-      this.#requireProjectRoom(lab.id, head)
+      this.registry.requireRoom(lab.id, head)
       // Before it is saved: the directory refuses what is too much together with other labs.
-      if (['variables', 'supplier', 'kept'].some((key) => key in settings))
-        await this.#directory?.put(lab.id, encodeHead(head))
+      if (['variables', 'supplier', 'kept'].some((key) => key in settings)) await this.registry.announce(lab.id, head)
     }
     const save = async (more: { readonly name?: string }) => {
       // Before the setting: a start of the service would start what ran when `lastRunning` was saved last.
@@ -961,31 +881,26 @@ export class Labs {
   /** Gives a lab a name in the directory and on its computes; then `save` gives it in the document. A failure leaves the former name. */
   async #rename(lab: Lab, name: string, clientFor: ComputeClients, save: () => Promise<void>): Promise<void> {
     requireName(name)
-    this.#requireFreeName(lab.id, name)
-    this.#newNames.set(lab.id, name)
+    using _ = this.registry.reserveName(lab.id, name)
     const { project } = lab.document
     const give = async (to: string) => {
-      await this.#directory?.put(lab.id, encodeHead({ ...project, name: to }))
+      await this.registry.announce(lab.id, { ...project, name: to })
       if (!lab.isOpen) return
       for (const id of project.computes) await clientFor(id).renameProject(lab.id, to).catch(ignoreUnreachable)
     }
-    try {
-      await saveOrRevert(
-        lab,
-        async () => {
-          await give(name)
-          await save()
-        },
-        () => give(project.name),
-      )
-    } finally {
-      this.#newNames.delete(lab.id)
-    }
+    await saveOrRevert(
+      lab,
+      async () => {
+        await give(name)
+        await save()
+      },
+      () => give(project.name),
+    )
   }
 
   /** Opens a lab, or a project that only a compute has. Does nothing for an open lab. */
   async open(word: string, clientFor: ComputeClients): Promise<LabProject> {
-    const id = this.idOf(word)
+    const id = this.registry.idOf(word)
     await this.#restored
     this.requireStaying(id)
     return this.#openNow(id, word, clientFor, true)
@@ -996,7 +911,7 @@ export class Labs {
     return this.#mutex.run(id, async () => {
       const open = this.#open.get(id)
       if (open !== undefined) return open.project()
-      this.#unopened.delete(id)
+      this.registry.clearUnopened(id)
       const lab = await this.#load(id, word, clientFor)
       this.#requireMemory(lab)
       // From now on it counts, while its computes are asked.
@@ -1122,7 +1037,7 @@ export class Labs {
 
   /** Closes a lab, which stops its nodes. Does nothing for a closed lab. */
   async close(word: string, clientFor: ComputeClients): Promise<void> {
-    const id = this.idOf(word)
+    const id = this.registry.idOf(word)
     this.requireStaying(id)
     // A running apply has locked the lab until it has reverted its changes: it is cancelled before the lock is waited for.
     this.jobs.endOf(id, 'The project was closed', { only: 'apply' })
@@ -1148,11 +1063,11 @@ export class Labs {
 
   /** Says why a closed lab was not archived, in the log and with the lab. */
   #notArchived(id: string, { message }: Error): void {
-    const { is_open, archiving } = this.#heads.get(id) ?? {}
+    const { is_open, archiving } = this.registry.get(id) ?? {}
     if (archiving === undefined || is_open) return
     this.#warn(`The project ${id} was not archived (${nextTryOf(archiving)}): ${message}`)
     const noting = this.#mutex.run(id, async () => {
-      const now = this.#heads.get(id)?.archiving
+      const now = this.registry.get(id)?.archiving
       // Another attempt may have begun meanwhile, also the first one after another close.
       if (now?.tries !== archiving.tries || now.again_at !== archiving.again_at) return
       const failure = message.slice(0, maxFailure)
@@ -1165,7 +1080,7 @@ export class Labs {
 
   #keepArchive(id: string, time?: string): Promise<void> {
     const make = () => this.#archiveSlots.run(() => this.#makeArchive(id, time))
-    return this.#archiving.runAll(this.#heads.get(id)?.computes ?? [], make)
+    return this.#archiving.runAll(this.registry.get(id)?.computes ?? [], make)
   }
 
   /**
@@ -1174,7 +1089,7 @@ export class Labs {
    */
   async #makeArchive(id: string, time?: string): Promise<void> {
     const lab = await this.#mutex.run(id, async () => {
-      const head = this.#heads.get(id)
+      const head = this.registry.get(id)
       if (head?.archiving === undefined || head.is_open || this.#open.has(id)) return undefined
       const found = await this.find(id)
       if (time !== undefined) {
@@ -1202,7 +1117,7 @@ export class Labs {
       clearTimeout(timer)
     }
     await this.#mutex.run(id, async () => {
-      const now = this.#heads.has(id) ? await this.find(id) : undefined
+      const now = this.registry.has(id) ? await this.find(id) : undefined
       if (now === undefined) await keptArchives.remove(id)
       else if (now.document.project.revision === revision)
         await this.moved(now, ({ archiving: _, ...project }) =>
@@ -1223,7 +1138,7 @@ export class Labs {
 
   /** Deletes a lab, also on its computes, or a project that only computes have. */
   async remove(word: string, clientFor: ComputeClients): Promise<void> {
-    const id = this.idOf(word)
+    const id = this.registry.idOf(word)
     this.requireStaying(id)
     this.jobs.endOf(id, 'The project was deleted', { only: 'apply' })
     return this.#mutex.run(id, async () => {
@@ -1239,7 +1154,7 @@ export class Labs {
 
   /** For `catch` of `find`: a lab whose document cannot be read, with its settings alone. */
   #withoutDocument(id: string, error: unknown): Lab {
-    const head = this.#heads.get(id)
+    const head = this.registry.get(id)
     if (!(error instanceof UnreadableLab) || head === undefined) throw error
     return this.#labOf(id, new Map([['project', head]]))
   }
@@ -1248,7 +1163,7 @@ export class Labs {
   async #removeUnmanaged(id: string, word: string, clientFor: ComputeClients): Promise<void> {
     const shown = await this.#unmanaged(id, word, clientFor)
     for (const computeId of shown.compute_ids) await clientFor(computeId).removeProject(id).catch(ignoreNotFound)
-    this.#emit({ action: 'project.deleted', event: shown })
+    this.registry.emit({ action: 'project.deleted', event: shown })
   }
 
   /** A lab, or a project that only computes have, as lists show it. `before`: called with a lab. 404. */
@@ -1257,15 +1172,15 @@ export class Labs {
     clientFor: ComputeClients,
     before: (lab: Lab) => Promise<void> = async () => {},
   ): Promise<LabProject> {
-    const id = this.idOf(word)
+    const id = this.registry.idOf(word)
     const lab = await this.find(id).catch(ignoreNotFound).catch(unlessUnreadable)
-    const head = this.#heads.get(id)
+    const head = this.registry.get(id)
     if (lab !== undefined) {
       await before(lab)
       return lab.project()
     }
-    if (head === undefined || !this.#unreadable.has(id)) return this.#unmanaged(id, word, clientFor)
-    return this.#closedView(id, head, undefined)
+    if (head === undefined || !this.registry.isUnreadable(id)) return this.#unmanaged(id, word, clientFor)
+    return this.#closedView(id, head)
   }
 
   /** A project that only computes have. 404. */
@@ -1274,7 +1189,7 @@ export class Labs {
     word: string,
     clientFor: ComputeClients,
   ): Promise<LabProject & { compute_ids: string[] }> {
-    if (this.#heads.get(id)?.unfinished) throw noSuchProject(word)
+    if (this.registry.get(id)?.unfinished) throw noSuchProject(word)
     const none = ignore('a compute that does not answer has no projects to show')
     const look = async (computeId: string) => {
       const project = await clientFor(computeId).project(id).catch(ignoreNotFound).catch(none)
@@ -1289,7 +1204,7 @@ export class Labs {
   /** For `catch`: 409 for a project that only computes have. */
   async #notFound(error: unknown, word: string, clientFor: ComputeClients): Promise<never> {
     ignoreNotFound(error)
-    const { name, project_id } = await this.#unmanaged(this.idOf(word), word, clientFor)
+    const { name, project_id } = await this.#unmanaged(this.registry.idOf(word), word, clientFor)
     throw conflict(
       `Project ${name} exists only on a compute. Import it first with POST /v2/projects/${project_id}/open`,
     )
@@ -1319,10 +1234,8 @@ export class Labs {
     lab.isOver = true
     await this.#store.remove(id)
     await this.keptArchives?.remove(id)
-    this.#heads.delete(id)
-    for (const reasons of [this.#unreadable, this.#unopened]) reasons.delete(id)
     for (const times of [this.#stopTimes, this.#archiveTimes]) times.note(id, undefined)
-    await this.#directory?.remove(id)
+    await this.registry.remove(id)
     if (lab.isOpen) this.#closed(lab, 'project.deleted')
     else {
       this.#publish(lab, 'project.deleted')
@@ -1355,47 +1268,9 @@ export class Labs {
     })
   }
 
-  /**
-   * Saves the head of a lab that has a process of its own, for lists. 409 when another lab has its name. A head without a path reserves the
-   * name of a lab that is being created, and emits no event.
-   */
-  register(id: string, head: ProjectRecord, scope?: ProjectScope): Promise<void> {
-    const before = this.#heads.get(id)
-    if (before === undefined) this.#quota?.require(id)
-    this.#requireFreeName(id, head.name)
-    this.#requireProjectRoom(id, head, scope)
-    this.#heads.set(id, head)
-    const action =
-      before === undefined || before.path === null
-        ? 'created'
-        : before.is_open === head.is_open
-          ? 'updated'
-          : head.is_open
-            ? 'opened'
-            : 'closed'
-    const comparable = ({ revision: _, changed_at: __, sizes: ___, ...rest }: ProjectRecord) => JSON.stringify(rest)
-    if (head.path !== null && (before === undefined || comparable(before) !== comparable(head)))
-      this.#emit({ action: `project.${action}`, event: this.#headView(head) })
-    return this.#store.save(id, new Changes().project(head).entries)
-  }
-
-  /** Removes the head of a lab. */
-  async forget(id: string): Promise<void> {
-    const head = this.#heads.get(id)
-    this.#heads.delete(id)
-    if (head === undefined) return
-    if (head.path !== null) this.#emit({ action: 'project.deleted', event: this.#headView(head) })
-    await this.#store.remove(id)
-  }
-
   /** A closed lab from its head. `reason`: what else is wrong with it. */
-  #closedView(id: string, head: ProjectRecord, reason: string | undefined): LabProject {
-    const status_reason = this.#unreadable.get(id) ?? this.#unopened.get(id) ?? reason ?? archiveFailureOf(head)
-    return { ...this.#headView(head), ...withoutNulls({ status_reason }) }
-  }
-
-  #headView(head: ProjectRecord): LabProject {
-    return headView(head, this.#isDirectory && head.is_open ? 'opened' : 'closed')
+  #closedView(id: string, head: ProjectRecord, reason?: string): LabProject {
+    return this.registry.view(id, head, this.#isDirectory ? statusElsewhere(head) : 'closed', reason)
   }
 
   /** Ends jobs and feeds. */
@@ -1431,8 +1306,8 @@ export class Labs {
         computes: [computeId],
         is_open: false,
       }
-      this.#takeName(id, record)
-      await this.#directory?.put(id, encodeHead(record))
+      this.registry.add(id, record)
+      await this.registry.announce(id, record)
       await this.#store.save(id, new Changes().project(record).entries)
       return this.#labOf(id, new Map([['project', record]]))
     }
@@ -1515,9 +1390,8 @@ export class Labs {
   }
 
   async #keepHead(id: string, head: ProjectRecord): Promise<void> {
-    this.#heads.set(id, head)
     this.#scheduleTimes(id, head)
-    await this.#directory?.put(id, encodeHead(head))
+    await this.registry.put(id, head)
   }
 
   #closed(lab: Lab, action: string): void {
@@ -1692,27 +1566,6 @@ export class Labs {
       if (compute_id === computeId) lab.unknownReasons.set(node_id, error.message)
     }
   }
-
-  #takeName(id: string, record: ProjectRecord, scope?: ProjectScope): void {
-    this.#requireFreeName(id, record.name)
-    this.#requireProjectRoom(id, record, scope)
-    this.#heads.set(id, record)
-  }
-
-  #requireProjectRoom(id: string, head: ProjectRecord, scope?: ProjectScope): void {
-    requireProjectRoom(this.#heads, { id, head, scope, limits: this.#limits() })
-  }
-
-  #requireFreeName(id: string, name: string): void {
-    const key = nameKey(name)
-    const names = [...[...this.#heads].map(([other, head]) => [other, head.name] as const), ...this.#newNames]
-    for (const [other, taken] of names) {
-      if (other !== id && nameKey(taken) === key)
-        throw conflict(`name: a project ${taken} (${other}) already exists; choose another name`, {
-          code: 'name-taken',
-        })
-    }
-  }
 }
 
 /** A lab is closed also when changes of its nodes and links under way do not end: these fail then. */
@@ -1750,14 +1603,6 @@ function unlessUnreadable(error: unknown): undefined {
   if (!(error instanceof UnreadableLab)) throw error
 }
 
-/** The head of a lab of which not even that can be read. */
-const madeUpHead = (project_id: string): ProjectRecord => ({
-  project_id,
-  name: project_id.slice(0, 8),
-  ...withDefaults(labSettings, {}),
-  ...{ path: null, revision: 0, computes: [], is_open: false },
-})
-
 /** Ignores a compute that is not connected: `#refreshAll` renames the project there later. */
 function ignoreUnreachable(error: unknown): void {
   if (!isAway(error)) throw error
@@ -1792,47 +1637,10 @@ function requireName(name: string): void {
   if (isUuid(name)) throw badRequest('name: a name must not look like an id (UUID); choose another name')
 }
 
-const projectExists = (id: string): ApiError =>
-  conflict(`project_id: a project ${id} already exists; open it, or choose another id`, { code: 'project-exists' })
-
 /** The record of one more attempt to keep an archive. After the last one the next close tries again. */
 function archiveTry(before: number): NonNullable<ProjectRecord['archiving']> {
   const wait = longWaitsMs[before]
   return { tries: before + 1, ...(wait !== undefined && { again_at: new Date(Date.now() + wait).toISOString() }) }
-}
-
-const noSuchProject = (word: string): ApiError =>
-  notFound(`project_id: there is no project ${word}`, { code: 'no-such-project' })
-
-/** A lab that is not open in this process, from its head. */
-function headView(
-  {
-    computes: compute_ids,
-    sizes,
-    is_open: __,
-    unfinished: ___,
-    restoring: ____,
-    snapshotInProgress: _____,
-    file: ______,
-    moving: _______,
-    formerComputes: ________,
-    pendingLinks: _________,
-    archiving: __________,
-    archived,
-    ...record
-  }: ProjectRecord,
-  status: LabProject['status'],
-): LabProject {
-  return {
-    ...record,
-    ...placementOf(record),
-    ...archivedOf({ ...record, archived } as ProjectRecord),
-    compute_ids: [...compute_ids],
-    // What runs in an open lab is known to its own process.
-    ...(sizes !== undefined && { counts: { ...sizes, ...(status === 'closed' && { running: 0 }) } }),
-    status,
-    filename: `${fileName(record.name)}.gns3`,
-  }
 }
 
 /** A project that only a compute has, in the form of a closed lab. */

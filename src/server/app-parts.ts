@@ -88,7 +88,7 @@ export function appParts(
       listen(listener) {
         const ends = [
           fleet.listen(listener),
-          labs?.listen(({ action, event }) => listener({ type: action, resource: event })),
+          labs?.registry.listen(({ action, event }) => listener({ type: action, resource: event })),
         ]
         return () => {
           for (const end of ends) end?.()

@@ -129,7 +129,7 @@ export async function openGateway(options: LabGatewayOptions): Promise<GatewayLa
   const members = fleetMembers(fleet)
   let open: Labs | undefined
   const isKnown = (computeId: string) => fleet.find(computeId) !== undefined
-  const projects = () => new Set([...placements.idsOn(isKnown), ...(open?.ids() ?? [])])
+  const projects = () => new Set([...placements.idsOn(isKnown), ...(open?.registry.ids() ?? [])])
   const quota = new ProjectQuota({ max: () => limits().max_projects, projects })
   // The process is that of the deployment.
   const metrics = async () => [versionFamily(version), ...(organization === undefined ? await processMetrics() : [])]
@@ -149,7 +149,7 @@ export async function openGateway(options: LabGatewayOptions): Promise<GatewayLa
     replicateImage: gateway.replicateImage,
   })
   open = labs
-  gateway.locator.follow(labs)
+  gateway.locator.follow(labs.registry)
   void labs.restore()
   return {
     agent: gateway.agent,

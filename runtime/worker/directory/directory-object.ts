@@ -107,7 +107,7 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
       })
       const { fleet, events, load, labs } = gateway
       const feeds = new FeedSockets({
-        ...{ sockets: this.#sockets, events, fleet, labs, load },
+        ...{ sockets: this.#sockets, events, fleet, labs: labs.registry, load },
         isGood: (key) => this.#isGood(key),
       })
       feeds.resume()
@@ -238,7 +238,7 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
       await this.#open.images?.clear()
       if (this.#organizations.find(named) === undefined) return false
       const { labs, fleet } = this.#open
-      const ids = [...labs.ids()]
+      const ids = [...labs.registry.ids()]
       const computes = fleet.remote.map(({ record }) => record.compute_id)
       if (ids.length + computes.length > maxDiscarded)
         throw conflict(
@@ -272,7 +272,7 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
 
   async labNamed(name: string): Promise<string | undefined> {
     try {
-      return this.#open.labs.idOf(name)
+      return this.#open.labs.registry.idOf(name)
     } catch {
       return undefined
     }
@@ -283,16 +283,16 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
       const { named } = this.#objects
       // The object of a lab of a deleted organization may still send its head.
       if (named !== undefined && this.#organizations.find(named) === undefined) throw noSuchOrganization(named)
-      await this.#open.labs.register(id, decodeHead(decode(head)), scope)
+      await this.#open.labs.registry.register(id, decodeHead(decode(head)), scope)
     })
   }
 
   freeLabName(name: string): Promise<ObjectReply<string>> {
-    return replyOf(() => this.#open.labs.freeName(name))
+    return replyOf(() => this.#open.labs.registry.freeName(name))
   }
 
   removeLab(id: string): Promise<ObjectReply> {
-    return replyOf(() => this.#open.labs.forget(id))
+    return replyOf(() => this.#open.labs.registry.forget(id))
   }
 
   async noteJob(id: string, lab: string | undefined): Promise<void> {

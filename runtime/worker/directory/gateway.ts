@@ -158,7 +158,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
   }
   const labStore = new LabTable(storage)
   const jobs = new JobTable(sql, objects)
-  const projects = () => new Set([...placements.idsOn((id) => fleet.find(id) !== undefined), ...labs.ids()])
+  const projects = () => new Set([...placements.idsOn((id) => fleet.find(id) !== undefined), ...labs.registry.ids()])
   const quota = new ProjectQuota({ max: () => limits()?.max_projects ?? 0, projects })
   const labs: Labs = await Labs.start({
     ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, quota, warn, report: reportDefect },
@@ -195,7 +195,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     quota,
     labs: () => labPlacements,
   })
-  gateway.locator.follow(labs)
+  gateway.locator.follow(labs.registry)
   const requests = new RequestMetrics()
   const knowStates: RequestStep = async (context, next) => {
     // An isolate may not know yet that the organization was deleted. A later organization of this id would get what is made now.

@@ -3,7 +3,7 @@ import type { GatewayEvents } from '../../../src/fleet/events/events.ts'
 import type { ServiceEvent } from '../../../src/fleet/events/fleet-feed.ts'
 import { seqOf } from '../../../src/fleet/events/member-feed.ts'
 import type { Fleet } from '../../../src/fleet/pool/fleet.ts'
-import type { Labs } from '../../../src/labs/labs.ts'
+import type { LabRegistry } from '../../../src/labs/registry.ts'
 import { ApiError, notFound } from '../../../src/lib/errors/api-error.ts'
 import { unauthorized } from '../../../src/model/access/identity.ts'
 import { isInScope } from '../../../src/model/access/project-scope.ts'
@@ -19,7 +19,7 @@ export interface FeedSocketsOptions {
   readonly events: Pick<GatewayEvents, 'open'> & Partial<Pick<GatewayEvents, 'resume'>>
   /** Absent: the feeds have the events of one project. */
   readonly fleet?: Pick<Fleet, 'listen'>
-  readonly labs?: Pick<Labs, 'listen' | 'nameOf'>
+  readonly labs?: Pick<LabRegistry, 'listen' | 'nameOf'>
   /** The load of the compute of a project, or of all computes; undefined while unknown. */
   readonly load: (projectId: string | undefined) => Promise<Load | undefined>
   /** Whether the credential with this key is still valid. Isolates may not know yet that it was revoked. */

@@ -314,7 +314,7 @@ export async function loadLab(
     throw badRequest('path: the file is not a GNS3 project: its project_id is not a UUID')
   const id = project_id.toLowerCase()
   const input = { project_id: id, storesImages: false, check: () => {}, asksAll: false, isTrusted }
-  if (labs.nameOf(id) === undefined) await importOpened(labs, input, archive, clientFor)
+  if (labs.registry.nameOf(id) === undefined) await importOpened(labs, input, archive, clientFor)
   return labs.open(id, clientFor)
 }
 
@@ -329,7 +329,7 @@ async function importOpened(
   await requireTrust(labs.trust, await untrustedNodes(labs.trust, nodes), isTrusted)
   const input = {
     ...{ ...settings, project_id },
-    name: await labs.freeName(name ?? withoutSeparators(own), conventions?.labName),
+    name: await labs.registry.freeName(name ?? withoutSeparators(own), conventions?.labName),
   }
   check(input.name)
   await using revert = new Revert(ignore('the client gets the first error'))

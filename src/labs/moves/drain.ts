@@ -32,7 +32,7 @@ export async function drainCompute(
   await close()
   // Another request may have started a drain meanwhile. From here until this job is in the list nothing is awaited, so none can.
   requireUndrained(labs, computeId)
-  const parts = labs.on(computeId).map(({ project_id, name }): Part => {
+  const parts = labs.registry.on(computeId).map(({ project_id, name }): Part => {
     return { project_id, name, state: 'waiting', reason: null, compute_id: null }
   })
   return labs.jobs.run(undefined, 'drain', {
@@ -100,7 +100,7 @@ async function unmanagedOn(labs: Labs, computeId: string, clientFor: ComputeClie
     .catch(() => [])
   const reason = 'It was created through the compute interface: the client that created it has to move it'
   return all
-    .filter(({ project_id }) => labs.nameOf(project_id) === undefined)
+    .filter(({ project_id }) => labs.registry.nameOf(project_id) === undefined)
     .map(({ project_id, name }) => ({
       ...{ project_id, name: name ?? project_id, state: 'skipped' as const, reason, compute_id: null },
     }))

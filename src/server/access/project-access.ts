@@ -1,4 +1,4 @@
-import type { Labs } from '../../labs/labs.ts'
+import type { LabRegistry } from '../../labs/registry.ts'
 import { forbidden, ignoreNotFound, notFound } from '../../lib/errors/api-error.ts'
 import type { Identity } from '../../model/access/identity.ts'
 import { isInScope, type ProjectScope } from '../../model/access/project-scope.ts'
@@ -9,9 +9,9 @@ import { spellingsOf } from './role-needed.ts'
 /** Which projects a request may concern; see `ProjectScope`. */
 export class ProjectAccess {
   readonly #identity: Pick<Identity, 'name' | 'projects'>
-  readonly #labs: Pick<Labs, 'nameOf' | 'idOf'> | undefined
+  readonly #labs: Pick<LabRegistry, 'nameOf' | 'idOf'> | undefined
 
-  constructor(identity: Pick<Identity, 'name' | 'projects'>, labs: Pick<Labs, 'nameOf' | 'idOf'> | undefined) {
+  constructor(identity: Pick<Identity, 'name' | 'projects'>, labs: Pick<LabRegistry, 'nameOf' | 'idOf'> | undefined) {
     this.#identity = identity
     this.#labs = labs
   }

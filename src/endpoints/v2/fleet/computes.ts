@@ -150,7 +150,7 @@ export const computeEndpoints: readonly Endpoint[] = [
       const key = computeKey(params.compute_id)
       // A compute that was removed can be drained, too: its labs that have an archive are made elsewhere.
       const isKnown = isReserved(key) || (await fleet.list()).some((it) => computeKey(it.compute_id) === key)
-      const isRemoved = !isKnown && labs.on(key).length > 0
+      const isRemoved = !isKnown && labs.registry.on(key).length > 0
       if (!isRemoved) await fleet.get(key)
       const close = async () => isRemoved || fleet.update(key, { accepts_projects: false })
       const { id, listed } = await drainCompute(labs, key, clientFor, close)

@@ -100,7 +100,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     async handle({ params, body }, context) {
       const { labs, clientFor } = labsOf(context)
       const { name } = body
-      if (name != null) context.projects.requireName(labs.idOf(params.project_id), name)
+      if (name != null) context.projects.requireName(labs.registry.idOf(params.project_id), name)
       return ok(await labs.update(params.project_id, body, clientFor))
     },
   }),

@@ -38,7 +38,7 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
       const { labs, clientFor } = labsOf(context)
       const { caller } = context
       const { labName } = context.conventions ?? {}
-      const name = labName === undefined ? body.name : await labs.freeName(body.name, labName)
+      const name = labName === undefined ? body.name : await labs.registry.freeName(body.name, labName)
       context.projects.requireNew({ ...body, name })
       const input = { ...body, name, scope: context.projects.scope }
       return created(await duplicateLab(labs, await labs.find(params.project_id), input, { clientFor, caller }))

@@ -93,14 +93,14 @@ test('the running nodes of a compute that is not connected are unknown', async (
 test('a list of labs in other processes has their sizes from their heads', async () => {
   const { lab } = await campus()
   const directory = await labsInMemory(new MemoryCompute(), undefined, { isDirectory: true })
-  await directory.register(lab.id, lab.document.project)
+  await directory.registry.register(lab.id, lab.document.project)
   const [listed] = await directory.list(new MemoryCompute().client)
   // Those processes know what runs.
   expect(listed).toMatchObject({ status: 'opened', changed_at: lab.project().changed_at, compute_ids: ['local'] })
   expect(listed?.counts).toEqual({ nodes: 3, segments: 1, links: 1 })
   // A document of an earlier version has no sizes.
   const { sizes: _, changed_at: __, ...earlier } = lab.document.project
-  await directory.register(lab.id, earlier)
+  await directory.registry.register(lab.id, earlier)
   const [unknown] = await directory.list(new MemoryCompute().client)
   expect(unknown).not.toHaveProperty('counts')
   expect(unknown).not.toHaveProperty('changed_at')

@@ -56,7 +56,7 @@ async function newLab() {
 /** What the document and the compute have. */
 const wholeOf = ({ labs, lab, compute, other }: Setting): unknown =>
   structuredClone({
-    ...{ name: labs.nameOf(lab.id), computes: labs.computesOf(lab.id), isOpen: lab.isOpen },
+    ...{ name: labs.registry.nameOf(lab.id), computes: labs.computesOf(lab.id), isOpen: lab.isOpen },
     ...{ projects: compute.projects, there: other.projects, nodesThere: other.nodes },
     document: lab.document.entries(),
     nodes: new Map([...compute.nodes].sort()),

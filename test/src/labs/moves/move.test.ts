@@ -33,7 +33,7 @@ test('an incomplete lab is deleted, also when its compute was removed from the f
 
   const after = await labsInMemory(new MemoryCompute(), store)
   await after.restore()
-  expect([...after.ids()]).toEqual([])
+  expect([...after.registry.ids()]).toEqual([])
   await after.create({ name: 'begun', compute_id: 'local' }, after.computes.client)
 })
 
@@ -143,8 +143,8 @@ test('a lab that was made elsewhere can be deleted without its former compute, b
   )
 
   await expect(labs.remove(project_id, clientFor)).rejects.toMatchObject({ status: 503 })
-  expect([...labs.ids()]).toEqual([project_id])
+  expect([...labs.registry.ids()]).toEqual([project_id])
   dead.delete('local')
   await labs.remove(project_id, clientFor)
-  expect([...labs.ids()]).toEqual([])
+  expect([...labs.registry.ids()]).toEqual([])
 })

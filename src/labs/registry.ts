@@ -1,0 +1,303 @@
+import type { ProjectQuota } from '../fleet/placement/project-quota.ts'
+import { conflict, notFound } from '../lib/errors/api-error.ts'
+import { compareText } from '../lib/text/compare-text.ts'
+import type { ProjectScope } from '../model/access/project-scope.ts'
+import { type FreeName, freeName, nameKey } from '../model/lab/names.ts'
+import { type LabProject, labSettings } from '../model/lab/project.ts'
+import { isUuid } from '../model/schema/fields.ts'
+import { Changes, type ProjectRecord } from './lab/document.ts'
+import { encodeHead } from './lab/document-codec.ts'
+import { withDefaults, withoutNulls } from './lab/fields.ts'
+import { archivedOf, archiveFailureOf, fileName, type LabNews, placementOf } from './lab/lab.ts'
+import type { LabLimits } from './lab/lab-limits.ts'
+import type { LabDirectory, LabStorage, StoredHead } from './lab/store.ts'
+import { requireProjectRoom } from './project-limits.ts'
+
+interface RegistryOptions {
+  readonly store: LabStorage
+  /** The head of each lab, as it was stored. */
+  readonly heads: ReadonlyMap<string, StoredHead>
+  /** Stores the heads and the names of all labs; absent: this process does. */
+  readonly directory?: LabDirectory | undefined
+  /** Limits how many labs are made; absent: there is no limit, or the directory knows it. */
+  readonly quota?: ProjectQuota | undefined
+  readonly limits: () => LabLimits
+  readonly warn: (message: string) => void
+}
+
+/** The names and the heads of all labs, open or closed. A head is the record of a project: its settings, as lists show them. */
+export class LabRegistry {
+  readonly #heads = new Map<string, ProjectRecord>()
+  /** Names that labs are about to get. */
+  readonly #newNames = new Map<string, string>()
+  /** Why documents cannot be read: they are damaged, too large or of a newer version. Their labs are closed, with heads that may be made up. */
+  readonly #unreadable = new Map<string, string>()
+  /** Why labs that were open at the end of the last run are closed. */
+  readonly #unopened = new Map<string, string>()
+  readonly #listeners = new Set<(news: LabNews) => void>()
+  readonly #watchers = new Set<HeadWatcher>()
+  readonly #store: LabStorage
+  readonly #directory: LabDirectory | undefined
+  readonly #quota: ProjectQuota | undefined
+  readonly #limits: () => LabLimits
+  readonly #warn: (message: string) => void
+
+  constructor({ store, heads, directory, quota, limits, warn }: RegistryOptions) {
+    this.#store = store
+    this.#directory = directory
+    this.#quota = quota
+    this.#limits = limits
+    this.#warn = warn
+    for (const [id, { head, fault }] of heads) {
+      this.#heads.set(id, (head as ProjectRecord | undefined) ?? madeUpHead(id))
+      if (fault !== undefined) this.markUnreadable(id, fault)
+    }
+  }
+
+  /** Subscribes to events of projects and templates; the returned function unsubscribes. */
+  listen(listener: (news: LabNews) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
+  }
+
+  emit(news: LabNews): void {
+    for (const listener of this.#listeners) listener(news)
+  }
+
+  /** Tells of each head that changes. */
+  watch(watcher: HeadWatcher): void {
+    this.#watchers.add(watcher)
+  }
+
+  /** The id of a project, from its id or its name in a path. 404. */
+  idOf(word: string): string {
+    if (isUuid(word)) return word.toLowerCase()
+    const key = nameKey(word)
+    for (const [id, { name, unfinished }] of this.#heads) if (nameKey(name) === key && !unfinished) return id
+    throw noSuchProject(word)
+  }
+
+  get(id: string): ProjectRecord | undefined {
+    return this.#heads.get(id)
+  }
+
+  has(id: string): boolean {
+    return this.#heads.has(id)
+  }
+
+  all(): [id: string, head: ProjectRecord][] {
+    return [...this.#heads]
+  }
+
+  /** Ids of all labs, also of those that are being made. */
+  ids(): Iterable<string> {
+    return this.#heads.keys()
+  }
+
+  /** The name of a lab; undefined for a project that is not a lab. */
+  nameOf(id: string): string | undefined {
+    return this.#heads.get(id.toLowerCase())?.name
+  }
+
+  /** The labs with a part on a compute, by name. */
+  on(computeId: string): { readonly project_id: string; readonly name: string }[] {
+    return this.all()
+      .filter(
+        ([, { computes, formerComputes = [], unfinished }]) =>
+          !unfinished && [...computes, ...formerComputes].includes(computeId),
+      )
+      .map(([project_id, { name }]) => ({ project_id, name }))
+      .sort((a, b) => compareText(a.name, b.name))
+  }
+
+  /** The name, or if it is taken the next free one with a number. */
+  async freeName(name: string, free: FreeName = freeName): Promise<string> {
+    if (this.#directory !== undefined) return this.#directory.freeName(name)
+    const taken = new Set([...this.#heads.values()].map((head) => nameKey(head.name)))
+    return free(name, (key) => taken.has(key))
+  }
+
+  /** 409 when there is a lab of this id. */
+  requireNew(id: string): void {
+    if (this.#heads.has(id)) throw projectExists(id)
+  }
+
+  /** 409 when the lab would be one more than the service may have. */
+  requireQuota(id: string): void {
+    this.#quota?.require(id)
+  }
+
+  /** 413 when the settings of a lab are too much together with those of all labs. */
+  requireRoom(id: string, head: ProjectRecord, scope?: ProjectScope): void {
+    requireProjectRoom(this.#heads, { id, head, scope, limits: this.#limits() })
+  }
+
+  requireFreeName(id: string, name: string): void {
+    const key = nameKey(name)
+    const names = [...this.all().map(([other, head]) => [other, head.name] as const), ...this.#newNames]
+    for (const [other, taken] of names) {
+      if (other !== id && nameKey(taken) === key)
+        throw conflict(`name: a project ${taken} (${other}) already exists; choose another name`, {
+          code: 'name-taken',
+        })
+    }
+  }
+
+  /** Keeps a name for a lab that is being renamed. 409 when another lab has it. */
+  reserveName(id: string, name: string): Disposable {
+    this.requireFreeName(id, name)
+    this.#newNames.set(id, name)
+    return { [Symbol.dispose]: () => void this.#newNames.delete(id) }
+  }
+
+  /** Adds the head of a new lab, in this process only. 409 when another lab has its name, 413 when there are too many. */
+  add(id: string, head: ProjectRecord, scope?: ProjectScope): void {
+    this.requireFreeName(id, head.name)
+    this.requireRoom(id, head, scope)
+    this.#heads.set(id, head)
+  }
+
+  /** Saves a head in the directory, where there is one: it refuses what does not fit beside the other labs. */
+  async announce(id: string, head: ProjectRecord, scope?: ProjectScope): Promise<void> {
+    await this.#directory?.put(id, encodeHead(head), scope)
+  }
+
+  /** Replaces the head of a lab. */
+  async put(id: string, head: ProjectRecord): Promise<void> {
+    this.#heads.set(id, head)
+    for (const watcher of this.#watchers) watcher.headChanged(id, head)
+    await this.announce(id, head)
+  }
+
+  /** Forgets a lab, also in the directory. */
+  async remove(id: string): Promise<void> {
+    this.#heads.delete(id)
+    for (const reasons of [this.#unreadable, this.#unopened]) reasons.delete(id)
+    for (const watcher of this.#watchers) watcher.headChanged(id, undefined)
+    await this.#directory?.remove(id)
+  }
+
+  /**
+   * Saves the head of a lab that has a process of its own, for lists. 409 when another lab has its name. A head without a path reserves the
+   * name of a lab that is being created, and emits no event.
+   */
+  register(id: string, head: ProjectRecord, scope?: ProjectScope): Promise<void> {
+    const before = this.#heads.get(id)
+    if (before === undefined) this.requireQuota(id)
+    this.add(id, head, scope)
+    const action =
+      before === undefined || before.path === null
+        ? 'created'
+        : before.is_open === head.is_open
+          ? 'updated'
+          : head.is_open
+            ? 'opened'
+            : 'closed'
+    const comparable = ({ revision: _, changed_at: __, sizes: ___, ...rest }: ProjectRecord) => JSON.stringify(rest)
+    if (head.path !== null && (before === undefined || comparable(before) !== comparable(head)))
+      this.emit({ action: `project.${action}`, event: headView(head, statusElsewhere(head)) })
+    return this.#store.save(id, new Changes().project(head).entries)
+  }
+
+  /** Removes the head of a lab that has a process of its own. */
+  async forget(id: string): Promise<void> {
+    const head = this.#heads.get(id)
+    this.#heads.delete(id)
+    if (head === undefined) return
+    if (head.path !== null) this.emit({ action: 'project.deleted', event: headView(head, statusElsewhere(head)) })
+    await this.#store.remove(id)
+  }
+
+  markUnreadable(id: string, reason: string): void {
+    this.#staysClosed(this.#unreadable, id, reason)
+  }
+
+  markReadable(id: string): void {
+    this.#unreadable.delete(id)
+  }
+
+  isUnreadable(id: string): boolean {
+    return this.#unreadable.has(id)
+  }
+
+  markUnopened(id: string, reason: string): void {
+    this.#staysClosed(this.#unopened, id, reason)
+  }
+
+  /** Takes note that a lab is opened now. */
+  clearUnopened(id: string): void {
+    this.#unopened.delete(id)
+  }
+
+  /** Why a lab that was open at the end of the last run is closed. */
+  unopenedReason(id: string): string | undefined {
+    return this.#unopened.get(id)
+  }
+
+  /** Keeps the reason why a lab is closed, and reports it once. */
+  #staysClosed(reasons: Map<string, string>, id: string, reason: string): void {
+    if (reasons.get(id) === reason) return
+    reasons.set(id, reason)
+    this.#warn(`The project ${this.#heads.get(id)?.name ?? id} (${id}) stays closed: ${reason}`)
+  }
+
+  /** A lab that is not open in this process, from its head. `reason`: what else is wrong with it. */
+  view(id: string, head: ProjectRecord, status: LabProject['status'], reason?: string): LabProject {
+    const status_reason = this.#unreadable.get(id) ?? this.#unopened.get(id) ?? reason ?? archiveFailureOf(head)
+    return { ...headView(head, status), ...withoutNulls({ status_reason }) }
+  }
+}
+
+/** Follows the heads of labs. */
+export interface HeadWatcher {
+  /** Undefined: the lab was deleted. */
+  headChanged(id: string, head: ProjectRecord | undefined): void
+}
+
+/** The status of a lab that has a process of its own. */
+export const statusElsewhere = ({ is_open }: ProjectRecord): LabProject['status'] => (is_open ? 'opened' : 'closed')
+
+/** The head of a lab of which not even that can be read. */
+const madeUpHead = (project_id: string): ProjectRecord => ({
+  project_id,
+  name: project_id.slice(0, 8),
+  ...withDefaults(labSettings, {}),
+  ...{ path: null, revision: 0, computes: [], is_open: false },
+})
+
+export const projectExists = (id: string) =>
+  conflict(`project_id: a project ${id} already exists; open it, or choose another id`, { code: 'project-exists' })
+
+export const noSuchProject = (word: string) =>
+  notFound(`project_id: there is no project ${word}`, { code: 'no-such-project' })
+
+/** A lab that is not open in this process, from its head. */
+function headView(
+  {
+    computes: compute_ids,
+    sizes,
+    is_open: __,
+    unfinished: ___,
+    restoring: ____,
+    snapshotInProgress: _____,
+    file: ______,
+    moving: _______,
+    formerComputes: ________,
+    pendingLinks: _________,
+    archiving: __________,
+    archived,
+    ...record
+  }: ProjectRecord,
+  status: LabProject['status'],
+): LabProject {
+  return {
+    ...record,
+    ...placementOf(record),
+    ...archivedOf({ ...record, archived } as ProjectRecord),
+    compute_ids: [...compute_ids],
+    // What runs in an open lab is known to its own process.
+    ...(sizes !== undefined && { counts: { ...sizes, ...(status === 'closed' && { running: 0 }) } }),
+    status,
+    filename: `${fileName(record.name)}.gns3`,
+  }
+}

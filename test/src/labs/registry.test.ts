@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest'
+import type { ProjectRecord } from '../../../src/labs/lab/document.ts'
+import { withDefaults } from '../../../src/labs/lab/fields.ts'
+import { defaultLabLimits } from '../../../src/labs/lab/lab-limits.ts'
+import { LabRegistry } from '../../../src/labs/registry.ts'
+import { labSettings } from '../../../src/model/lab/project.ts'
+import { MemoryLabs } from '../../support/memory-labs.ts'
+
+const id = '6b3f0c1e-0000-4000-8000-000000000001'
+const other = '6b3f0c1e-0000-4000-8000-000000000002'
+
+const headOf = (project_id: string, name: string): ProjectRecord => ({
+  ...{ project_id, name, path: '/there', revision: 0, computes: ['local'], is_open: false },
+  ...withDefaults(labSettings, {}),
+})
+
+function registryOf(heads: ConstructorParameters<typeof LabRegistry>[0]['heads'] = new Map()) {
+  const warnings: string[] = []
+  const registry = new LabRegistry({
+    ...{ store: new MemoryLabs(), heads, limits: () => defaultLabLimits },
+    warn: (message) => void warnings.push(message),
+  })
+  const seen: string[] = []
+  registry.listen(({ action }) => void seen.push(action))
+  return { registry, warnings, seen }
+}
+
+test('a lab is found by its name in any case, and two have no name in common', () => {
+  const { registry } = registryOf()
+  registry.add(id, headOf(id, 'Campus'))
+  expect(registry.idOf('campus')).toBe(id)
+  expect(() => registry.add(other, headOf(other, 'CAMPUS'))).toThrow('already exists')
+  expect(() => registry.idOf('branch')).toThrow('there is no project branch')
+})
+
+test('a name is reserved while a lab is being renamed', () => {
+  const { registry } = registryOf()
+  {
+    using _ = registry.reserveName(id, 'branch')
+    expect(() => registry.requireFreeName(other, 'branch')).toThrow('already exists')
+  }
+  expect(() => registry.requireFreeName(other, 'branch')).not.toThrow()
+})
+
+test('a lab that cannot be read stays closed, and this is reported once', () => {
+  const { registry, warnings } = registryOf(new Map([[id, { head: headOf(id, 'campus'), fault: 'it is damaged' }]]))
+  registry.markUnreadable(id, 'it is damaged')
+  expect(warnings).toEqual([`The project campus (${id}) stays closed: it is damaged`])
+  const head = registry.get(id) as ProjectRecord
+  expect(registry.view(id, head, 'closed').status_reason).toBe('it is damaged')
+})
+
+test('the heads that processes of labs report become events, unless nothing has changed that a list shows', async () => {
+  const { registry, seen } = registryOf()
+  const head = headOf(id, 'campus')
+  await registry.register(id, { ...head, path: null })
+  await registry.register(id, head)
+  await registry.register(id, { ...head, revision: 1 })
+  await registry.register(id, { ...head, is_open: true })
+  await registry.forget(id)
+  expect(seen).toEqual(['project.created', 'project.opened', 'project.deleted'])
+})
