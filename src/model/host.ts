@@ -59,6 +59,9 @@ export const Load = objectSchema('Load', 'Load of the host', {
   memory_usage_percent: Type.Number({ minimum: 0, maximum: 100 }),
 })
 
+/** Where nothing runs, and where the load is not known yet. */
+export const noLoad: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
+
 const bytes = (description: string) => Type.Optional(Type.Integer({ minimum: 0, description: `${description}, bytes` }))
 
 export type HostLoad = Static<typeof HostLoad>

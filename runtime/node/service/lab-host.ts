@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { ApplianceVmService } from '../../../src/fleet/appliance-vm/appliance-vm.ts'
 import { EventLog } from '../../../src/fleet/events/event-log.ts'
+import { lastLoad } from '../../../src/fleet/events/last-load.ts'
 import { createGateway } from '../../../src/fleet/gateway/gateway-agent.ts'
 import type { ReplicateImage } from '../../../src/fleet/images/image-copies.ts'
 import { peersOfNodes } from '../../../src/fleet/link-check/peer-address.ts'
@@ -12,7 +13,6 @@ import { fleetComputes } from '../../../src/labs/computes/fleet-computes.ts'
 import { mebibyte } from '../../../src/labs/lab/lab-limits.ts'
 import { Labs } from '../../../src/labs/labs.ts'
 import type { FileTrust } from '../../../src/labs/plan/trust.ts'
-import { ignore } from '../../../src/lib/async/ignore.ts'
 import type { Load } from '../../../src/model/host.ts'
 import type { OrganizationLimits } from '../../../src/model/organization.ts'
 import type { AppOptions, AppServices } from '../../../src/server/app-options.ts'
@@ -182,17 +182,9 @@ interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> 
 async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs; close(): Promise<void> }> {
   const { config, log, records, store, load, hostProjects, trust, replicateImage, quota, keeps = false } = options
   const { limits } = config.current
-  let now: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
-  const loadNow = () => {
-    // A ping does not wait: it has the figures of the ping before.
-    load?.().then((it) => {
-      now = it
-    }, ignore('the ping has the earlier figures'))
-    return now
-  }
   const events = new EventLog(
     { history: limits.history, feeds: () => config.current.limits.feeds },
-    loadNow,
+    load && lastLoad(load),
     callerName,
   )
   const archiving = {

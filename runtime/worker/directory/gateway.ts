@@ -174,7 +174,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
       }
     },
     // Feeds of labs come from the objects of the labs.
-    events: new EventLog({ history: 0, feeds: () => 0 }, () => ({ cpu_usage_percent: 0, memory_usage_percent: 0 })),
+    events: new EventLog({ history: 0, feeds: () => 0 }),
   })
   const labPlacements: LabPlacements = {
     computesOf: (id) => labs.computesOf(id),

@@ -4,7 +4,7 @@ import { Subscriber } from '../../../src/fleet/events/subscriber.ts'
 import { onAbort } from '../../../src/lib/async/abort.ts'
 import { type ApiError, retryLater } from '../../../src/lib/errors/api-error.ts'
 import type { FeedItem } from '../../../src/model/event.ts'
-import type { Load } from '../../../src/model/host.ts'
+import { noLoad } from '../../../src/model/host.ts'
 import type { Env } from '../shared/env.ts'
 import { type FeedMessage, isolateHeader, isolateKey, urlOf } from '../shared/feed-message.ts'
 import { decodeError } from '../shared/rpc-error.ts'
@@ -26,7 +26,7 @@ export function objectFeeds(object: () => Pick<DurableObjectStub, 'fetch'>, env:
     const socket = accepted(webSocket)
     const listeners = new Set<(event: ServiceEvent) => void>()
     const most = wanted.since === undefined ? undefined : maxMissed
-    let load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
+    let load = noLoad
     let lastSeq = 0
     let isBegun = false
     const subscriber = new Subscriber({

@@ -204,10 +204,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
     const labs = await Labs.start({
       store: storeOf(id, new LabTable(this.ctx.storage), objects, (head) => this.#reportHead(id, head)),
       computes: objectComputes(env, objects),
-      events: new EventLog({ history, feeds: () => maxFeeds }, () => ({
-        cpu_usage_percent: 0,
-        memory_usage_percent: 0,
-      })),
+      events: new EventLog({ history, feeds: () => maxFeeds }),
       only: id,
       limits: () => objectLimits,
       directory: {

@@ -2,7 +2,7 @@ import type { FeedRequest } from '../../host-agent.ts'
 import { onAbort } from '../../lib/async/abort.ts'
 import { notFound, tooMany } from '../../lib/errors/api-error.ts'
 import type { EventPayload, FeedItem, LabEvent } from '../../model/event.ts'
-import type { Load } from '../../model/host.ts'
+import { type Load, noLoad } from '../../model/host.ts'
 import { Subscriber } from './subscriber.ts'
 
 interface Limits {
@@ -97,8 +97,8 @@ export class EventLog {
   #resyncs = 0
   #dropped = 0
 
-  /** `by`: the name of the caller whose request runs now. */
-  constructor(limits: Limits, load: () => Load, by: () => string | undefined = () => undefined) {
+  /** `load`: of the host, for pings. `by`: the name of the caller whose request runs now. */
+  constructor(limits: Limits, load = () => noLoad, by: () => string | undefined = () => undefined) {
     this.#limits = limits
     this.#load = load
     this.#by = by

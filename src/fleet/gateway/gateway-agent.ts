@@ -1,9 +1,8 @@
 import type { SharedAgent } from '../../host-agent.ts'
-import { ignore } from '../../lib/async/ignore.ts'
 import { KeyedMutex } from '../../lib/async/keyed-mutex.ts'
 import type { RelayedAnswer } from '../../lib/http/relayed-answer.ts'
-import type { Load } from '../../model/host.ts'
 import { type Bookmarks, GatewayEvents } from '../events/events.ts'
+import { lastLoad } from '../events/last-load.ts'
 import { imageCopies, type ReplicateImage } from '../images/image-copies.ts'
 import { type Hasher, type ImageDigests, UploadDigests } from '../images/image-digests.ts'
 import { gatewayImages } from '../images/images.ts'
@@ -81,17 +80,10 @@ export function createGateway({
   const locator = new ProjectLocator(members, placements, isShared, more.labs)
   const scheduler = new Scheduler()
   const turns = new KeyedMutex()
-  let load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
-  const loadNow = () => {
-    // A ping must not wait for the load: it has the load at the ping before.
-    loadOf(members).then((now) => {
-      load = now
-    }, ignore('the ping has the earlier figures'))
-    return load
-  }
+  const load = lastLoad(() => loadOf(members))
   // A program may make a gateway for each request: parts that most requests do not need are made at their first use.
   let events: GatewayEvents | undefined
-  const eventsNow = () => (events ??= new GatewayEvents(members, locator, loadNow, bookmarks))
+  const eventsNow = () => (events ??= new GatewayEvents(members, locator, load, bookmarks))
   const metrics = async () => [...(await host.metrics()), ...eventsNow().metrics()]
   const { keeping } = more
   const keep: KeepImage =

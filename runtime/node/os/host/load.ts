@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { cpus, freemem, totalmem } from 'node:os'
-import type { Load } from '../../../../src/model/host.ts'
+import { type Load, noLoad } from '../../../../src/model/host.ts'
 
 /** Minimum time between two measurements, ms; a shorter one distorts the CPU figure. */
 const minMs = 2000
@@ -9,7 +9,7 @@ const minMs = 2000
 export class LoadMeter {
   #measured = Number.NEGATIVE_INFINITY
   #times = { busy: 0, total: 0 }
-  #load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
+  #load = noLoad
 
   read(now = performance.now()): Load {
     if (now - this.#measured < minMs) return this.#load
