@@ -169,6 +169,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   tell()
   config.listen(tell)
   sayReady(server.url, current.data, host.takenOver)
+  memory.recordStart()
   // Not awaited: the appliance VM takes minutes to start, and the compute `vm` shows its progress.
   host.services.appliance?.ready().catch(({ message }: Error) => log.warn({}, message))
   const joiner = computeId === undefined ? undefined : join(config, computeId, log, app)

@@ -15,7 +15,7 @@ export class IdleMemory {
   readonly #collect: () => void
   readonly #timer: NodeJS.Timeout
   /** Requests since the last collection; the start counts as many. */
-  #requests = leastRequests
+  #requests = 0
   #lastAt = performance.now()
 
   /** `collect`: collects garbage and gives free pages back. */
@@ -23,6 +23,12 @@ export class IdleMemory {
     this.#collect = collect
     this.#timer = setInterval(() => this.#look(), lookMs)
     this.#timer.unref()
+  }
+
+  /** Called when the service has started: what the start has left behind is collected when it rests. */
+  recordStart(): void {
+    this.#requests = leastRequests
+    this.#lastAt = performance.now()
   }
 
   /** Takes note of a request. */

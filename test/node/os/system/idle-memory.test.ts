@@ -10,6 +10,9 @@ test('memory is given back after the start and after work, once, and never while
   })
   onTestFinished(() => memory.close())
   vi.advanceTimersByTime(60_000)
+  expect(collections, 'before the service is ready').toBe(0)
+  memory.recordStart()
+  vi.advanceTimersByTime(60_000)
   expect(collections).toBe(1)
   for (let count = 0; count < 100; count++) {
     memory.recordRequest()
@@ -28,6 +31,7 @@ test('the collector of V8 can be called', () => {
   onTestFinished(() => void vi.useRealTimers())
   const memory = new IdleMemory()
   onTestFinished(() => memory.close())
+  memory.recordStart()
   vi.advanceTimersByTime(10_000)
   expect('gc' in globalThis).toBe(false)
 })
