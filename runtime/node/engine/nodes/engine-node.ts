@@ -12,6 +12,7 @@ import { removeDurable, renameDurable, writeDurable } from '../storage/durable-f
 import { type NewerRecord, newerReason } from '../storage/newer-record.ts'
 import type { KindNode, NodeKind } from './kind.ts'
 import { type EngineNodeRecord, storedRecord } from './record.ts'
+import { type NodeEvent, StateMachine } from './states.ts'
 
 /** A node of an open project. */
 export class EngineNode implements KindNode {
@@ -20,15 +21,13 @@ export class EngineNode implements KindNode {
   /** Unique on the host; also the key of its unit in the keeper. */
   readonly key: string
   record: EngineNodeRecord
-  #status: NodeStatus = 'stopped'
+  readonly #states = new StateMachine()
   /** Number of its run in the keeper. */
   run: number | undefined
   /** What its start warned of: the reason of its status while it runs as it should. */
   startWarning: string | null = null
   /** Set when a newer program wrote its record: the node can be shown and stopped, but not changed. */
   newer: NewerRecord | undefined
-  /** Whether this service has read the state of the node from its keeper. */
-  isReconciled = true
   /** How it is being deleted. The name of its record includes it, so that a later service can finish the deletion. */
   deletion: Deletion | undefined
   /** Whether the node was restored with its project, and the client has not created it again yet. */
@@ -58,14 +57,26 @@ export class EngineNode implements KindNode {
     this.#savedFacts = this.#guestFacts
   }
 
+  /** What clients see of its state. */
   get status(): NodeStatus {
-    return this.#status
+    return this.#states.status
   }
 
-  set status(status: NodeStatus) {
-    if (status === this.#status) return
-    this.#status = status
-    this.project.linkChanges += 1
+  /** Whether its state has such a transition. */
+  can(event: NodeEvent): boolean {
+    return this.#states.can(event)
+  }
+
+  /** Changes its state. */
+  move(event: NodeEvent): void {
+    const { status } = this
+    this.#states.move(event)
+    if (status !== this.status) this.project.linkChanges += 1
+  }
+
+  /** Whether this service has read the state of the node from its keeper. */
+  get isReconciled(): boolean {
+    return this.#states.state !== 'unknown'
   }
 
   /** The owner of its ports, for the port allocator. */

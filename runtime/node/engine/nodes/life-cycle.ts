@@ -2,6 +2,7 @@ import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
 import type { KindDescriptor } from '../../../../src/model/kinds/kind.ts'
+import type { NodeStatus } from '../../../../src/model/schema/node-fields.ts'
 import type { Exit, UnitSpec, UnitState } from '../../keeper/protocol/protocol.ts'
 import { describeExit, failureOf, hinted } from './endings.ts'
 import type { EngineNode } from './engine-node.ts'
@@ -50,8 +51,8 @@ export class LifeCycle {
 
   /** Starts a stopped node, resumes a suspended node. 409 with the reason when it cannot run; it is stopped then. */
   async start(node: EngineNode): Promise<void> {
-    if (node.status === 'suspended') return this.resume(node)
-    if (node.status === 'started') return
+    if (node.can('resume')) return this.resume(node)
+    if (!node.can('start')) return
     this.#starts.set(node, { tries: 1, at: performance.now() })
     for (let isAgain = false; ; ) {
       try {
@@ -88,6 +89,7 @@ export class LifeCycle {
   async #startOnce(node: EngineNode): Promise<void> {
     let launch: Launch | undefined
     const { losses } = this.#processes
+    node.move('start')
     try {
       await this.#listening.free(node)
       const wires = await this.#options.links.wires(node)
@@ -108,7 +110,7 @@ export class LifeCycle {
     } catch (error) {
       throw await this.#failed(node, error as Error, launch)
     }
-    node.status = 'started'
+    node.move('run')
     for (const notice of launch.notices ?? []) this.#options.emit(node, notice)
     this.#options.emit(node, node.updated('started'))
   }
@@ -130,27 +132,34 @@ export class LifeCycle {
 
   /** Stops a node; resolves when all its processes have ended. One that is stopped begins without kept memory then. */
   async stop(node: EngineNode, how: StopReason = 'stop'): Promise<void> {
-    if (node.status === 'stopped') return how === 'stop' ? node.kind.control?.dropMemory?.(node) : undefined
-    const process = this.#processes.get(node.key)
-    if (process !== undefined) {
+    if (!node.can('stop')) return how === 'stop' ? node.kind.control?.dropMemory?.(node) : undefined
+    await this.#end(node, how, async () => {
+      const process = this.#processes.get(node.key)
       const { control } = node.kind
-      await control?.end(node, process, how).catch((error: unknown) => {
+      if (process === undefined || control === undefined) return
+      await control.end(node, process, how).catch((error: unknown) => {
         if (control.isOutsideKeeper === true && how !== 'close') throw error
         this.#warn(node, (error as Error).message)
       })
-    }
-    await this.#end(node, how)
+    })
   }
 
   /** Ends the unit of a node whose guest could not be stopped, for a project that must close. */
   async abandon(node: EngineNode): Promise<void> {
-    if (node.status !== 'stopped') await this.#end(node)
+    if (node.can('stop')) await this.#end(node)
   }
 
-  /** Ends the unit of a node whose guest has ended, or was asked to. */
-  async #end(node: EngineNode, how: StopReason = 'stop'): Promise<void> {
+  /** Ends the unit of a node, after its guest. */
+  async #end(node: EngineNode, how: StopReason = 'stop', endGuest = async () => {}): Promise<void> {
     const { stopGraceMs } = node.kind
-    await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: stopGraceMs }, stopGraceMs + 10_000)
+    node.move('stop')
+    try {
+      await endGuest()
+      await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: stopGraceMs }, stopGraceMs + 10_000)
+    } catch (error) {
+      node.move('refuse')
+      throw error
+    }
     // What is always on runs again when its project is opened again.
     node.record.running = how === 'close' && this.isAlwaysOn(node)
     node.startWarning = null
@@ -163,7 +172,7 @@ export class LifeCycle {
   /** Pauses a node; does nothing for kinds that cannot be paused. 409 when the guest does not pause. */
   async suspend(node: EngineNode): Promise<void> {
     const { control, canBeHeld } = node.kind
-    if (node.status !== 'started') return
+    if (!node.can('suspend')) return
     if (control !== undefined) await control.suspend(node)
     else if (canBeHeld === true) await this.#hold(node, true)
     else return
@@ -171,9 +180,9 @@ export class LifeCycle {
   }
 
   async resume(node: EngineNode): Promise<void> {
-    if (node.status === 'stopped') throw conflict('The node is stopped: start it instead', { code: 'node-stopped' })
+    if (node.can('start')) throw conflict('The node is stopped: start it instead', { code: 'node-stopped' })
     const { control } = node.kind
-    if (node.status === 'started' && control?.isOutsideKeeper !== true) return
+    if (!node.can('resume') && control?.isOutsideKeeper !== true) return
     if (control !== undefined) await control.resume(node)
     else if (node.kind.canBeHeld === true) await this.#hold(node, false)
     else return
@@ -194,7 +203,7 @@ export class LifeCycle {
   async reload(node: EngineNode): Promise<void> {
     const { control } = node.kind
     if (control !== undefined) {
-      if (node.status === 'stopped') {
+      if (node.can('start')) {
         if (control.isOutsideKeeper === true)
           throw conflict('The node is stopped: start it instead', { code: 'node-stopped' })
         return
@@ -210,7 +219,7 @@ export class LifeCycle {
   /** Reads the state of a guest again, after an event. */
   async refresh(node: EngineNode): Promise<void> {
     const { control } = node.kind
-    if (control === undefined || node.status === 'stopped') return
+    if (control === undefined || !node.can('end')) return
     // The keeper reports the end of a guest.
     const state = await control.state(node).catch(() => undefined)
     if (state?.status === 'stopped') await this.#end(node)
@@ -224,7 +233,7 @@ export class LifeCycle {
 
   /** Cleans up after a unit that ended by itself, and stores the reason; `quietly`: the reason of a successful end. */
   async exited(node: EngineNode, run: number, exit: Exit, quietly: string | null = null): Promise<void> {
-    if (node.run !== run || node.status === 'stopped') return
+    if (node.run !== run || !node.can('end')) return
     await this.#options.keeper
       .call('unit.forget', { key: node.key })
       .catch(ignore('a keeper that cannot be asked has the unit no more, or says it again'))
@@ -245,7 +254,7 @@ export class LifeCycle {
 
   /** Adopts a unit that an earlier service started. */
   async adopt(node: EngineNode, unit: UnitState): Promise<void> {
-    node.status = 'started'
+    node.move('find')
     node.run = unit.run
     const process = this.#processes.add(node.key, unit)
     // The unit may have ended after the inventory; its exit event came before the node was in the table.
@@ -254,7 +263,7 @@ export class LifeCycle {
       this.#processes.end(node.key, unit.run)
       return this.exited(node, unit.run, exit, 'It ended by itself while no service was running')
     }
-    if (unit.is_held === true) node.status = 'suspended'
+    if (unit.is_held === true) node.move('suspend')
     node.kind.onStarted?.(node, false)
     await this.#adoptGuest(node, process)
   }
@@ -272,7 +281,7 @@ export class LifeCycle {
 
   /** The keeper of the node died: the node is stopped, unless it was started again meanwhile. */
   async lost(node: EngineNode, reason: string): Promise<void> {
-    if (node.status === 'stopped') return
+    if (!node.can('end')) return
     const mayRun = this.#processes.get(node.key)?.ended.aborted === false
     if (mayRun && (await this.#options.keeper.unit(node.key, node.run))?.exit === null) return
     node.record.running = false
@@ -286,7 +295,7 @@ export class LifeCycle {
     if (control === undefined) return
     try {
       const { status, reason } = await control.adopt(node, process)
-      node.status = status === 'stopped' ? 'started' : status
+      follow(node, status)
       node.record.status_reason = reason
       if (status === 'stopped') await this.#end(node)
     } catch (error) {
@@ -310,14 +319,14 @@ export class LifeCycle {
   }
 
   async #setState(node: EngineNode, state: GuestState): Promise<void> {
-    const { status } = state
     const reason = state.reason ?? node.startWarning
-    const isSame = node.status === status
+    const before = node.status
+    follow(node, state.status)
+    const isSame = node.status === before
     if (isSame && node.record.status_reason === reason) return
-    node.status = status
     node.record.status_reason = reason
     await node.saveOrTell()
-    this.#options.emit(node, node.updated(isSame ? undefined : status === 'suspended' ? 'suspended' : 'resumed'))
+    this.#options.emit(node, node.updated(isSame ? undefined : node.status === 'suspended' ? 'suspended' : 'resumed'))
   }
 
   /** Undoes a failed start; returns the error for the client. */
@@ -327,7 +336,7 @@ export class LifeCycle {
     const { exit } = await this.#options.keeper
       .call('unit.stop', { key: node.key, grace_ms: node.kind.stopGraceMs })
       .catch(() => ({ exit: null }))
-    this.#dispose(node)
+    this.#dispose(node, 'fail')
     const hint = launch?.hint ?? (exit === null ? undefined : node.kind.hint?.(exit))
     // For a guest of another program the error says more than the end of its serial port.
     const isShown = hasEnded && node.kind.control?.isOutsideKeeper !== true
@@ -363,7 +372,7 @@ export class LifeCycle {
   /** Shows the node as stopped, after the clean-up. */
   async #stopped(node: EngineNode): Promise<void> {
     await this.#cleanUp(node)
-    this.#dispose(node)
+    this.#dispose(node, 'end')
     this.#options.emit(node, node.updated('stopped'))
   }
 
@@ -376,12 +385,18 @@ export class LifeCycle {
     this.#options.emit(node, { type: 'log.warning', message: `${node.record.name}: ${text}` })
   }
 
-  #dispose(node: EngineNode): void {
-    node.status = 'stopped'
+  #dispose(node: EngineNode, event: 'fail' | 'end'): void {
+    node.move(event)
     node.run = undefined
     this.#processes.forget(node.key)
     node.kind.control?.ended(node)
   }
+}
+
+/** Takes the state of a guest that runs or is paused; the caller handles one that has stopped. */
+function follow(node: EngineNode, status: NodeStatus): void {
+  if (status === 'suspended' && node.can('suspend')) node.move('suspend')
+  else if (status !== 'suspended' && node.can('resume')) node.move('resume')
 }
 
 export const keeperDied = 'The process that holds the nodes died'

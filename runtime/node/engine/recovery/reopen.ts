@@ -172,8 +172,7 @@ export class Reopen {
           table.lock(node.key, async () => {
             if (table.get(node.key) !== node) return
             if (node.isReconciled) return this.#reconcile(node, runs.get(node.key))
-            node.isReconciled = true
-            node.status = 'stopped'
+            node.move('answer')
             await this.#settle(node, runs.get(node.key))
             emit(node.project, node.updated())
           }),
@@ -327,8 +326,8 @@ export class Reopen {
 
   /** The state of the node is unknown: shows the state in its record, and keeps its ports. */
   #leave(node: EngineNode): void {
-    node.isReconciled = false
-    node.status = node.record.running ? 'started' : 'stopped'
+    if (node.record.running) node.move('find')
+    node.move('lose')
     this.#options.links.adopt(node, [])
     this.#options.listening.adopt(node, { console: null })
   }
@@ -352,7 +351,7 @@ export class Reopen {
       await lifeCycle.adopt(node, unit)
       if (node.status !== 'stopped') this.#warn(node.project, await listening.restore(node, unit))
     } else if (record.running) {
-      node.status = 'started'
+      node.move('find')
       await lifeCycle.lost(node, 'It was found stopped when the service started')
       if (lifeCycle.isAlwaysOn(node)) await lifeCycle.startIfPossible(node)
     }

@@ -1,0 +1,54 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { type NodeEvent, StateMachine, transitions } from '../../../../runtime/node/engine/nodes/states.ts'
+
+const events = Object.keys(transitions) as NodeEvent[]
+
+function after(...moves: NodeEvent[]): StateMachine {
+  const machine = new StateMachine()
+  for (const event of moves) machine.move(event)
+  return machine
+}
+
+test.each([
+  { moves: [], state: 'stopped', status: 'stopped' },
+  { moves: ['start'], state: 'starting', status: 'stopped' },
+  { moves: ['start', 'fail'], state: 'stopped', status: 'stopped' },
+  { moves: ['start', 'run'], state: 'started', status: 'started' },
+  { moves: ['start', 'run', 'suspend'], state: 'suspended', status: 'suspended' },
+  { moves: ['find', 'stop'], state: 'stopping', status: 'started' },
+  { moves: ['find', 'suspend', 'stop'], state: 'stopping', status: 'suspended' },
+  { moves: ['find', 'suspend', 'stop', 'refuse'], state: 'suspended', status: 'suspended' },
+  { moves: ['find', 'stop', 'end'], state: 'stopped', status: 'stopped' },
+  { moves: ['find', 'lose'], state: 'unknown', status: 'started' },
+  { moves: ['find', 'lose', 'stop', 'refuse'], state: 'unknown', status: 'started' },
+  { moves: ['lose', 'answer', 'find'], state: 'started', status: 'started' },
+] as const)('after $moves a node is $state, which clients see as $status', ({ moves, state, status }) => {
+  const machine = after(...moves)
+  expect({ state: machine.state, status: machine.status }).toEqual({ state, status })
+})
+
+test('a node does not move without a transition', () => {
+  const machine = after('find')
+  expect(events.filter((event) => machine.can(event))).toEqual(['suspend', 'stop', 'end', 'lose'])
+  expect(() => machine.move('start')).toThrow('A node that is started has no transition "start"')
+  expect(machine.state).toBe('started')
+})
+
+test('every state is reached, and left', () => {
+  const all = events.map((event) => transitions[event])
+  const [left, reached] = [all.flatMap(({ from }) => [...from]), all.map(({ to }) => to)]
+  for (const state of left) expect(reached).toContain(state)
+  for (const state of reached.filter((it) => it !== 'before')) expect(left).toContain(state)
+})
+
+test('the architecture shows the transitions', async () => {
+  const rows = events.map((event) => {
+    const { from, to, when } = transitions[event]
+    const arrow = `── ${event} `.padEnd(12, '─')
+    return `  ${from.join(', ').padEnd(29)}${arrow}▶ ${to.padEnd(11)}${when}`
+  })
+  const text = await readFile(join(import.meta.dirname, '../../../../docs/architecture.md'), 'utf8')
+  expect(text).toContain(rows.join('\n'))
+})
