@@ -165,7 +165,7 @@ const keysIn = (fields: unknown): string[] =>
   isMap(fields) ? [...Object.keys(fields), ...Object.keys(member(fields, 'labels')).map((it) => `labels.${it}`)] : []
 
 /** The keys of a node that are compared one by one: the members of a segment are links. */
-export const without = ({ members: _, ...fields }: Fields): Fields => fields
+const without = ({ members: _, ...fields }: Fields): Fields => fields
 
 export const member = (value: unknown, key: string): Readonly<Record<string, unknown>> => {
   const found = isMap(value) ? value[key] : undefined
