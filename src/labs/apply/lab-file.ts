@@ -9,7 +9,7 @@ import type { NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import type { ComputeClients } from '../labs.ts'
 import { day0MediumIn } from '../nodes/day0.ts'
-import { captureName } from '../plan/plan.ts'
+import { captureName } from '../plan/diff-link.ts'
 import { configTexts } from './topology.ts'
 
 /** Nodes whose configurations are read concurrently. */

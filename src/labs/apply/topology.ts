@@ -32,21 +32,21 @@ import { createLinks, removeLink, unwire, updateLink, wireAgain, withLinkLock } 
 import { day0Image, day0Media, day0MediumIn } from '../nodes/day0.ts'
 import { actOn, createNode, removeNode, updateNode } from '../nodes/nodes.ts'
 import { joinAgain, requireMade } from '../nodes/placeholders.ts'
+import { same } from '../plan/json-equal.ts'
 import { requireImages } from '../plan/lab-images.ts'
+import { lastAppliedOf } from '../plan/last-applied.ts'
+import { completeSettings } from '../plan/node-defaults.ts'
+import { phaseOf } from '../plan/order.ts'
+import { planOf } from '../plan/plan.ts'
 import {
   type Actual,
-  completeSettings,
-  lastAppliedOf,
   type Plan,
   type PlannedChange,
   type PlannedStep,
   type PlanOptions,
-  phaseOf,
-  planOf,
-  same,
   type WantedLink,
   wantedCompute,
-} from '../plan/plan.ts'
+} from '../plan/types.ts'
 import { rollBack } from '../undo/undo.ts'
 
 /** Steps of one phase that are taken concurrently, and links that are made together. */

@@ -11,7 +11,7 @@ import { kindOf } from '../../model/kinds/node.ts'
 import { imageProperties } from '../../model/lab/archive-words.ts'
 import type { ComputeClient } from '../computes/compute-client.ts'
 import type { ComputeClients, Labs } from '../labs.ts'
-import type { Plan } from './plan.ts'
+import type { Plan } from './types.ts'
 
 /** An image that a node of a lab file needs. */
 interface WantedImage {
