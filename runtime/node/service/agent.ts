@@ -31,7 +31,7 @@ import { ProjectFiles } from '../engine/projects/files.ts'
 import type { OpenProject } from '../engine/projects/open-project.ts'
 import { ProjectSnapshots } from '../engine/projects/project-snapshots.ts'
 import { Projects } from '../engine/projects/projects.ts'
-import { Reopen } from '../engine/recovery/reopen.ts'
+import { createRecovery } from '../engine/recovery/recovery.ts'
 import { Checksums } from '../engine/storage/checksums.ts'
 import { makeDirectory } from '../engine/storage/durable-file.ts'
 import { ServiceRecords } from '../engine/storage/service-records.ts'
@@ -192,7 +192,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     limits: labLimitsOf(config),
     troubleOf: (key) => keeper.troubleOf(key),
   })
-  const reopen = new Reopen({
+  const { opening, reaper, reconciliation } = createRecovery({
     ...{ table, kinds, keeper, ports, links, direct, lifeCycle, listening, nodes, log },
     finishProjects: () => projects.finish(),
     emit: (project, payload) => events.emit(project.id, payload),
@@ -215,10 +215,10 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       const message = `${node.record.name}: there is a loop: frames of ${mac} (VLAN ${vlan}) come in at ${where}; remove a link`
       emit(node, { type: 'log.warning', message })
     },
-    lost: (isHeld, isOwn) => reopen.lost(isHeld, isOwn),
-    onUnresponsive: (why) => reopen.onUnresponsive(why),
-    answered: () => reopen.answered(),
-    moved: (keys) => reopen.moved(keys),
+    lost: (isHeld, isOwn) => reconciliation.lost(isHeld, isOwn),
+    onUnresponsive: (why) => reconciliation.onUnresponsive(why),
+    answered: () => reconciliation.answered(),
+    moved: (keys) => reconciliation.moved(keys),
   })
   const requireKnown = (project: OpenProject) => nodes.requireKnown(project)
   const snapshots = new ProjectSnapshots({ projects, table, lifeCycle, requireKnown, minFreeMb })
@@ -226,14 +226,14 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   // A project that cannot be opened again must not stop the other projects or the service.
   const restored = projects
     .restore({
-      open: (project, isUnclaimed) => reopen.openNodes(project, isUnclaimed).then(() => snapshots.recover(project)),
-      end: (path) => reopen.endNodes(path),
-      leave: (path) => reopen.leaveNodes(path),
+      open: (project, isUnclaimed) => opening.openNodes(project, isUnclaimed).then(() => snapshots.recover(project)),
+      end: (path) => reaper.endNodes(path),
+      leave: (path) => reaper.leaveNodes(path),
       commit: (project) => nodes.commitProject(project),
       close: (project, how) => nodes.closeProject(project, how),
       requireKnown,
     })
-    .then(() => reopen.reapOrphans())
+    .then(() => reaper.reapOrphans())
     .catch((error: unknown) => log.error({ err: error }, 'not everything that was open could be opened again'))
 
   const agent: HostAgent = {

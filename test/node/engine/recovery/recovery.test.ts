@@ -2,7 +2,8 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { EngineNode } from '../../../../runtime/node/engine/nodes/engine-node.ts'
-import { Reopen, type ReopenOptions } from '../../../../runtime/node/engine/recovery/reopen.ts'
+import type { RecoveryOptions } from '../../../../runtime/node/engine/recovery/options.ts'
+import { createRecovery } from '../../../../runtime/node/engine/recovery/recovery.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { createPc, start, status } from '../../../support/lab.ts'
 import { TestService } from '../../../support/service.ts'
@@ -39,12 +40,12 @@ test('a node that was deleted meanwhile gets no ports from a new keeper', async 
     table.delete(goes.key)
     await run()
   }
-  const reopen = new Reopen({
+  const { reconciliation } = createRecovery({
     table: Object.assign(table, { lock }),
     lifeCycle: { recordLoss() {}, lost: async ({ key }: EngineNode) => void done.push(key) },
     links: { restore: async () => [] },
-  } as unknown as ReopenOptions)
-  await reopen.lost(() => true, true)
+  } as unknown as RecoveryOptions)
+  await reconciliation.lost(() => true, true)
   expect(done).toEqual(['stays'])
 })
 
@@ -56,18 +57,18 @@ test('a project is not deleted from disk while a guest of it keeps running, and 
   await writeFile(join(path, '.patchbay/nodes', name), '{}')
   let exit: object | null = null
   const quiet = () => {}
-  const reopen = new Reopen({
+  const { reaper } = createRecovery({
     keeper: {
       inventory: async () => ({ units: [{ key, exit }], ports: [] }),
       call: () => Promise.reject(new Error('the keeper is busy')),
     },
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     kinds: {},
-  } as unknown as ReopenOptions)
-  await expect(reopen.endNodes(path)).rejects.toMatchObject({
+  } as unknown as RecoveryOptions)
+  await expect(reaper.endNodes(path)).rejects.toMatchObject({
     status: 503,
     message: `Node state is unknown because the keeper is not responding (the keeper is busy). The project in ${path} was not deleted; try again`,
   })
   exit = { code: 0 }
-  await reopen.endNodes(path)
+  await reaper.endNodes(path)
 })
