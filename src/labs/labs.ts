@@ -7,14 +7,13 @@ import { ignore } from '../lib/async/ignore.ts'
 import { KeyedMutex } from '../lib/async/keyed-mutex.ts'
 import { longWaitsMs } from '../lib/async/long-waits.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
-import { pause, startTimer } from '../lib/async/pause.ts'
+import { pause } from '../lib/async/pause.ts'
 import { relay } from '../lib/async/relay.ts'
 import { Slots } from '../lib/async/slots.ts'
 import { withTimeout } from '../lib/async/timeout.ts'
 import { ApiError, badRequest, conflict, ignoreNotFound, notFound, retryLater } from '../lib/errors/api-error.ts'
 import { requireNoSeparator } from '../lib/errors/project-name.ts'
 import { compareText } from '../lib/text/compare-text.ts'
-import { counted } from '../lib/text/counted.ts'
 import type { ProjectScope } from '../model/access/project-scope.ts'
 import type { EventPayload, FeedItem } from '../model/event.ts'
 import type { LabJobCreate } from '../model/lab/job.ts'
@@ -26,9 +25,11 @@ import { exportLab } from './archives/archive.ts'
 import type { ArchiveStore } from './archives/archive-store.ts'
 import type { HostProjects, LabArchives } from './archives/archives.ts'
 import type { CopyLab } from './archives/duplicate.ts'
-import type { ComputeClient } from './computes/compute-client.ts'
+import { AutoStart } from './autostart.ts'
+import type { ComputeClients } from './computes/compute-client.ts'
 import type { AbsentCompute, LabComputes } from './computes/computes.ts'
 import { ComputeWatch } from './computes/watch.ts'
+import { LabDocuments } from './documents.ts'
 import { type JobList, Jobs, type StartedJob } from './jobs/jobs.ts'
 import type { Conventions } from './lab/conventions.ts'
 import { Changes, noSizes, type ProjectRecord } from './lab/document.ts'
@@ -36,11 +37,11 @@ import { recordStorage } from './lab/document-codec.ts'
 import { withDefaults, withoutNulls } from './lab/fields.ts'
 import { requireSmallHead } from './lab/head-size.ts'
 import type { EditStep } from './lab/history.ts'
-import { Lab, type LabRoom, nextTryOf } from './lab/lab.ts'
-import { defaultLabLimits, inMebibytes, type LabLimits, limitReached, mebibyte } from './lab/lab-limits.ts'
+import { type Lab, nextTryOf } from './lab/lab.ts'
+import { defaultLabLimits, type LabLimits } from './lab/lab-limits.ts'
 import { saveOrRevert } from './lab/save-or-revert.ts'
 import { SharedDocument } from './lab/shared-document.ts'
-import { apart, type LabDirectory, type LabEntries, type LabStorage, UnreadableLab } from './lab/store.ts'
+import { type LabDirectory, type LabStorage, UnreadableLab } from './lab/store.ts'
 import { LabTimes } from './lab-times.ts'
 import { LabUses } from './lab-uses.ts'
 import { recordEndedCaptures } from './links/captures.ts'
@@ -55,15 +56,12 @@ import { Templates } from './templates.ts'
 /** How long requests wait for labs that the start of the service opens, ms. */
 const maxRestoreMs = 30_000
 
-/** Changes of `lastRunning` within this time are saved together, ms. */
-const saveRanMs = 1000
 /** Age of node states at which a lab without a feed reads them again, ms. */
 const freshMs = 1000
 /** Time between two checks whether the feed of the only lab has readers, ms. */
 const readersMs = 5000
 
-/** Gives the client of a compute, on behalf of the caller of a request or of the service itself. */
-export type ComputeClients = (computeId: string) => ComputeClient
+export type { ComputeClients }
 
 /** Time after which a lab is stopped, s, and whether it is deleted then. */
 interface Ttl {
@@ -94,6 +92,7 @@ interface BuildOptions {
 /** What the start has read. */
 interface Loaded {
   readonly registry: LabRegistry
+  readonly documents: LabDocuments
   readonly templates: SharedDocument<LabTemplate>
   readonly symbols: SharedDocument<string>
 }
@@ -155,7 +154,6 @@ export class Labs {
   readonly uses: LabUses
   readonly #drainS: LabsOptions['drainS']
   readonly registry: LabRegistry
-  readonly #store: LabStorage
   readonly #only: string | undefined
   readonly #isDirectory: boolean
   readonly #moveElsewhere: LabsOptions['move']
@@ -166,13 +164,11 @@ export class Labs {
   /** Feeds that have the states of links, by lab. */
   readonly #linkReaders = new Map<string, number>()
   readonly #limits: () => LabLimits
-  readonly #room: LabRoom
-  /** Labs that are being opened. */
-  readonly #entering = new Set<Lab>()
   readonly #warn: (message: string) => void
   /** Logs failures that are defects. */
   readonly report: (error: unknown, what: string) => void
-  readonly #open = new Map<string, Lab>()
+  readonly documents: LabDocuments
+  readonly #autoStart: AutoStart
   /** Labs that are being moved to other computes. */
   readonly #moving = new Set<string>()
   /** Closed labs that are being opened, and those that `withOpenLab` is closing on their computes again. */
@@ -195,8 +191,6 @@ export class Labs {
   /** Times of the next attempts to keep archives of closed labs. */
   readonly #archiveTimes: LabTimes
   readonly #wakeAt: (time: number) => void
-  /** Cancels the pending save of `lastRunning` of a lab. */
-  readonly #unsaved = new Map<Lab, () => void>()
   /** Settled when the labs of the last run are open again, or after `maxRestoreMs`. */
   #restored: Promise<void> = Promise.resolve()
 
@@ -205,11 +199,10 @@ export class Labs {
     return this.#drainS?.()
   }
 
-  private constructor(options: LabsOptions, { registry, templates, symbols }: Loaded) {
+  private constructor(options: LabsOptions, { registry, documents, templates, symbols }: Loaded) {
     this.#drainS = options.drainS
     this.registry = registry
     const {
-      store,
       computes,
       events,
       archives,
@@ -232,14 +225,13 @@ export class Labs {
     this.#isDirectory = isDirectory
     this.#moveElsewhere = move
     this.#limits = limits
-    this.#room = { limits, excess: (growth) => this.#excess(growth) }
+    this.documents = documents
     this.templates = new Templates({
       own: templates,
       limits,
       emit: (action, event) => registry.emit({ action, event }),
     })
     this.symbols = new Symbols(symbols)
-    this.#store = recordStorage(store)
     this.computes = computes
     this.events = events
     this.archives = archives
@@ -263,9 +255,10 @@ export class Labs {
       ...{ computes, report, noted: directory?.job?.bind(directory) },
       emit: (news) => registry.emit(news),
     })
+    this.#autoStart = new AutoStart(this.jobs, warn)
     this.jobList = jobs === undefined ? this.jobs : this.jobs.with(jobs)
     this.uses = new LabUses({
-      openLab: (id) => this.#open.get(id),
+      openLab: (id) => this.documents.get(id),
       isBusy: (lab) => this.jobs.isBusy(lab.id),
       async hasTelnet({ id, document: { project } }) {
         const count = (computeId: string) => computes.client(computeId).telnetClients(id)
@@ -278,13 +271,13 @@ export class Labs {
     const listener: ConstructorParameters<typeof ComputeWatch>[1] = {
       item: (computeId, item) => {
         const { project_id, payload } = item
-        const lab = this.#open.get(project_id)
+        const lab = this.documents.get(project_id)
         // A compute may send events of any project.
         if (lab?.document.project.computes.includes(computeId)) this.#onComputeEvent(lab, computeId, payload)
       },
       refresh: (computeId) => this.#refreshAll(computeId),
       lost: (computeId, error) => {
-        for (const lab of this.#openOn(computeId)) {
+        for (const lab of this.documents.openOn(computeId)) {
           this.#absent(lab, computeId, error)
           this.#publishNodes(lab, computeId)
           this.#publishReason(lab)
@@ -301,7 +294,7 @@ export class Labs {
 
   /** Loads the heads of the labs, templates and symbols. `restore` opens labs. */
   static async start(options: LabsOptions): Promise<Labs> {
-    const { store, warn, only, directory, quota, limits = () => defaultLabLimits } = options
+    const { store, events, warn, only, directory, quota, limits = () => defaultLabLimits } = options
     const shared = { store, limits, warn, isElsewhere: only !== undefined }
     const records = recordStorage(store)
     const [templates, symbols, heads] = await Promise.all([
@@ -310,42 +303,8 @@ export class Labs {
       records.heads(),
     ])
     const registry = new LabRegistry({ store: records, heads, directory, quota, limits, warn })
-    return new Labs(options, { registry, templates, symbols })
-  }
-
-  /** Loads the document of a lab. Rejects with UnreadableLab. */
-  async #entriesOf(id: string): Promise<LabEntries | undefined> {
-    try {
-      const entries = await this.#store.load(id)
-      this.registry.markReadable(id)
-      return entries
-    } catch (error) {
-      if (error instanceof UnreadableLab) this.registry.markUnreadable(id, error.message)
-      throw error
-    }
-  }
-
-  /** See `LabRoom`. */
-  #excess(growth: number): number {
-    const open = [...new Set([...this.#open.values(), ...this.#entering])]
-    let excess = open.reduce((sum, { bytes }) => sum + bytes, growth) - this.#limits().open_labs_mb * mebibyte
-    if (excess <= 0) return excess
-    for (const { history } of open.sort((a, b) => b.history.bytes - a.history.bytes)) {
-      excess -= history.shrink(excess)
-      if (excess <= 0) break
-    }
-    return excess
-  }
-
-  /** 413 when a lab that is opened does not fit into memory beside the open ones. */
-  #requireMemory({ bytes, document }: Lab): void {
-    if (this.#excess(bytes) <= 0) return
-    const max = this.#limits().open_labs_mb
-    const what = `The project ${document.project.name} needs ${inMebibytes(bytes)} of memory`
-    throw limitReached(
-      `${what}, and all open projects together are limited to ${max} MiB: close others first`,
-      'open_labs_mb',
-    )
+    const documents = new LabDocuments({ store: records, events, registry, limits })
+    return new Labs(options, { registry, documents, templates, symbols })
   }
 
   /**
@@ -384,19 +343,14 @@ export class Labs {
   /** Recovers moves of closed labs that ended with the service; those of open ones are recovered when they are opened. */
   async #recoverMoves(): Promise<void> {
     const left = this.registry.all().filter(([id, { moving, formerComputes, pendingLinks, unfinished }]) => {
-      return !this.#open.has(id) && !unfinished && (moving ?? formerComputes ?? pendingLinks) !== undefined
+      return (
+        this.documents.get(id) === undefined && !unfinished && (moving ?? formerComputes ?? pendingLinks) !== undefined
+      )
     })
     await mapLimit(left, async ([id]) => {
       const settle = async () => recoverMove(this, await this.find(id), ownAsk(this.computes))
       await this.#mutex.run(id, settle).catch(ignore('the next opening or move of the project tries again'))
     })
-  }
-
-  /** Emits an event to the feed of the lab and to that of the service. */
-  #publish(lab: Lab, action: string): void {
-    const news = { action, event: lab.project() }
-    lab.emit(news)
-    this.registry.emit(news)
   }
 
   /** All labs, and the projects that only computes have. */
@@ -405,7 +359,7 @@ export class Labs {
     const listed = this.registry.all().filter(([, { unfinished }]) => !unfinished)
     const reasonOf = await this.#reasons(listed.flatMap(([, { computes }]) => computes))
     const known = listed.map(([id, head]) => {
-      const lab = this.#open.get(id)
+      const lab = this.documents.get(id)
       if (lab === undefined) return this.#closedView(id, head, reasonOf(head))
       lab.statusReason = reasonOf(lab.document.project)
       return lab.project()
@@ -427,12 +381,12 @@ export class Labs {
 
   /** Ids of the computes of a lab; undefined for a project that is not a lab. */
   computesOf(id: string): readonly string[] | undefined {
-    return this.#open.get(id)?.document.project.computes ?? this.registry.get(id)?.computes
+    return this.documents.get(id)?.document.project.computes ?? this.registry.get(id)?.computes
   }
 
   /** The compute that has a node or a direct link of an open lab. */
   computeOf(id: string, part: string): string | undefined {
-    const document = this.#open.get(id)?.document
+    const document = this.documents.get(id)?.document
     const wiring = document?.links.get(part)?.wiring
     return document?.nodes.get(part)?.compute_id ?? (wiring?.type === 'direct' ? wiring.compute_id : undefined)
   }
@@ -447,8 +401,8 @@ export class Labs {
   /** Finds an open or closed lab, for reading. Waits while the start of the service opens it. 404. */
   async find(word: string): Promise<Lab> {
     const id = this.registry.idOf(word)
-    if (this.registry.get(id)?.is_open === true && !this.#open.has(id)) await this.#restored
-    const open = this.#open.get(id)
+    if (this.registry.get(id)?.is_open === true && this.documents.get(id) === undefined) await this.#restored
+    const open = this.documents.get(id)
     if (open !== undefined) {
       if (!this.#listens && Date.now() - this.#readAt > freshMs) await this.#readAgain(open)
       else if (this.#only === undefined) await this.#recordReason(open)
@@ -456,22 +410,18 @@ export class Labs {
     }
     if (this.#creations.isBusy(id)) {
       await this.#creations.run(id, async () => {})
-      const created = this.#open.get(id)
+      const created = this.documents.get(id)
       if (created !== undefined) return created
     }
-    const entries = await this.#entriesOf(id)
+    const entries = await this.documents.load(id)
     if (entries === undefined || this.registry.get(id)?.unfinished) {
       // A creation or a deletion that broke off may have left its name in the directory.
       if (!this.registry.has(id)) await this.registry.remove(id)
       throw noSuchProject(word)
     }
-    const lab = this.#labOf(id, entries)
+    const lab = this.documents.make(id, entries)
     await this.#recordReason(lab)
     return lab
-  }
-
-  #labOf(id: string, entries: LabEntries): Lab {
-    return new Lab(id, entries, this.#store, this.events, this.#room)
   }
 
   /** Updates what is wrong with a lab; true when that has changed. */
@@ -526,16 +476,16 @@ export class Labs {
           const made = await compute.openProject({ project_id: id, name, path })
           const head = { ...record, path: made.path }
           try {
-            await this.#store.save(id, new Changes().project(head).entries)
+            await this.documents.saveNew(id, head)
           } catch (error) {
             await compute.removeProject(id).catch(ignore('it is listed as a project of its compute'))
             throw error
           }
           await this.#keepHead(id, head)
-          return this.#opened(id, this.#labOf(id, new Map([['project', head]])))
+          return this.#opened(id, this.documents.make(id, new Map([['project', head]])))
         })
-        this.#publish(lab, 'project.created')
-        await this.#startAfterReboot(lab, record.computes, clientFor)
+        this.documents.publish(lab, 'project.created')
+        await this.#autoStart.startAfterReboot(lab, record.computes, clientFor)
         return lab.project()
       } catch (error) {
         await this.registry.remove(id).catch(ignore('the client gets the first error'))
@@ -573,14 +523,14 @@ export class Labs {
       this.registry.add(id, record, scope)
       let isNew = false
       try {
-        const lab = this.#labOf(id, new Map([['project', record]]))
+        const lab = this.documents.make(id, new Map([['project', record]]))
         await this.registry.announce(id, record, scope)
         const input = { project_id: id, name }
         // Before the record is saved: after a crash the next start removes an unfinished project from all its computes.
         for (const computeId of record.computes)
           if ((await clientFor(computeId).projects()).some(({ project_id }) => project_id === id))
             throw projectExists(id)
-        await this.#store.save(id, new Changes().project(record).entries)
+        await this.documents.saveNew(id, record)
         isNew = true
         const made = await clientFor(first).openProject({ ...input, path })
         for (const computeId of like.slice(1)) await clientFor(computeId).openProject(input)
@@ -634,7 +584,7 @@ export class Labs {
       if (left > 0) this.#users.set(lab.id, left)
       else {
         this.#users.delete(lab.id)
-        if (!lab.isOpen && !this.#open.has(lab.id) && !this.#opening.has(lab.id)) {
+        if (!lab.isOpen && this.documents.get(lab.id) === undefined && !this.#opening.has(lab.id)) {
           const leaving = this.#closeComputes(lab, clientFor)
           this.#leaving.set(lab.id, leaving)
           await leaving.finally(() => this.#leaving.delete(lab.id))
@@ -676,8 +626,8 @@ export class Labs {
       if (wasOpen)
         await this.#openNow(id, id, clientFor, false).then(
           () => {
-            const opened = this.#open.get(id)
-            if (opened !== undefined) this.#publish(opened, 'project.opened')
+            const opened = this.documents.get(id)
+            if (opened !== undefined) this.documents.publish(opened, 'project.opened')
           },
           (error: Error) => this.#warn(`The project ${id} could not be opened after its move: ${error.message}`),
         )
@@ -701,20 +651,6 @@ export class Labs {
     if (!this.#isDirectory) return moveLab(this, id, from, options)
     if (this.#moveElsewhere === undefined) throw new ApiError(501, 'This service cannot move projects')
     return this.#moveElsewhere(id, from, options)
-  }
-
-  /** Saves what a move has changed in a lab. */
-  async moved(lab: Lab, changes: (project: ProjectRecord) => Changes): Promise<void> {
-    await lab.edit(({ project }) => {
-      const { archived, revision } = project
-      const all = changes(project)
-      const next = all.entries.get('project') as ProjectRecord
-      // A move changes nothing that is in archives: an archive of the revision before is also one of this revision.
-      const isArchived = archived === revision || next.archived === revision
-      if (isArchived) all.project({ ...next, archived: revision + 1 })
-      return { changes: all, news: () => [], result: undefined, isUpkeep: true }
-    })
-    await this.#keepHead(lab.id, lab.document.project)
   }
 
   /**
@@ -745,23 +681,14 @@ export class Labs {
     return this.#closeComputes(lab, clientFor)
   }
 
-  /** Saves a document apart from that of its lab (see `apart`); undefined removes it. */
-  async putSideDocument(word: string, document: unknown): Promise<void> {
-    if (document === undefined) await this.#store.remove(apart(word))
-    else await this.#store.save(apart(word), new Map([['document', document]]))
-  }
-
-  async readSideDocument(word: string): Promise<unknown> {
-    return (await this.#store.load(apart(word)))?.get('document')
-  }
-
   /** Removes an unfinished project. */
   async #drop(id: string, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
     for (const computeId of computes) await clientFor(computeId).removeProject(id).catch(ignoreNotFound)
     const unreadable = ignore('snapshots of a document that cannot be read are not known')
-    for (const key of (await this.#entriesOf(id).catch(unreadable))?.keys() ?? [])
-      if (key.startsWith('snapshot/')) await this.#store.remove(apart(key.slice('snapshot/'.length)))
-    await this.#store.remove(id)
+    const keys = [...((await this.documents.load(id).catch(unreadable))?.keys() ?? [])]
+    for (const key of keys)
+      if (key.startsWith('snapshot/')) await this.documents.putSideDocument(key.slice('snapshot/'.length), undefined)
+    await this.documents.remove(id)
     await this.registry.remove(id)
   }
 
@@ -798,7 +725,7 @@ export class Labs {
       result: undefined,
     }))
     await this.#keepHead(lab.id, lab.document.project)
-    this.#publish(lab, 'project.updated')
+    this.documents.publish(lab, 'project.updated')
   }
 
   /** Starts a job on nodes. One that stops all nodes ends the jobs that start nodes, and removes `stop_at`. 400, 404, 429. */
@@ -822,7 +749,7 @@ export class Labs {
     await this.#restored
     const head = this.registry.get(id)
     if (head?.stop_at !== stopAt) return
-    const lab = this.#open.get(id)
+    const lab = this.documents.get(id)
     if (lab === undefined && head.is_open) throw new Error('it could not be opened')
     if (head.ttl_deletes) await this.remove(id, ownAsk(this.computes))
     else if (lab !== undefined) await this.act(lab, { action: 'stop' }, ownAsk(this.computes)).over
@@ -873,8 +800,8 @@ export class Labs {
     else await this.#rename(lab, name, clientFor, () => save({ name }))
     await this.#keepHead(lab.id, lab.document.project)
     if (lab.document.project.auto_start && lab.isOpen)
-      await this.#startAfterReboot(lab, lab.document.project.computes, clientFor)
-    this.#publish(lab, 'project.updated')
+      await this.#autoStart.startAfterReboot(lab, lab.document.project.computes, clientFor)
+    this.documents.publish(lab, 'project.updated')
     return lab.project()
   }
 
@@ -909,14 +836,11 @@ export class Labs {
   /** `startsAll`: `auto_start` starts all nodes, and else those that ran before a reboot of their computes. */
   #openNow(id: string, word: string, clientFor: ComputeClients, startsAll: boolean): Promise<LabProject> {
     return this.#mutex.run(id, async () => {
-      const open = this.#open.get(id)
+      const open = this.documents.get(id)
       if (open !== undefined) return open.project()
       this.registry.clearUnopened(id)
       const lab = await this.#load(id, word, clientFor)
-      this.#requireMemory(lab)
-      // From now on it counts, while its computes are asked.
-      this.#entering.add(lab)
-      using _ = { [Symbol.dispose]: () => this.#entering.delete(lab) }
+      using _ = this.documents.enter(lab)
       if (lab.document.project.archived !== undefined) {
         await this.#recordReason(lab)
         if (this.isComputeLost(lab)) throw computeLost(lab, lab.statusReason)
@@ -958,81 +882,15 @@ export class Labs {
           this.#closed(lab, 'project.closed')
           throw error
         }
-        this.#publish(lab, 'project.opened')
+        this.documents.publish(lab, 'project.opened')
       }
       await runRestored(lab, clientFor)
-      this.#startStopped(lab, clientFor)
+      this.#autoStart.resumeApply(lab, clientFor)
       for (const [node, { status }] of lab.reported) if (status !== 'stopped') lab.lastRunning.add(node)
-      if (startsAll) this.#autoStart(lab, undefined, clientFor)
-      await this.#startAfterReboot(lab, computes, clientFor)
+      if (startsAll) this.#autoStart.start(lab, undefined, clientFor)
+      await this.#autoStart.startAfterReboot(lab, computes, clientFor)
       return lab.project()
     })
-  }
-
-  /** Starts nodes by a job, with `auto_start`. `nodes`: their ids; undefined: all. */
-  #autoStart(lab: Lab, nodes: string[] | undefined, clientFor: ComputeClients): void {
-    if (!lab.document.project.auto_start || (nodes ?? [...lab.document.nodes.keys()]).length === 0) return
-    try {
-      this.jobs.start(lab, { action: 'start', ...(nodes && { nodes }) }, clientFor)
-    } catch (error) {
-      lab.emit({
-        action: 'log.warning',
-        event: { message: `The nodes of the project were not started: ${(error as Error).message}` },
-      })
-    }
-  }
-
-  /** Starts the nodes that an apply of a lab file had stopped when the service ended, and reports that there is more to do. */
-  #startStopped(lab: Lab, clientFor: ComputeClients): void {
-    const { name, file } = lab.document.project
-    if (file?.pendingApply === undefined) return
-    const nodes = file.pendingApply.stopped.filter((id) => lab.reported.get(id)?.status === 'stopped')
-    const what = `The service stopped while it applied the lab file of ${name}`
-    const more = nodes.length === 0 ? '' : `; the ${counted(nodes.length, 'node')} that it had stopped will be started`
-    const message = `${what}: apply the file again to finish${more}`
-    this.#warn(message)
-    lab.emit({ action: 'log.warning', event: { message } })
-    if (nodes.length === 0) return
-    const { pendingApply } = file
-    const done = async () => {
-      // When the service ends, its next start starts the nodes that are left.
-      if (lab.closing.signal.aborted) return
-      await lab.edit(({ project }) => {
-        const isSame = project.file?.pendingApply?.job_id === pendingApply.job_id
-        const changed = isSame
-          ? { ...project, file: { ...file, pendingApply: { ...pendingApply, stopped: [] } } }
-          : project
-        return { changes: new Changes().project(changed), news: () => [], result: undefined }
-      })
-    }
-    this.jobs
-      .start(lab, { action: 'start', nodes }, clientFor)
-      .over.then(done, done)
-      .catch(ignore('the job shows what failed'))
-  }
-
-  /** Starts the nodes that ran on computes whose boot id has changed. */
-  async #startAfterReboot(lab: Lab, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
-    if (!lab.document.project.auto_start) return
-    const rebooted = new Set<string>()
-    await mapLimit(computes, async (id) => {
-      const note = async (boot: string | undefined) => boot !== undefined && lab.recordBoot(id, boot)
-      const isOther = await clientFor(id)
-        .bootId()
-        .then(note)
-        .catch(ignore('an absent compute is asked when it is back'))
-      if (isOther === true) rebooted.add(id)
-    })
-    const ran = [...lab.document.nodes.values()].filter(
-      ({ node_id, compute_id }) =>
-        rebooted.has(compute_id) && lab.lastRunning.has(node_id) && lab.reported.get(node_id)?.status === 'stopped',
-    )
-    if (ran.length > 0)
-      this.#autoStart(
-        lab,
-        ran.map(({ node_id }) => node_id),
-        clientFor,
-      )
   }
 
   /** Closes a lab, which stops its nodes. Does nothing for a closed lab. */
@@ -1042,7 +900,7 @@ export class Labs {
     // A running apply has locked the lab until it has reverted its changes: it is cancelled before the lock is waited for.
     this.jobs.endOf(id, 'The project was closed', { only: 'apply' })
     return this.#mutex.run(id, async () => {
-      const lab = this.#open.get(id)
+      const lab = this.documents.get(id)
       if (lab === undefined) return
       await this.#requirePresent(lab, 'close')
       await lab.requireSavable()
@@ -1071,7 +929,7 @@ export class Labs {
       // Another attempt may have begun meanwhile, also the first one after another close.
       if (now?.tries !== archiving.tries || now.again_at !== archiving.again_at) return
       const failure = message.slice(0, maxFailure)
-      await this.moved(await this.find(id), (project) =>
+      await this.documents.saveUpkeep(await this.find(id), (project) =>
         new Changes().project({ ...project, archiving: { ...archiving, failure } }),
       )
     })
@@ -1090,13 +948,13 @@ export class Labs {
   async #makeArchive(id: string, time?: string): Promise<void> {
     const lab = await this.#mutex.run(id, async () => {
       const head = this.registry.get(id)
-      if (head?.archiving === undefined || head.is_open || this.#open.has(id)) return undefined
+      if (head?.archiving === undefined || head.is_open || this.documents.get(id) !== undefined) return undefined
       const found = await this.find(id)
       if (time !== undefined) {
         if (head.archiving.again_at !== time) return undefined
         const { tries, failure } = head.archiving
         const archiving = { ...archiveTry(tries), ...withoutNulls({ failure }) }
-        await this.moved(found, (project) => new Changes().project({ ...project, archiving }))
+        await this.documents.saveUpkeep(found, (project) => new Changes().project({ ...project, archiving }))
       }
       return found
     })
@@ -1120,7 +978,7 @@ export class Labs {
       const now = this.registry.has(id) ? await this.find(id) : undefined
       if (now === undefined) await keptArchives.remove(id)
       else if (now.document.project.revision === revision)
-        await this.moved(now, ({ archiving: _, ...project }) =>
+        await this.documents.saveUpkeep(now, ({ archiving: _, ...project }) =>
           new Changes().project({ ...project, archived: revision }),
         )
     })
@@ -1156,7 +1014,7 @@ export class Labs {
   #withoutDocument(id: string, error: unknown): Lab {
     const head = this.registry.get(id)
     if (!(error instanceof UnreadableLab) || head === undefined) throw error
-    return this.#labOf(id, new Map([['project', head]]))
+    return this.documents.make(id, new Map([['project', head]]))
   }
 
   /** Deletes a project that only computes have, as lists show it. 404. */
@@ -1230,15 +1088,15 @@ export class Labs {
           )
         })
     }
-    for (const snapshot of document.snapshots.keys()) await this.#store.remove(apart(snapshot))
+    for (const snapshot of document.snapshots.keys()) await this.documents.putSideDocument(snapshot, undefined)
     lab.isOver = true
-    await this.#store.remove(id)
+    await this.documents.remove(id)
     await this.keptArchives?.remove(id)
     for (const times of [this.#stopTimes, this.#archiveTimes]) times.note(id, undefined)
     await this.registry.remove(id)
     if (lab.isOpen) this.#closed(lab, 'project.deleted')
     else {
-      this.#publish(lab, 'project.deleted')
+      this.documents.publish(lab, 'project.deleted')
       this.events.closeProject(lab.id)
     }
   }
@@ -1264,7 +1122,7 @@ export class Labs {
       })
       await this.#keepHead(lab.id, lab.document.project)
       if (this.#listens) this.#watch.add(computeId)
-      await this.#startAfterReboot(lab, [computeId], clientFor)
+      await this.#autoStart.startAfterReboot(lab, [computeId], clientFor)
     })
   }
 
@@ -1277,23 +1135,20 @@ export class Labs {
   async shutdown(): Promise<void> {
     this.#watch.close()
     for (const times of [this.#stopTimes, this.#archiveTimes]) times.end()
-    for (const lab of this.#open.values()) {
+    for (const lab of this.documents.open()) {
       this.jobs.endOf(lab.id, 'The service has stopped')
       lab.closing.abort()
     }
     this.jobs.endOf(undefined, 'The service has stopped')
     this.uses.end()
     this.events.close()
-    for (const [lab, cancel] of this.#unsaved) {
-      cancel()
-      await lab.saveLastRunning().catch(ignore('the saved set is a second older'))
-    }
+    await this.#autoStart.end()
   }
 
   /** The document of a closed lab, or a new one for a project that a compute has. */
   async #load(id: string, word: string, clientFor: ComputeClients): Promise<Lab> {
-    const entries = await this.#entriesOf(id)
-    if (entries !== undefined) return this.#labOf(id, entries)
+    const entries = await this.documents.load(id)
+    if (entries !== undefined) return this.documents.make(id, entries)
     for (const computeId of await this.computes.all()) {
       const found = (await clientFor(computeId).projects()).find(({ project_id }) => project_id === id)
       if (found === undefined) continue
@@ -1308,8 +1163,8 @@ export class Labs {
       }
       this.registry.add(id, record)
       await this.registry.announce(id, record)
-      await this.#store.save(id, new Changes().project(record).entries)
-      return this.#labOf(id, new Map([['project', record]]))
+      await this.documents.saveNew(id, record)
+      return this.documents.make(id, new Map([['project', record]]))
     }
     throw noSuchProject(word)
   }
@@ -1317,8 +1172,8 @@ export class Labs {
   #opened(id: string, lab: Lab): Lab {
     lab.isOpen = true
     this.events.openProject(id)
-    this.#open.set(id, lab)
-    lab.acted = (shown) => this.#trackRunning(lab, shown)
+    this.documents.addOpen(lab)
+    lab.acted = (shown) => this.#autoStart.trackRunning(lab, shown)
     lab.linkReaders = this.#linkReaders.get(id) ?? 0
     if (this.#only === undefined) this.#listen(lab, lab.closing.signal)
     else if (this.events.hasReaders(id)) void this.#attend(lab)
@@ -1348,7 +1203,7 @@ export class Labs {
     const count = (this.#linkReaders.get(id) ?? 0) + more
     if (count > 0) this.#linkReaders.set(id, count)
     else this.#linkReaders.delete(id)
-    const lab = this.#open.get(id)
+    const lab = this.documents.get(id)
     if (lab !== undefined) lab.linkReaders = count
   }
 
@@ -1385,8 +1240,8 @@ export class Labs {
     await this.#refresh(lab, computes, clientFor)
     await this.#recordReason(lab)
     const hasEnded = [...lab.lastRunning].some((id) => lab.reported.get(id)?.status === 'stopped')
-    if (hasEnded) await this.#startAfterReboot(lab, computes, clientFor)
-    for (const shown of lab.reported.values()) this.#trackRunning(lab, shown)
+    if (hasEnded) await this.#autoStart.startAfterReboot(lab, computes, clientFor)
+    for (const shown of lab.reported.values()) this.#autoStart.trackRunning(lab, shown)
   }
 
   async #keepHead(id: string, head: ProjectRecord): Promise<void> {
@@ -1395,16 +1250,15 @@ export class Labs {
   }
 
   #closed(lab: Lab, action: string): void {
-    this.#unsaved.get(lab)?.()
-    this.#unsaved.delete(lab)
+    this.#autoStart.closed(lab)
     lab.isOpen = false
     lab.isOver = true
     lab.closing.abort()
-    this.#publish(lab, action)
-    this.#open.delete(lab.id)
+    this.documents.publish(lab, action)
+    this.documents.removeOpen(lab)
     if (action === 'project.deleted') this.events.closeProject(lab.id)
     else this.events.idleProject(lab.id)
-    this.#watch.keep(new Set([...this.#open.values()].flatMap(({ document }) => document.project.computes)))
+    this.#watch.keep(new Set(this.documents.open().flatMap(({ document }) => document.project.computes)))
   }
 
   async #closeComputes(lab: Lab, clientFor: ComputeClients): Promise<void> {
@@ -1459,14 +1313,14 @@ export class Labs {
   /** After a break in the feed of a compute: opens its labs there if they are closed, and reads their nodes. */
   async #refreshAll(computeId: string): Promise<void> {
     const clientFor = ownAsk(this.computes)
-    for (const lab of this.#openOn(computeId)) {
+    for (const lab of this.documents.openOn(computeId)) {
       const { name } = lab.document.project
       try {
         const there = await clientFor(computeId).openProject({ project_id: lab.id, name })
         // The lab was renamed while the compute was not connected.
         if (there.name !== name) await clientFor(computeId).renameProject(lab.id, name)
         await this.#refresh(lab, [computeId], clientFor)
-        await this.#startAfterReboot(lab, [computeId], clientFor)
+        await this.#autoStart.startAfterReboot(lab, [computeId], clientFor)
       } catch (error) {
         this.#absent(lab, computeId, error as Error)
       }
@@ -1478,12 +1332,8 @@ export class Labs {
   /** Emits an event when `status_reason` of a lab has changed. */
   #publishReason(lab: Lab): void {
     this.#recordReason(lab).then((isOther) => {
-      if (isOther && lab.isOpen) this.#publish(lab, 'project.updated')
+      if (isOther && lab.isOpen) this.documents.publish(lab, 'project.updated')
     }, ignore('the next reading of the project shows it'))
-  }
-
-  #openOn(computeId: string): Lab[] {
-    return [...this.#open.values()].filter(({ document }) => document.project.computes.includes(computeId))
   }
 
   #publishNodes(lab: Lab, computeId: string): void {
@@ -1524,7 +1374,7 @@ export class Labs {
       const record = lab.document.nodes.get(shown.node_id)
       if (record === undefined || record.compute_id !== computeId) return
       lab.unknownReasons.delete(record.node_id)
-      this.#trackRunning(lab, shown)
+      this.#autoStart.trackRunning(lab, shown)
       if (payload.type === 'node.deleted') lab.reported.delete(record.node_id)
       else lab.show(shown)
       if (payload.type === 'node.deleted')
@@ -1542,23 +1392,6 @@ export class Labs {
   /** Looks for captures that have ended by themselves: a compute reports this by an error event, which may have been missed. */
   #recordEndedCaptures(lab: Lab, computes: readonly string[], clientFor: ComputeClients): void {
     recordEndedCaptures(lab, computes, clientFor).catch(ignore('the next reading of the computes takes note of it'))
-  }
-
-  /** Updates `lastRunning`. A node that ended by itself, or with its host, stays in it. */
-  #trackRunning(
-    lab: Lab,
-    { node_id, status, status_reason }: { node_id: string; status: string; status_reason?: string | null },
-  ): void {
-    const runs = status !== 'stopped'
-    if (runs === lab.lastRunning.has(node_id) || (!runs && status_reason != null)) return
-    if (runs) lab.lastRunning.add(node_id)
-    else lab.lastRunning.delete(node_id)
-    if (!lab.document.project.auto_start || this.#unsaved.has(lab)) return
-    const cancel = startTimer(() => {
-      this.#unsaved.delete(lab)
-      lab.saveLastRunning().catch(ignore('the next change is saved with it'))
-    }, saveRanMs)
-    this.#unsaved.set(lab, cancel)
   }
 
   #absent(lab: Lab, computeId: string, error: Error): void {

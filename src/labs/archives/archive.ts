@@ -521,7 +521,7 @@ async function keepAsSnapshot(
   const record = { snapshot_id, name, created_at, computes: [computeId], lastRunning: {} }
   // The record is saved before the document: when the import fails, or its service ends, both are removed.
   await lab.edit(() => ({ changes: new Changes().put('snapshot', snapshot_id, { ...record, size: 0 }), ...silent }))
-  await labs.putSideDocument(snapshot_id, { ...contentOf(lab.document), project: { ...own, ...settings } })
+  await labs.documents.putSideDocument(snapshot_id, { ...contentOf(lab.document), project: { ...own, ...settings } })
   const { size } = await clientFor(computeId).takeSnapshot(lab.id, snapshot_id)
   const changes = new Changes().put('snapshot', snapshot_id, { ...record, size })
   for (const node of nodes.values()) {

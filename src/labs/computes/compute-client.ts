@@ -52,6 +52,9 @@ export interface PortPath extends NodePath {
 
 export type NodeAction = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
 
+/** Gives the client of a compute, on behalf of the caller of a request or of the service itself. */
+export type ComputeClients = (computeId: string) => ComputeClient
+
 /**
  * The client of the compute interface (API v2) of one compute: this service itself, a compute with an address, or a joined one. Errors are
  * those of the interface and of `Connection`.

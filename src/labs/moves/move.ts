@@ -153,7 +153,7 @@ async function moveTo(labs: Labs, lab: Lab, way: MovePlan): Promise<void> {
     await requireReachable(labs, lab, way)
     return { ...(await copyTo(labs, lab, way)), path }
   })
-  await labs.moved(lab, commitOf(lab, copy, way))
+  await labs.documents.saveUpkeep(lab, commitOf(lab, copy, way))
 }
 
 /** Makes something of a lab on another compute, in the directory `path` there. A failure leaves nothing there. */
@@ -187,7 +187,8 @@ async function restoreTo(labs: Labs, lab: Lab, way: MovePlan): Promise<void> {
   const { document } = lab
   const there = new Lab(lab.id, new Map([['project', { ...document.project, computes: [to] }]]), unsaved, labs.events)
   const forget = async (ids: Iterable<string>) => {
-    for (const id of ids) await labs.putSideDocument(id, undefined).catch(ignore('a document that nothing names stays'))
+    for (const id of ids)
+      await labs.documents.putSideDocument(id, undefined).catch(ignore('a document that nothing names stays'))
   }
   let path: string | null
   try {
@@ -208,7 +209,7 @@ async function restoreTo(labs: Labs, lab: Lab, way: MovePlan): Promise<void> {
     throw error
   }
   const before = [...document.snapshots.keys()]
-  await labs.moved(lab, (project) => {
+  await labs.documents.saveUpkeep(lab, (project) => {
     const changes = new Changes()
     for (const [id, now] of document.nodes) {
       const { compute_id, name, console, console_type, properties } = there.document.nodes.get(id) ?? now
@@ -438,7 +439,7 @@ async function rejoin(labs: Labs, lab: Lab, ids: readonly string[], clientFor: C
       clientFor,
     )
   const joined = await joinLinks(labs, lab, links, clientFor)
-  await labs.moved(lab, ({ pendingLinks: _, ...project }) =>
+  await labs.documents.saveUpkeep(lab, ({ pendingLinks: _, ...project }) =>
     joined.reduce((all, link) => all.put('link', link.link_id, link), new Changes().project(project)),
   )
 }
@@ -468,4 +469,4 @@ const isThere = (opening: Promise<unknown>): Promise<boolean> =>
   )
 
 const setProject = (labs: Labs, lab: Lab, change: (project: ProjectRecord) => ProjectRecord): Promise<void> =>
-  labs.moved(lab, (project) => new Changes().project(change(project)))
+  labs.documents.saveUpkeep(lab, (project) => new Changes().project(change(project)))

@@ -71,7 +71,7 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: C
         return { kept, taken, computes }
       }
       const { kept, taken, computes } = await labs.withOpenLab(lab, clientFor, () => lab.exclusive(takeAll))
-      await labs.putSideDocument(snapshot_id, kept)
+      await labs.documents.putSideDocument(snapshot_id, kept)
       const lastRunning: NonNullable<SnapshotRecord['lastRunning']> = Object.assign({}, ...taken.map((it) => it.ran))
       const record: SnapshotRecord = {
         ...{ snapshot_id, name, created_at: Math.floor(Date.now() / 1000), computes },
@@ -88,7 +88,7 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: C
       }))
       return snapshotView(lab, record)
     } catch (error) {
-      await labs.putSideDocument(snapshot_id, undefined).catch(ignore('the client gets the first error'))
+      await labs.documents.putSideDocument(snapshot_id, undefined).catch(ignore('the client gets the first error'))
       await finishTaking(lab, clientFor).catch(ignore('opening the project removes the rest'))
       throw error
     }
@@ -105,7 +105,7 @@ export function removeSnapshot(labs: Labs, { id }: Lab, snapshotId: string, clie
       news: () => [{ action: 'snapshot.deleted', event: snapshotView(lab, record) }],
       result: undefined,
     }))
-    await labs.putSideDocument(record.snapshot_id, undefined)
+    await labs.documents.putSideDocument(record.snapshot_id, undefined)
   })
 }
 
@@ -163,7 +163,7 @@ async function runAgain(labs: Labs, lab: Lab, clientFor: ComputeClients): Promis
 
 /** The document of a snapshot, with the computes to which the lab was moved since; 409. */
 export async function keptOf(labs: Labs, { snapshot_id, moved }: SnapshotRecord): Promise<SnapshotContent> {
-  const kept = (await labs.readSideDocument(snapshot_id)) as SnapshotContent | undefined
+  const kept = (await labs.documents.readSideDocument(snapshot_id)) as SnapshotContent | undefined
   if (kept === undefined) throw conflict('The document of this snapshot is missing: delete the snapshot')
   if (moved === undefined) return kept
   const now = (id: string) => moved[id] ?? id

@@ -166,7 +166,7 @@ async function withSlow(operation: Slow) {
   }
   const namesIn = (nodes: Iterable<{ name: string }>) => [...nodes].map(({ name }) => name)
   const keptNames = async (snapshotId: string) => {
-    const kept = (await labs.readSideDocument(snapshotId)) as { node: { name: string }[] }
+    const kept = (await labs.documents.readSideDocument(snapshotId)) as { node: { name: string }[] }
     return namesIn(kept.node)
   }
   return {

@@ -69,7 +69,7 @@ test('a lab that is opened, closed or archived is not changed', async () => {
   await labs.close(lab.id, clientFor)
   await labs.open(lab.id, clientFor)
   const now = await labs.lab(lab.id)
-  await labs.moved(now, (project) => new Changes().project({ ...project, archived: project.revision }))
+  await labs.documents.saveUpkeep(now, (project) => new Changes().project({ ...project, archived: project.revision }))
   expect(now.project().revision).toBeGreaterThan(revision)
   expect(await listed()).toMatchObject({ changed_at })
 })
