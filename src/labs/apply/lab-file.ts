@@ -8,9 +8,9 @@ import { isKnownKind } from '../../model/lab/node.ts'
 import type { NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import type { ComputeClients } from '../labs.ts'
+import { configTexts } from '../nodes/config-texts.ts'
 import { day0MediumIn } from '../nodes/day0.ts'
 import { captureName } from '../plan/diff-link.ts'
-import { configTexts } from './topology.ts'
 
 /** Nodes whose configurations are read concurrently. */
 const maxAtOnce = 6

@@ -2,19 +2,10 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { Desired } from '../../../labfile/desired.ts'
 import { projectIdOf } from '../../../labfile/ids.ts'
 import { schemaPath } from '../../../labfile/json-schema.ts'
+import { applyPlan } from '../../../labs/apply/executor.ts'
 import { labFileOf } from '../../../labs/apply/lab-file.ts'
-import {
-  applyPlan,
-  changesAnything,
-  isInterrupted,
-  planNew,
-  planView,
-  prepare,
-  requireOwn,
-  requireRevision,
-  revisionTag,
-  topologyOf,
-} from '../../../labs/apply/topology.ts'
+import { changesAnything, isInterrupted, planNew, planView, prepare } from '../../../labs/apply/prepare.ts'
+import { requireOwn, requireRevision, revisionTag, topologyOf } from '../../../labs/apply/topology.ts'
 import { jobHeader } from '../../../labs/jobs/jobs.ts'
 import { withoutNulls } from '../../../labs/lab/fields.ts'
 import { freshLinks } from '../../../labs/links/link-states.ts'

@@ -1,0 +1,101 @@
+import { ApiError } from '../../lib/errors/api-error.ts'
+import { Revert } from '../../lib/revert.ts'
+import { Changes, type LinkRecord, type NodeRecord, type ProjectLastApplied } from '../lab/document.ts'
+import type { EditStep } from '../lab/history.ts'
+import type { Lab, LabNews } from '../lab/lab.ts'
+import type { ComputeClients, Labs } from '../labs.ts'
+import { actOn } from '../nodes/nodes.ts'
+import type { PreparedPlan } from './prepare.ts'
+
+/** Who applies a file, and how its nodes start. */
+export interface ApplyInput {
+  readonly prepared: PreparedPlan
+  readonly by: string
+  /** The project was made for it: a failure deletes the project again. */
+  readonly isNew?: boolean
+}
+
+/** Members of a record that get other values. */
+type Changed =
+  | { readonly node: string; readonly set: Partial<NodeRecord> }
+  | { readonly link: string; readonly set: Partial<LinkRecord> }
+  | { readonly file: ProjectLastApplied }
+
+/** What the steps of an apply share. */
+export class ApplyContext {
+  readonly labs: Labs
+  readonly lab: Lab
+  readonly clientFor: ComputeClients
+  readonly by: string
+  /** The edit of all steps: what they change in the document is reverted with it. */
+  readonly edit: EditStep = { by: 'edit', consoles: new Set() }
+  /** Reverts changes that are not in the document. */
+  readonly revert = new Revert((error) => this.noteLeft(error))
+  /** Why changes could not be reverted. */
+  readonly left: string[] = []
+  /** Ids of nodes that steps have stopped. */
+  readonly stopped = new Set<string>()
+  prepared: PreparedPlan
+  jobId = ''
+  signal = new AbortController().signal
+
+  constructor(labs: Labs, lab: Lab, { prepared, by }: ApplyInput, clientFor: ComputeClients) {
+    this.labs = labs
+    this.lab = lab
+    this.by = by
+    this.clientFor = clientFor
+    this.prepared = prepared
+  }
+
+  isRunning(id: string): boolean {
+    return (this.lab.reported.get(id)?.status ?? 'stopped') !== 'stopped'
+  }
+
+  /** Stops a running node, and records it: after a crash of the service, its next start starts the node. */
+  async stop(id: string): Promise<void> {
+    if (!this.isRunning(id)) return
+    this.stopped.add(id)
+    const file = { by: this.by, pendingApply: { job_id: this.jobId, stopped: [...this.stopped] } }
+    await this.write([{ file }], { by: 'rollback' }, false)
+    await actOn(this.labs, this.lab, this.lab.node(id), 'stop', this.clientFor)
+  }
+
+  /** Changes members of records that still exist, and emits their events unless only what was applied has changed. */
+  async write(changed: readonly Changed[], step: EditStep = this.edit, isTold = true): Promise<void> {
+    if (changed.length === 0) return
+    const lab = this.lab
+    await lab.edit(({ project, nodes, links }) => {
+      const changes = new Changes()
+      const news: (() => LabNews)[] = []
+      for (const it of changed) {
+        if ('file' in it) changes.project({ ...project, file: it.file })
+        else if ('node' in it) {
+          const now = nodes.get(it.node)
+          if (now === undefined) continue
+          const next = { ...now, ...it.set }
+          changes.put('node', it.node, next)
+          news.push(() => ({ action: 'node.updated', event: lab.nodeView(next) }))
+        } else {
+          const now = links.get(it.link)
+          if (now === undefined) continue
+          const next = { ...now, ...it.set }
+          changes.put('link', it.link, next)
+          news.push(() => ({ action: 'link.updated', event: lab.linkView(next) }))
+        }
+      }
+      return { changes, news: () => (isTold ? news.map((newsOf) => newsOf()) : []), result: undefined }
+    }, step)
+  }
+
+  /** Notes a change that could not be reverted. */
+  noteLeft(error: unknown): void {
+    this.reportDefect(error, 'could not be reverted')
+    this.left.push((error as Error).message)
+  }
+
+  /** Logs an error that is not a refusal. After a cancel every request that was under way fails. */
+  reportDefect(error: unknown, what: string): void {
+    if (!(error instanceof ApiError) && !this.signal.aborted)
+      this.labs.report(error, `a step of the job ${this.jobId} (apply) ${what}`)
+  }
+}

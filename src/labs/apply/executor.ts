@@ -1,0 +1,239 @@
+import { onAbort } from '../../lib/async/abort.ts'
+import { mapLimit } from '../../lib/async/map-limit.ts'
+import { ApiError } from '../../lib/errors/api-error.ts'
+import type { JobState, StartedJob } from '../jobs/jobs.ts'
+import { withoutNulls } from '../lab/fields.ts'
+import type { Lab } from '../lab/lab.ts'
+import type { ComputeClients, Labs } from '../labs.ts'
+import { actOn } from '../nodes/nodes.ts'
+import { joinAgain } from '../nodes/placeholders.ts'
+import { phaseOf } from '../plan/order.ts'
+import { rollBack } from '../undo/undo.ts'
+import { ApplyContext, type ApplyInput } from './context.ts'
+import { prepare } from './prepare.ts'
+import { jobStateOf, progressOf, type StepProgress, stepView } from './progress.ts'
+import { lastAppliedIn } from './steps/applied.ts'
+import { runTask } from './steps/index.ts'
+import { makeLinks } from './steps/links.ts'
+
+/** Steps of one phase that are taken concurrently, and links that are made together. */
+const maxAtOnce = 6
+const linksAtOnce = 250
+
+/**
+ * Takes the steps of a plan, as a job. When a step fails, or the job is cancelled, all changes are reverted, the last one first. After a crash
+ * of the service in between, its next start starts the nodes that were stopped, and the next apply of the same file does the rest.
+ */
+export function applyPlan(labs: Labs, lab: Lab, input: ApplyInput, clientFor: ComputeClients): StartedJob {
+  const executor = new ApplyExecutor(labs, lab, input, clientFor)
+  return labs.jobs.run(lab, 'apply', {
+    state: () => executor.state(),
+    async work({ id, signal, changed }) {
+      executor.begin(id, signal, changed)
+      await labs.exclusively(lab.id, () => executor.execute())
+      try {
+        await executor.start()
+      } finally {
+        await executor.end()
+      }
+    },
+  })
+}
+
+/** Takes the steps of one plan, phase by phase. */
+class ApplyExecutor {
+  readonly #context: ApplyContext
+  readonly #isNew: boolean
+  #steps: StepProgress[]
+  #changed = () => {}
+  #startJob: string | undefined
+
+  constructor(labs: Labs, lab: Lab, input: ApplyInput, clientFor: ComputeClients) {
+    this.#context = new ApplyContext(labs, lab, input, clientFor)
+    this.#isNew = input.isNew === true
+    this.#steps = progressOf(input.prepared.plan)
+  }
+
+  begin(jobId: string, signal: AbortSignal, changed: () => void): void {
+    this.#context.jobId = jobId
+    this.#context.signal = signal
+    this.#changed = changed
+  }
+
+  state(): JobState {
+    return jobStateOf(this.#steps, this.#startJob)
+  }
+
+  /** Takes all steps but the starts, or none. */
+  async execute(): Promise<void> {
+    const context = this.#context
+    const { labs, lab, clientFor, signal } = context
+    // The project may have been deleted while this waited.
+    signal.throwIfAborted()
+    // Another edit may have come since the plan was made.
+    if (lab.document.project.revision !== context.prepared.actual.project.revision) {
+      const { desired, options } = context.prepared
+      context.prepared = await prepare(labs, lab, desired, options, clientFor)
+      this.#steps = progressOf(context.prepared.plan)
+    }
+    const steps = this.#steps.filter(({ step }) => step.task.type !== 'start-node')
+    try {
+      await this.#recordLastApplied()
+      for (const phase of new Set(steps.map(({ step }) => phaseOf(step)))) {
+        const together = steps.filter(({ step }) => phaseOf(step) === phase)
+        await this.#freeLinkNames(together)
+        await this.#runPhase(together)
+      }
+    } catch (error) {
+      for (const it of this.#steps) if (it.state === 'waiting' || it.state === 'running') this.#show(it, 'cancelled')
+      // At the end of the service its next start and the next apply go on from here.
+      if (!lab.closing.signal.aborted) {
+        await this.#revert()
+        if (this.#isNew && isEmpty(lab)) await labs.discard(lab, clientFor)
+        else await this.end()
+      }
+      throw error
+    }
+  }
+
+  /** Records that the apply is done, or was reverted. */
+  async end(): Promise<void> {
+    const { lab, jobId, by } = this.#context
+    if (lab.closing.signal.aborted || lab.document.project.file?.pendingApply?.job_id !== jobId) return
+    await this.#context.write([{ file: { by } }], { by: 'rollback' }, false)
+  }
+
+  /** Saves what was applied to objects that need no step, and that the apply is pending. */
+  async #recordLastApplied(): Promise<void> {
+    const { lab, by, jobId, prepared } = this.#context
+    const nodes = lastAppliedIn(lab, prepared).map(({ record, file }) => ({ node: record.node_id, set: { file } }))
+    const links = prepared.plan.linksToMark.map((id) => ({ link: id, set: { file: { managed: true as const } } }))
+    const file = { by, pendingApply: { job_id: jobId, stopped: [] } }
+    await this.#context.write([{ file }, ...nodes, ...links], this.#context.edit, false)
+  }
+
+  /** Removes the names of links that get other names, so that two links can exchange their names. */
+  async #freeLinkNames(steps: readonly StepProgress[]): Promise<void> {
+    const { lab, edit } = this.#context
+    const renamed = steps.flatMap(({ step: { task } }) => {
+      if (task.type !== 'change-link' || !task.parts.includes('name')) return []
+      const link = lab.link(task.link_id)
+      return link.name == null ? [] : [{ link: link.link_id, set: { name: null } }]
+    })
+    await this.#context.write(renamed, edit, false)
+  }
+
+  /**
+   * Takes steps that do not depend on each other. Rejects with the first failure, when no step runs any more; the job logs that one.
+   * Every other failure that is not a refusal is logged here.
+   */
+  async #runPhase(steps: readonly StepProgress[]): Promise<void> {
+    const failures: unknown[] = []
+    const isOver = () => failures.length > 0 || this.#context.signal.aborted
+    const fail = (it: StepProgress, error: unknown) => {
+      failures.push(error)
+      const reason = error instanceof ApiError ? error.message : 'Internal error of the service; see its log'
+      this.#show(it, 'failed', reason)
+    }
+    const isLink = ({ step: { task } }: StepProgress) => task.type === 'create-link'
+    const links = steps.filter(isLink)
+    for (let first = 0; first < links.length && !isOver(); first += linksAtOnce) {
+      const together = links.slice(first, first + linksAtOnce)
+      for (const it of together) this.#show(it, 'running')
+      const results = await this.#makeLinks(together).catch((error: unknown) => together.map(() => error))
+      for (const [index, it] of together.entries()) {
+        const error = results[index]
+        if (error === undefined) this.#show(it, 'done')
+        else fail(it, error)
+      }
+    }
+    await mapLimit(
+      steps.filter((it) => !isLink(it)),
+      async (it) => {
+        if (isOver()) return
+        this.#show(it, 'running')
+        try {
+          await runTask(this.#context, it.step.task)
+          this.#show(it, 'done')
+        } catch (error) {
+          fail(it, error)
+        }
+      },
+      maxAtOnce,
+    )
+    const [first, ...others] = failures
+    for (const error of others) this.#context.reportDefect(error, 'failed')
+    if (failures.length > 0) throw first
+    this.#context.signal.throwIfAborted()
+  }
+
+  #makeLinks(steps: readonly StepProgress[]): Promise<unknown[]> {
+    const links = steps.flatMap(({ step: { task } }) => (task.type === 'create-link' ? [task.link] : []))
+    return makeLinks(this.#context, links)
+  }
+
+  #show(it: StepProgress, state: StepProgress['state'], reason: string | null = null): void {
+    it.state = state
+    it.reason = reason
+    const { lab, jobId } = this.#context
+    lab.emit({ action: 'job.step', event: { job_id: jobId, project_id: lab.id, ...stepView(it) } })
+    this.#changed()
+  }
+
+  /** Reverts all changes: first those in the document, then the others, the last one first. */
+  async #revert(): Promise<void> {
+    const context = this.#context
+    const { labs, lab, clientFor, left } = context
+    const note = (error: unknown) => context.noteLeft(error)
+    left.push(...(await rollBack(labs, lab, context.edit, clientFor)))
+    await context.revert[Symbol.asyncDispose]()
+    const unwired = [...lab.document.links.values()].filter(({ wiring }) => wiring.type === 'none')
+    const ids = unwired.map(({ link_id }) => link_id)
+    await joinAgain(labs, lab, ids, clientFor, { by: 'rollback' }).catch(note)
+    for (const id of context.stopped) {
+      const record = lab.document.nodes.get(id)
+      if (record !== undefined) await actOn(labs, lab, record, 'start', clientFor).catch(note)
+    }
+    for (const it of this.#steps) if (it.state === 'done') this.#show(it, 'undone')
+    for (const reason of left) {
+      const message = `Not all changes of the failed apply could be reverted: ${reason}`
+      lab.emit({ action: 'log.warning', event: { message } })
+    }
+  }
+
+  /** Starts the nodes of the plan, by a job of their own, and waits for it. */
+  async start(): Promise<void> {
+    const { labs, lab, clientFor, prepared, signal } = this.#context
+    const steps = this.#steps.filter(({ step }) => step.task.type === 'start-node')
+    if (steps.length === 0) return
+    const nodes = steps.map(({ step }) => lab.node(step.name).node_id)
+    const { at_once, load_below, give_up } = prepared.desired.starting
+    for (const it of steps) this.#show(it, 'running')
+    const job = labs.jobs.start(
+      lab,
+      { action: 'start', nodes, give_up, ...withoutNulls({ at_once, load_below }) },
+      clientFor,
+    )
+    this.#startJob = job.id
+    this.#changed()
+    const stop = () => {
+      if (labs.jobs.get(job.id).status === 'running') labs.jobs.remove(job.id)
+    }
+    // The cancel may have come since the last step was taken.
+    const forget = onAbort(signal, stop)
+    try {
+      await job.over
+    } finally {
+      forget()
+      const undone = new Map(labs.jobs.get(job.id).nodes.map((node) => [node.node_id, node]))
+      for (const it of steps) {
+        const node = undone.get(lab.node(it.step.name).node_id)
+        const state = node === undefined ? 'done' : node.state === 'failed' ? 'failed' : 'cancelled'
+        this.#show(it, state, node?.reason ?? null)
+      }
+    }
+  }
+}
+
+const isEmpty = ({ document: { nodes, links, drawings } }: Lab): boolean =>
+  nodes.size + links.size + drawings.size === 0

@@ -1,0 +1,72 @@
+import type { DesiredNode } from '../../../labfile/desired.ts'
+import type { KindDescriptor } from '../../../model/kinds/kind.ts'
+import { kindOf } from '../../../model/kinds/node.ts'
+import type { NodeLastApplied, NodeRecord } from '../../lab/document.ts'
+import type { Lab } from '../../lab/lab.ts'
+import { configDigests } from '../../nodes/config-texts.ts'
+import { same } from '../../plan/json-equal.ts'
+import { lastAppliedOf } from '../../plan/last-applied.ts'
+import type { ApplyContext } from '../context.ts'
+import type { PreparedPlan } from '../prepare.ts'
+
+/** The marks that a plan leaves on nodes without a step, where they differ from the present ones. */
+export function lastAppliedIn(
+  lab: Lab,
+  { plan, actual, options }: PreparedPlan,
+): { record: NodeRecord; file: NodeLastApplied }[] {
+  return [...plan.marks].flatMap(([node_id, want]) => {
+    const record = lab.document.nodes.get(node_id)
+    if (record === undefined) return []
+    const managed = record.file?.managed === true || options.take_over === true
+    const file = lastAppliedOf(
+      want,
+      record,
+      { managed, configs: basesOf(want, record, actual.configs.get(node_id) ?? {}) },
+      false,
+    )
+    return same(file, record.file) ? [] : [{ record, file }]
+  })
+}
+
+/**
+ * The new bases of configurations. A configuration that equals the file has the file as its base; another one keeps its base. One that has
+ * left the file keeps its base while its removal from the node is withheld (`held`).
+ */
+function basesOf(
+  want: DesiredNode,
+  record: NodeRecord,
+  now: Readonly<Record<string, string>>,
+  held: readonly string[] = [],
+): NodeLastApplied['configs'] {
+  const { configs: access = {} }: Pick<KindDescriptor, 'configs'> = kindOf(want.kind)
+  const left = Object.entries(record.file?.configs ?? {}).filter(
+    ([name]) => !(name in want.configs) && held.includes(access[name]?.field ?? ''),
+  )
+  const bases = Object.entries(want.configs).flatMap(([name, { digest }]) => {
+    if (now[name] === digest) return [[name, { file: digest, node: digest }] as const]
+    const base = record.file?.configs[name]
+    return base === undefined ? [] : [[name, base] as const]
+  })
+  return Object.fromEntries([...left, ...bases])
+}
+
+/** What the record of a node says of the file once its settings are applied. `taken`: the configurations applied now. */
+export async function appliedTo(
+  { lab, clientFor, prepared: { options, actual } }: ApplyContext,
+  want: DesiredNode,
+  record: NodeRecord,
+  isNew: boolean,
+  taken: readonly string[],
+  held: readonly string[] = [],
+): Promise<NodeLastApplied> {
+  const managed = isNew || record.file?.managed === true || options.take_over === true
+  const configs = { ...basesOf(want, record, isNew ? {} : (actual.configs.get(record.node_id) ?? {}), held) }
+  if (taken.length > 0) {
+    const now = await configDigests(lab, record, clientFor)
+    for (const name of taken) {
+      const file = want.configs[name]?.digest
+      if (file !== undefined) configs[name] = { file, node: now[name] ?? file }
+    }
+  }
+  return lastAppliedOf(want, record, { managed, configs }, isNew, held)
+}

@@ -1,0 +1,30 @@
+import type { PlanTask } from '../../plan/types.ts'
+import type { ApplyContext } from '../context.ts'
+import { changeLink, deleteLink, endLinkCapture } from './links.ts'
+import { changePlannedNode, createPlannedNode, deleteNode, makeNode } from './nodes.ts'
+import { renameProject } from './project.ts'
+import { recreateNode } from './recreate-node.ts'
+import type { Task } from './task.ts'
+
+/** Tasks that are not run one by one: links are made together, and nodes are started by a job of their own. */
+type JointTask = 'create-link' | 'start-node'
+type RunTask<T extends PlanTask['type']> = (context: ApplyContext, task: Task<T>) => Promise<unknown>
+
+/** How the tasks are run. What they change in the document is reverted with the edit; for the rest each adds to `context.revert`. */
+const tasks: { readonly [T in Exclude<PlanTask['type'], JointTask>]: RunTask<T> } = {
+  project: renameProject,
+  'create-node': createPlannedNode,
+  'make-node': makeNode,
+  'change-node': changePlannedNode,
+  'recreate-node': recreateNode,
+  'delete-node': deleteNode,
+  'change-link': changeLink,
+  'delete-link': deleteLink,
+  'end-capture': endLinkCapture,
+}
+
+/** Runs a task. */
+export async function runTask(context: ApplyContext, task: PlanTask): Promise<void> {
+  if (task.type === 'create-link' || task.type === 'start-node') return
+  await (tasks[task.type] as RunTask<typeof task.type>)(context, task as never)
+}
