@@ -168,15 +168,13 @@ async function onNewCompute<T>(
   if (isNew && (await clientFor(to).projects()).some(({ project_id }) => project_id === lab.id))
     throw conflict(`The compute ${to} already has a project with this id`, { code: 'project-exists' })
   await setProject(labs, lab, (project) => ({ ...project, moving: { from, to } }))
-  try {
-    const { path } = await clientFor(to).openProject({ project_id: lab.id, name: lab.document.project.name })
-    const made = await make(path)
-    signal.throwIfAborted()
-    return made
-  } catch (error) {
-    await undoMove(labs, lab, clientFor).catch(ignore('the next opening of the project removes the rest'))
-    throw error
-  }
+  await using revert = new Revert(ignore('the next opening of the project removes the rest'))
+  revert.add(() => undoMove(labs, lab, clientFor))
+  const { path } = await clientFor(to).openProject({ project_id: lab.id, name: lab.document.project.name })
+  const made = await make(path)
+  signal.throwIfAborted()
+  revert.commit()
+  return made
 }
 
 /** Makes a lab whose compute is gone from its archive. The files on the old compute are removed when it is connected again. */
@@ -190,24 +188,21 @@ async function restoreTo(labs: Labs, lab: Lab, way: MovePlan): Promise<void> {
     for (const id of ids)
       await labs.documents.putSideDocument(id, undefined).catch(ignore('a document that nothing names stays'))
   }
-  let path: string | null
-  try {
-    path = await onNewCompute(labs, lab, way, async (newPath) => {
-      show('from its archive')
-      await fillFromArchive(labs, there, content, clientFor)
-      for (const { node_id, name, creationError } of document.nodes.values()) {
-        const made = there.document.nodes.get(node_id)
-        if (made === undefined) throw conflict(`The archive of the project has no node ${name}`)
-        if (made.creationError !== undefined && creationError === undefined)
-          throw conflict(`${name}: ${made.creationError}`)
-      }
-      await clientFor(to).closeProject(lab.id)
-      return newPath
-    })
-  } catch (error) {
-    await forget(there.document.snapshots.keys())
-    throw error
-  }
+  await using revert = new Revert(ignore('a document that nothing names stays'))
+  revert.add(() => forget(there.document.snapshots.keys()))
+  const path = await onNewCompute(labs, lab, way, async (newPath) => {
+    show('from its archive')
+    await fillFromArchive(labs, there, content, clientFor)
+    for (const { node_id, name, creationError } of document.nodes.values()) {
+      const made = there.document.nodes.get(node_id)
+      if (made === undefined) throw conflict(`The archive of the project has no node ${name}`)
+      if (made.creationError !== undefined && creationError === undefined)
+        throw conflict(`${name}: ${made.creationError}`)
+    }
+    await clientFor(to).closeProject(lab.id)
+    return newPath
+  })
+  revert.commit()
   const before = [...document.snapshots.keys()]
   await labs.documents.saveUpkeep(lab, (project) => {
     const changes = new Changes()
