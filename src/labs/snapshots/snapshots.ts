@@ -2,6 +2,7 @@ import { isSegmentKind } from '../../labfile/segment-kinds.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { ApiError, conflict, ignoreNotFound, notFound } from '../../lib/errors/api-error.ts'
+import { Revert } from '../../lib/revert.ts'
 import { isStateless } from '../../model/kinds/node.ts'
 import { nameKey } from '../../model/lab/names.ts'
 import type { LabProject } from '../../model/lab/project.ts'
@@ -54,44 +55,42 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: C
     const { snapshots } = lab.document
     if (snapshots.size >= maxSnapshots)
       throw conflict(`The project has reached the limit of ${maxSnapshots} snapshots: delete one first`)
-    const taken = [...snapshots.values()].find((it) => nameKey(it.name) === nameKey(name))
-    if (taken !== undefined)
-      throw conflict(`name: a snapshot ${taken.name} already exists; choose another name`, { code: 'name-taken' })
+    const namesake = [...snapshots.values()].find((it) => nameKey(it.name) === nameKey(name))
+    if (namesake !== undefined)
+      throw conflict(`name: a snapshot ${namesake.name} already exists; choose another name`, { code: 'name-taken' })
     const snapshot_id = crypto.randomUUID()
-    try {
-      const takeAll = async () => {
-        const kept = contentOf(lab.document)
-        await setProject(lab, ({ snapshotInProgress: _, ...it }) => ({ ...it, snapshotInProgress: snapshot_id }))
-        const { computes } = kept.project
-        const all = await Promise.allSettled(computes.map((id) => clientFor(id).takeSnapshot(lab.id, snapshot_id)))
-        const taken = all.map((it) => {
-          if (it.status === 'rejected') throw it.reason
-          return it.value
-        })
-        return { kept, taken, computes }
-      }
-      const { kept, taken, computes } = await labs.withOpenLab(lab, clientFor, () => lab.exclusive(takeAll))
-      await labs.documents.putSideDocument(snapshot_id, kept)
-      const lastRunning: NonNullable<SnapshotRecord['lastRunning']> = Object.assign({}, ...taken.map((it) => it.ran))
-      const record: SnapshotRecord = {
-        ...{ snapshot_id, name, created_at: Math.floor(Date.now() / 1000), computes },
-        size: taken.reduce((sum, { size }) => sum + size, 0),
-        ...{
-          lastRunning,
-          running: kept.node.filter((it) => it.node_id in lastRunning && !isSegmentKind(it.node_type)).length,
-        },
-      }
-      await lab.edit(({ project: { snapshotInProgress: _, ...project } }) => ({
-        changes: new Changes().put('snapshot', snapshot_id, record).project(project),
-        news: () => [{ action: 'snapshot.created', event: snapshotView(lab, record) }],
-        result: undefined,
-      }))
-      return snapshotView(lab, record)
-    } catch (error) {
-      await labs.documents.putSideDocument(snapshot_id, undefined).catch(ignore('the client gets the first error'))
-      await finishTaking(lab, clientFor).catch(ignore('opening the project removes the rest'))
-      throw error
+    await using revert = new Revert(ignore('opening the project removes the rest'))
+    revert.add(() => finishTaking(lab, clientFor))
+    revert.add(() => labs.documents.putSideDocument(snapshot_id, undefined))
+    const takeAll = async () => {
+      const kept = contentOf(lab.document)
+      await setProject(lab, ({ snapshotInProgress: _, ...it }) => ({ ...it, snapshotInProgress: snapshot_id }))
+      const { computes } = kept.project
+      const all = await Promise.allSettled(computes.map((id) => clientFor(id).takeSnapshot(lab.id, snapshot_id)))
+      const taken = all.map((it) => {
+        if (it.status === 'rejected') throw it.reason
+        return it.value
+      })
+      return { kept, taken, computes }
     }
+    const { kept, taken, computes } = await labs.withOpenLab(lab, clientFor, () => lab.exclusive(takeAll))
+    await labs.documents.putSideDocument(snapshot_id, kept)
+    const lastRunning: NonNullable<SnapshotRecord['lastRunning']> = Object.assign({}, ...taken.map((it) => it.ran))
+    const record: SnapshotRecord = {
+      ...{ snapshot_id, name, created_at: Math.floor(Date.now() / 1000), computes },
+      size: taken.reduce((sum, { size }) => sum + size, 0),
+      ...{
+        lastRunning,
+        running: kept.node.filter((it) => it.node_id in lastRunning && !isSegmentKind(it.node_type)).length,
+      },
+    }
+    await lab.edit(({ project: { snapshotInProgress: _, ...project } }) => ({
+      changes: new Changes().put('snapshot', snapshot_id, record).project(project),
+      news: () => [{ action: 'snapshot.created', event: snapshotView(lab, record) }],
+      result: undefined,
+    }))
+    revert.commit()
+    return snapshotView(lab, record)
   })
 }
 
@@ -127,12 +126,10 @@ export function restoreSnapshot(
     lab.requireRoomFor(replacing(lab.document, await keptOf(labs, record)).entries)
     const all = (step: RestoreStep) => stepOnAll(lab, snapshot_id, { step, computes: record.computes, clientFor })
     await lab.exclusive(async () => {
-      try {
-        await all('prepare')
-      } catch (error) {
-        await all('undo').catch(ignore('the next restore removes the rest'))
-        throw error
-      }
+      await using revert = new Revert(ignore('the next restore removes the rest'))
+      revert.add(() => all('undo'))
+      await all('prepare')
+      revert.commit()
       labs.jobs.endOf(lab.id, 'A snapshot was restored', { only: 'start' })
       await restorePrepared(labs, lab, record, clientFor)
     })
