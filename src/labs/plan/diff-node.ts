@@ -159,10 +159,10 @@ function differencesOf(
   held: readonly string[],
 ): NodeDifference[] {
   const { want, have, isManaged } = match
-  const { liveFields = [], name: kind }: KindDescriptor = kindOf(want.kind)
+  const { liveFields = [], renameNeedsRestart = false }: KindDescriptor = kindOf(want.kind)
   const needsStop = (key: string) => !isAlwaysOn(want.kind) && !liveFields.includes(key)
   const { name } = want
-  const rename = { needsStop: kind === 'hypervisor', text: `its name was ${have.name}`, change: { name } }
+  const rename = { needsStop: renameNeedsRestart, text: `its name was ${have.name}`, change: { name } }
   const given = Object.entries(properties).filter(([key, value]) => !held.includes(key) && !isShown(have, key, value))
   const reset = defaultsOf(want.kind, have).filter(
     ([key, value]) =>

@@ -1,8 +1,8 @@
 import type { SegmentPort } from '../../labfile/desired.ts'
 import { linkIdOf } from '../../labfile/ids.ts'
-import { kindOf, type NodeKindName } from '../../model/kinds/node.ts'
+import { kindOf } from '../../model/kinds/node.ts'
 import { nameKey } from '../../model/lab/names.ts'
-import type { LinkRecord, NodeRecord } from '../lab/document.ts'
+import type { LinkRecord } from '../lab/document.ts'
 import { isManagedLink } from './actual-links.ts'
 import type { LinkMatch } from './match-links.ts'
 import type { NodeMatch, NodeMatches } from './match-nodes.ts'
@@ -98,61 +98,17 @@ export function usedPorts(links: readonly ResolvedLink[], nodes: NodeMatches): U
   return used
 }
 
-/** The default number of ports of a switch or hub. */
-const defaultPorts = 8
-
 /**
  * The ports of a segment, as members of its properties. `used`: those of links of the file; `foreign`: those of links that others made,
  * which stay as they are.
  */
 export function segmentPorts(
-  { want, have, isManaged }: NodeMatch,
+  { want: { kind, properties, segment }, have, isManaged }: NodeMatch,
   used: ReadonlyMap<number, SegmentPort>,
   foreign: readonly number[],
-): Record<string, unknown> {
-  const { segment, kind, properties } = want
+): Readonly<Record<string, unknown>> {
   if (segment === undefined) return {}
-  const numbers = new Map(used)
-  if (kind === 'nat') {
-    if ('port_count' in properties) return {}
-    // In steps of eight, as a nat must be stopped to get more.
-    const most = Math.max(0, ...numbers.keys(), ...foreign)
-    const present = isManaged ? 0 : Number(have?.properties.port_count ?? 0)
-    return { port_count: Math.max(present, Math.min(64, 8 * Math.ceil((most + 1) / 8))) }
-  }
-  for (const port of Object.keys(segment.ports)) if (!numbers.has(Number(port))) numbers.set(Number(port), {})
-  const count = kind !== 'cloud' ? defaultPorts : Object.keys(segment.everyPort).length > 0 ? 1 : 0
-  for (let port = 0; port < count; port++) if (!numbers.has(port)) numbers.set(port, {})
-  const there = new Map(portList(have).map((port) => [port.port_number, port]))
-  // Ports of others stay: those with their links, and in a segment that the file did not make all.
-  const others = isManaged ? foreign : [...there.keys()]
-  const isOurs = (port: number) => used.has(port) || segment.ports[port] !== undefined
-  const kept = new Set(others.filter((port) => there.has(port) && !isOurs(port)))
-  for (const port of kept) numbers.set(port, {})
-  const list = [...numbers]
-    .sort(([a], [b]) => a - b)
-    .map(([port_number, settings]) => {
-      const present = there.get(port_number)
-      if (present !== undefined && kept.has(port_number)) return present
-      return {
-        ...portDefaults(kind, port_number),
-        ...segment.everyPort,
-        ...segment.ports[port_number],
-        ...settings,
-        port_number,
-      }
-    })
-  return { ports_mapping: list }
+  const { everyPort, ports } = segment
+  const input = { properties, everyPort, ports, used, foreign, present: have?.properties, isManaged }
+  return kindOf(kind).portsFor?.(input) ?? {}
 }
-
-/** The settings of a new port of a segment. */
-function portDefaults(kind: NodeKindName, port_number: number): Record<string, unknown> {
-  const port = kindOf(kind).node.properties.ports_mapping?.items?.properties ?? {}
-  const given = Object.entries(port as Record<string, { default?: unknown }>).flatMap(([key, schema]) =>
-    schema.default === undefined ? [] : [[key, schema.default] as const],
-  )
-  return { name: `Ethernet${port_number}`, ...Object.fromEntries(given) }
-}
-
-const portList = (node: NodeRecord | undefined): { port_number: number }[] =>
-  Array.isArray(node?.properties.ports_mapping) ? (node.properties.ports_mapping as { port_number: number }[]) : []

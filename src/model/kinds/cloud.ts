@@ -5,6 +5,7 @@ import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
 import { gns3Kind, kind } from './kind.ts'
 import { mappedPorts, mappedShapes, noConsole, portIdentity } from './mapped-ports.ts'
+import { mappedPortsFor } from './segment.ts'
 import { v1Of } from './v1.ts'
 
 /** A port of a cloud. */
@@ -55,6 +56,7 @@ export const cloud = kind({
   v1: v1Of('cloud', schemas, { lacks: ['console_type'] }),
   template: { name: 'Cloud', category: 'guest', nameFormat: 'Cloud{0}', symbol: 'cloud' },
   ports: mappedShapes,
+  portsFor: mappedPortsFor(CloudPort, ({ everyPort }) => (Object.keys(everyPort).length > 0 ? 1 : 0)),
   nioTypes: ethernetNios,
   consoles: [],
   canBeSuspended: false,

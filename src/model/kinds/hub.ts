@@ -5,6 +5,7 @@ import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
 import { gns3Kind, kind } from './kind.ts'
 import { mappedPorts, mappedShapes, noConsole, portIdentity } from './mapped-ports.ts'
+import { mappedPortsFor } from './segment.ts'
 import { v1Of } from './v1.ts'
 
 /** A port of a hub. */
@@ -39,6 +40,7 @@ export const hub = kind({
   v1: v1Of('hub', schemas, { lacks: ['console_type'] }),
   template: { name: 'Hub', category: 'switch', nameFormat: 'Hub{0}', symbol: 'hub' },
   ports: mappedShapes,
+  portsFor: mappedPortsFor(HubPort, () => 8),
   nioTypes: ethernetNios,
   consoles: [],
   canBeSuspended: false,

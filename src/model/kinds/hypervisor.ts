@@ -147,6 +147,7 @@ export const hypervisor = kind({
   canBeSuspended: true,
   canBeCopied: false,
   isStrict: true,
+  renameNeedsRestart: true,
   conflicts: {
     create: 'the hypervisor cannot be reached or has no such VM, another node has the VM, or no port is left',
     update: 'The change is not possible now, or the hypervisor has no such VM',

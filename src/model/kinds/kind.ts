@@ -3,6 +3,7 @@ import type { Role } from '../access/access-token.ts'
 import type { LineType } from '../capture.ts'
 import type { Nio } from '../schema/nio.ts'
 import type { HostAccess } from './host-access.ts'
+import type { PortsFor } from './segment.ts'
 import type { KindV1 } from './v1.ts'
 
 export type ApiVersion = 'v1' | 'v2'
@@ -142,6 +143,10 @@ export interface KindDescriptor {
   readonly ownValues?: (node: Readonly<Record<string, unknown>>) => readonly string[]
   /** The ports of a node, from its fields, in the order in which people count them. */
   readonly ports?: (node: Readonly<Record<string, unknown>>) => readonly PortShape[]
+  /** The ports of a segment of a lab file. For kinds whose nodes can be segments. */
+  readonly portsFor?: PortsFor
+  /** Whether a running node is restarted to get another name. Default: no. */
+  readonly renameNeedsRestart?: boolean
   /** What is wrong with settings that fit the schema of a create, with the name of the field first. */
   readonly settingsFault?: (settings: Readonly<Record<string, unknown>>) => string | undefined
   /** By which of its settings a node runs programs of the host or opens files of it; images apart. Default: by none. */

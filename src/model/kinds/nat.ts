@@ -5,6 +5,7 @@ import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
 import { gns3Kind, kind, type PortShape } from './kind.ts'
 import { noConsole } from './mapped-ports.ts'
+import type { PortsFor } from './segment.ts'
 import { v1Of } from './v1.ts'
 
 const port_count = Type.Integer({
@@ -66,6 +67,14 @@ export type NatUpdate = Static<typeof NatUpdate>
 const portsOf = ({ port_count }: Readonly<Record<string, unknown>>): readonly PortShape[] =>
   Array.from({ length: Number(port_count) }, (_, port) => ({ adapter: 0, port, name: `nat${port}` }))
 
+/** Ports in steps of eight, as a nat must be stopped to get more. */
+const portsFor: PortsFor = ({ properties, used, foreign, present, isManaged }) => {
+  if ('port_count' in properties) return {}
+  const most = Math.max(0, ...used.keys(), ...foreign)
+  const least = isManaged ? 0 : Number(present?.port_count ?? 0)
+  return { port_count: Math.max(least, Math.min(64, 8 * Math.ceil((most + 1) / 8))) }
+}
+
 const schemas = { node: NatNode, create: NatCreate, update: NatUpdate }
 
 export const nat = kind({
@@ -86,6 +95,7 @@ export const nat = kind({
   v1: v1Of('nat', schemas, { lacks: ['console_type'] }),
   template: { name: 'NAT', category: 'guest', nameFormat: 'NAT{0}', symbol: 'nat' },
   ports: portsOf,
+  portsFor,
   nioTypes: ethernetNios,
   consoles: [],
   canBeSuspended: false,

@@ -5,6 +5,7 @@ import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
 import { action, gns3Kind, kind } from './kind.ts'
 import { mappedPorts, mappedShapes, noConsole, portIdentity } from './mapped-ports.ts'
+import { mappedPortsFor } from './segment.ts'
 import { v1Of } from './v1.ts'
 
 const mode = oneOf(['access', 'dot1q', 'qinq'], {
@@ -77,6 +78,7 @@ export const ethernetSwitch = kind({
   v1: v1Of('switch', schemas, { lacks: ['console_type'] }),
   template: { name: 'Switch', category: 'switch', nameFormat: 'Switch{0}', symbol: 'switch' },
   ports: mappedShapes,
+  portsFor: mappedPortsFor(SwitchPort, () => 8),
   nioTypes: ethernetNios,
   consoles: [],
   canBeSuspended: false,
