@@ -2,11 +2,8 @@ import { join } from 'node:path'
 import type { ApplianceVmService } from '../../../src/fleet/appliance-vm/appliance-vm.ts'
 import { EventLog } from '../../../src/fleet/events/event-log.ts'
 import { lastLoad } from '../../../src/fleet/events/last-load.ts'
-import { createGateway } from '../../../src/fleet/gateway/gateway-agent.ts'
 import type { ReplicateImage } from '../../../src/fleet/images/image-copies.ts'
-import { peersOfNodes } from '../../../src/fleet/link-check/peer-address.ts'
-import { fleetMembers } from '../../../src/fleet/members/fleet-members.ts'
-import { ProjectQuota } from '../../../src/fleet/placement/project-quota.ts'
+import type { ProjectQuota } from '../../../src/fleet/placement/project-quota.ts'
 import type { Fleet } from '../../../src/fleet/pool/fleet.ts'
 import type { HostProjects } from '../../../src/labs/archives/archives.ts'
 import { fleetComputes } from '../../../src/labs/computes/fleet-computes.ts'
@@ -17,6 +14,7 @@ import type { Load } from '../../../src/model/host.ts'
 import type { OrganizationLimits } from '../../../src/model/organization.ts'
 import type { AppOptions, AppServices } from '../../../src/server/app-options.ts'
 import type { Tokens } from '../../../src/server/auth/tokens.ts'
+import { composeGateway } from '../../../src/server/compose.ts'
 import type { ServiceRecords } from '../engine/storage/service-records.ts'
 import type { Log } from '../os/log/log.ts'
 import { version } from '../os/system/version.ts'
@@ -80,7 +78,7 @@ export async function openCompute({ config, log, records, tokens, port, inside }
   const local = { port, host: agent.host, fetch: inside }
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, local })
   const appliance: ApplianceVmService = await openAppliance({ records, fleet, drivers })
-  const { labs, close: closeLabs } = await openLabs(fleet, {
+  const labs = await openLabs(fleet, {
     config,
     log,
     records,
@@ -106,7 +104,8 @@ export async function openCompute({ config, log, records, tokens, port, inside }
     takenOver,
     end: () => appliance.close(),
     async close() {
-      await closeLabs()
+      await labs.shutdown()
+      await store.close()
       await closeFleet()
       await closeAgent()
     },
@@ -126,38 +125,28 @@ export async function openGateway(options: LabGatewayOptions): Promise<GatewayLa
     maxComputes,
     organization,
   })
-  const members = fleetMembers(fleet)
-  let open: Labs | undefined
-  const isKnown = (computeId: string) => fleet.find(computeId) !== undefined
-  const projects = () => new Set([...placements.idsOn(isKnown), ...(open?.registry.ids() ?? [])])
-  const quota = new ProjectQuota({ max: () => limits().max_projects, projects })
   // The process is that of the deployment.
   const metrics = async () => [versionFamily(version), ...(organization === undefined ? await processMetrics() : [])]
-  const gateway = createGateway({
-    members,
-    labs: () => open,
+  const store = await LabFiles.open(records, { maxBytes: maxBytesOf(config) })
+  const keeps = config.current.fleet.keep_archives
+  const { gateway, labs, services, projects } = await composeGateway({
+    fleet,
     placements,
+    maxProjects: () => limits().max_projects,
     digests: { store: await ImageDigestFile.open(records), newHasher: nodeHasher },
     warn: (message) => log.warn({}, message),
     host: { version, metrics },
-    quota,
+    openLabs: (parts) => openLabs(fleet, { config, log, records, store, keeps, ...parts }),
   })
-  const store = await LabFiles.open(records, { maxBytes: maxBytesOf(config) })
-  const keeps = config.current.fleet.keep_archives
-  const { labs, close: closeLabs } = await openLabs(fleet, {
-    ...{ config, log, records, store, quota, keeps },
-    replicateImage: gateway.replicateImage,
-  })
-  open = labs
-  gateway.locator.follow(labs.registry)
   void labs.restore()
   return {
     agent: gateway.agent,
-    services: { fleet, labs, peers: peersOfNodes(fleet, gateway.locator), uploads: gateway.uploads },
+    services,
     content: () => ({ projects: projects().size, computes: fleet.remote.length }),
     end: async () => {},
     async close() {
-      await closeLabs()
+      await labs.shutdown()
+      await store.close()
       gateway.close()
       await closeFleet()
       await placements.close()
@@ -179,7 +168,7 @@ interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> 
 }
 
 /** The labs over the computes of a fleet, with their documents in the data directory. */
-async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs; close(): Promise<void> }> {
+async function openLabs(fleet: Fleet, options: LabOptions): Promise<Labs> {
   const { config, log, records, store, load, hostProjects, trust, replicateImage, quota, keeps = false } = options
   const { limits } = config.current
   const events = new EventLog(
@@ -192,7 +181,7 @@ async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs
     minFreeMb: () => config.current.min_free_space_mb,
     bodyTimeoutMs: limits.body_timeout_ms,
   }
-  const labs = await Labs.start({
+  return Labs.start({
     store,
     events,
     computes: fleetComputes(fleet, replicateImage),
@@ -206,11 +195,4 @@ async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs
     warn: (message) => log.warn({}, message),
     report: (err, what) => log.error({ err }, what),
   })
-  return {
-    labs,
-    async close() {
-      await labs.shutdown()
-      await store.close()
-    },
-  }
 }

@@ -2,24 +2,23 @@ import { waitUntil } from 'cloudflare:workers'
 import { type App, createApp, dispatchSteps } from '../../../src/app.ts'
 import { EventLog } from '../../../src/fleet/events/event-log.ts'
 import type { GatewayEvents } from '../../../src/fleet/events/events.ts'
-import { createGateway } from '../../../src/fleet/gateway/gateway-agent.ts'
 import { loadOf } from '../../../src/fleet/gateway/host.ts'
 import type { ReplicateImage } from '../../../src/fleet/images/image-copies.ts'
 import type { UploadDigests } from '../../../src/fleet/images/image-digests.ts'
-import { peersOfNodes } from '../../../src/fleet/link-check/peer-address.ts'
 import { fleetMembers } from '../../../src/fleet/members/fleet-members.ts'
 import type { FleetMembers, LabPlacements } from '../../../src/fleet/members/members.ts'
-import { ProjectQuota } from '../../../src/fleet/placement/project-quota.ts'
 import { Fleet } from '../../../src/fleet/pool/fleet.ts'
 import { notJoined } from '../../../src/fleet/pool/tunnels.ts'
 import { fleetComputes } from '../../../src/labs/computes/fleet-computes.ts'
 import { Labs } from '../../../src/labs/labs.ts'
+import type { MoveOptions } from '../../../src/labs/moves/move.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import type { Upgrade } from '../../../src/lib/http/socket.ts'
 import type { Load } from '../../../src/model/host.ts'
 import type { MetricFamily } from '../../../src/model/metrics.ts'
 import type { OrganizationLimits } from '../../../src/model/organization.ts'
 import { Tokens } from '../../../src/server/auth/tokens.ts'
+import { composeGateway } from '../../../src/server/compose.ts'
 import { RequestMetrics } from '../../../src/server/http/request-metrics.ts'
 import type { TicketOffice } from '../../../src/server/http/tickets.ts'
 import { noSuchOrganization, type Organizations } from '../../../src/server/organizations/organizations.ts'
@@ -158,44 +157,27 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
   }
   const labStore = new LabTable(storage)
   const jobs = new JobTable(sql, objects)
-  const projects = () => new Set([...placements.idsOn((id) => fleet.find(id) !== undefined), ...labs.registry.ids()])
-  const quota = new ProjectQuota({ max: () => limits()?.max_projects ?? 0, projects })
-  const labs: Labs = await Labs.start({
-    ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, quota, warn, report: reportDefect },
-    limits: () => objectLimits,
-    async move(id, from, { signal, show }) {
-      const lab = objects.project(id)
-      const cancel = () => void lab.cancelMove(from).catch(ignore('the move ended with the program of its lab'))
-      signal.addEventListener('abort', cancel)
-      try {
-        return await resultOf(lab.move(id, from, async (doing) => show(doing)))
-      } finally {
-        signal.removeEventListener('abort', cancel)
-      }
-    },
-    // Feeds of labs come from the objects of the labs.
-    events: new EventLog({ history: 0, feeds: () => 0 }),
-  })
-  const labPlacements: LabPlacements = {
-    computesOf: (id) => labs.computesOf(id),
-    async computeOf(id, part) {
-      const [first, ...others] = labs.computesOf(id) ?? []
-      return others.length === 0 ? first : objects.project(id).computeOf(id, part)
-    },
-  }
-  const host = gatewayHost(metrics)
-  const gateway = createGateway({
+  const { gateway, labs, services, projects } = await composeGateway({
+    fleet,
     members,
     placements,
-    host,
+    maxProjects: () => limits()?.max_projects ?? 0,
+    host: gatewayHost(metrics),
     digests,
     ...(images !== undefined && { keeping: { kept: images, unkept, waitUntil } }),
     bookmarks: new BookmarkTable(sql),
     warn,
-    quota,
-    labs: () => labPlacements,
+    openLabs: ({ quota }) =>
+      Labs.start({
+        ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, quota, warn },
+        report: reportDefect,
+        limits: () => objectLimits,
+        move: moveAtObjects(objects),
+        // Feeds of labs come from the objects of the labs.
+        events: new EventLog({ history: 0, feeds: () => 0 }),
+      }),
+    placementsOf: (all) => placementsOfLabs(all, objects),
   })
-  gateway.locator.follow(labs.registry)
   const requests = new RequestMetrics()
   const knowStates: RequestStep = async (context, next) => {
     // An isolate may not know yet that the organization was deleted. A later organization of this id would get what is made now.
@@ -210,10 +192,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     aliases: aliasesOf(env),
     dialect: dialectOf(env),
     agent: gateway.agent,
-    services: {
-      ...{ fleet, labs, tokens, organizations, uploads: gateway.uploads },
-      peers: peersOfNodes(fleet, gateway.locator),
-    },
+    services: { ...services, tokens, organizations },
     ...(named !== undefined && { organization: named }),
     admission: { ...commonAdmission, access, tickets, rateLimit },
     runtime: { ...commonRuntime, upgrade },
@@ -251,3 +230,26 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     jobs,
   }
 }
+
+/** Moves a part of a lab by the object of the lab. */
+const moveAtObjects =
+  (objects: Objects) =>
+  async (id: string, from: string, { signal, show }: MoveOptions): Promise<string> => {
+    const lab = objects.project(id)
+    const cancel = () => void lab.cancelMove(from).catch(ignore('the move ended with the program of its lab'))
+    signal.addEventListener('abort', cancel)
+    try {
+      return await resultOf(lab.move(id, from, async (doing) => show(doing)))
+    } finally {
+      signal.removeEventListener('abort', cancel)
+    }
+  }
+
+/** Which compute has a part of a lab: the object of a lab on several computes knows. */
+const placementsOfLabs = (labs: Labs, objects: Objects): LabPlacements => ({
+  computesOf: (id) => labs.computesOf(id),
+  async computeOf(id, part) {
+    const [first, ...others] = labs.computesOf(id) ?? []
+    return others.length === 0 ? first : objects.project(id).computeOf(id, part)
+  },
+})

@@ -33,6 +33,7 @@ import { RateLimit } from '../../../src/server/auth/rate-limit.ts'
 import { Sessions } from '../../../src/server/auth/sessions.ts'
 import type { SignedTokens } from '../../../src/server/auth/token-text.ts'
 import { isKeyOfToken } from '../../../src/server/auth/tokens.ts'
+import { noMembers } from '../../../src/server/compose.ts'
 import { requireUpgrade } from '../../../src/server/feeds/feed.ts'
 import type { Endpoint } from '../../../src/server/http/endpoint.ts'
 import { RequestMetrics } from '../../../src/server/http/request-metrics.ts'
@@ -304,12 +305,8 @@ export class EdgeRouter {
   }
 
   #open(env: Env): App {
-    const members: FleetMembers = {
-      // The isolate does not search for projects.
-      all: async () => [],
-      find: (id) => this.#computes.find(id),
-      watch: () => () => {},
-    }
+    // The isolate does not search for projects.
+    const members: FleetMembers = { ...noMembers, find: (id) => this.#computes.find(id) }
     const all = this.#all
     const { access, rateLimit } = openAuth(
       env,

@@ -1,7 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
 import { type App, createApp } from '../../../src/app.ts'
 import { EventLog } from '../../../src/fleet/events/event-log.ts'
-import { createGateway } from '../../../src/fleet/gateway/gateway-agent.ts'
 import { copyLab } from '../../../src/labs/archives/duplicate.ts'
 import { decodeEntries, encodeEntries, recordStorage } from '../../../src/labs/lab/document-codec.ts'
 import { Lab } from '../../../src/labs/lab/lab.ts'
@@ -11,6 +10,7 @@ import { ignore } from '../../../src/lib/async/ignore.ts'
 import { conflict } from '../../../src/lib/errors/api-error.ts'
 import type { LabJob } from '../../../src/model/lab/job.ts'
 import type { LabProject } from '../../../src/model/lab/project.ts'
+import { gatewayWithoutComputes } from '../../../src/server/compose.ts'
 import { RequestMetrics } from '../../../src/server/http/request-metrics.ts'
 import { Admissions, projectHeader } from '../shared/admitted.ts'
 import { openAuth } from '../shared/auth.ts'
@@ -226,16 +226,13 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
       report: reportDefect,
     })
     const restored = labs.restore()
-    const placements = { get: async () => undefined, put: async () => {}, remove: async () => {} }
-    const members = { all: async () => [], find: async () => undefined, watch: () => () => {} }
-    const gateway = createGateway({ members, placements, host: gatewayHost() })
     const { access } = openAuth(env, async () => undefined)
     const app = createApp({
       ...commonOptions,
       ...{
         aliases: aliasesOf(env),
         dialect: dialectOf(env),
-        agent: gateway.agent,
+        agent: gatewayWithoutComputes(gatewayHost()).agent,
         services: { labs },
         admission: { ...commonAdmission, access },
         runtime: { ...commonRuntime, upgrade },
