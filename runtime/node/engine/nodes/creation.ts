@@ -1,11 +1,12 @@
 import { mkdir, rm } from 'node:fs/promises'
 import type { LabLimits } from '../../../../src/labs/lab/lab-limits.ts'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
+import { Revert } from '../../../../src/lib/revert.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
 import type { NodeCreate, NodeRef } from '../../../../src/model/kinds/node.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { OpenProject } from '../projects/open-project.ts'
-import { diskError, requireSpace } from '../storage/disk.ts'
+import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { recordVersion } from '../storage/newer-record.ts'
 import type { Consoles } from './consoles.ts'
 import { EngineNode } from './engine-node.ts'
@@ -63,26 +64,27 @@ export class Creation {
     // From here on other nodes see its properties, so that two simultaneous creations do not choose the same ones.
     project.nodes.set(node.key, node)
     let isMade = false
-    let moved: string | undefined
-    try {
-      moved = await this.#options.consoles.give(node, wanted ?? undefined)
+    const how = { isDeleted: true }
+    await using revert = new Revert(ignore('no other node has this directory or these resources'))
+    revert.add(() => isMade && rm(node.directory, { recursive: true, force: true }))
+    // Otherwise the node would come back after a restart.
+    revert.add(() =>
+      node.removeRecord().catch((it: unknown) => project.unsaved(node.key, `The removal of ${name}`, it)),
+    )
+    revert.add(() => cleanup?.dispose?.(node))
+    revert.add(() => cleanup?.onRemoved?.(node, how).catch(() => cleanup.deferredCleanup?.(node, how)))
+    revert.add(() => this.#options.ports.releaseAll(node.owner))
+    revert.add(() => project.nodes.delete(node.key))
+    const moved = await withDiskErrors('The directory of the node', async () => {
+      const given = await this.#options.consoles.give(node, wanted ?? undefined)
       // A directory that existed before (a saved lab) must survive a failure.
       isMade = (await mkdir(node.directory, { recursive: true, mode: 0o700 })) !== undefined
       await kind.prepare(node, input)
       await node.save()
       await keep(project, `${kindName}/${nodeId}`)
-    } catch (error) {
-      project.nodes.delete(node.key)
-      this.#options.ports.releaseAll(node.owner)
-      const how = { isDeleted: true }
-      await cleanup?.onRemoved?.(node, how).catch(() => cleanup.deferredCleanup?.(node, how))
-      await cleanup?.dispose?.(node)
-      // Otherwise the node would come back after a restart.
-      await node.removeRecord().catch((it: unknown) => project.unsaved(node.key, `The removal of ${name}`, it))
-      if (isMade)
-        await rm(node.directory, { recursive: true, force: true }).catch(ignore('no other node has this directory'))
-      throw diskError('The directory of the node', error)
-    }
+      return given
+    })
+    revert.commit()
     this.#options.table.set(node.key, node)
     await kind.onCreated?.(node)
     this.#options.emit(node, { type: 'node.created', node: node.view() })
