@@ -16,6 +16,7 @@ import { ApiError, badRequest, tooLarge } from '../../../lib/errors/api-error.ts
 import { readText } from '../../../lib/http/body.ts'
 import { jsonFault } from '../../../lib/http/json-fault.ts'
 import { parseJson } from '../../../lib/http/whole-pairs.ts'
+import { Revert } from '../../../lib/revert.ts'
 import { LabJob } from '../../../model/lab/job.ts'
 import { applyOptions, LabApply, LabCheckRun, LabPlan, LabTopology } from '../../../model/lab/topology.ts'
 import { isUuid, oneOf } from '../../../model/schema/fields.ts'
@@ -159,28 +160,29 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       const { lab, isNew } = found ? { lab: found, isNew: false } : await newLab(project_id, desired, context)
       // Another client may have made it meanwhile, and a lab that was renamed keeps the id that follows from its first name.
       if (!isNew) context.projects.require(lab.id, word)
-      try {
-        requireOwn(lab, by, options)
-        requireRevision(lab, ifMatch)
-        if (desired.lab !== lab.document.project.name) context.projects.requireName(lab.id, desired.lab)
-        const prepared = await prepare(labs, lab, desired, options, clientFor)
-        // Only after the checks: a refused file does not change the time.
-        if (!isDry) await labs.stopAfter(lab, { ttl_s, ttl_deletes })
-        const { revision, stop_at } = lab.document.project
-        const plan = {
-          ...planView(prepared.plan, desired, { project_id: lab.id, revision }),
-          ...(isInterrupted(labs, lab) && { interrupted: true as const }),
-          ...withoutNulls({ stop_at }),
-        }
-        const headers = { ETag: revisionTag({ revision }) }
-        if (isDry || !changesAnything(lab, by, prepared)) return answer(200, plan, headers)
-        const { id, listed } = applyPlan(labs, lab, { prepared, by, isNew }, clientFor)
-        await listed
-        return answer(202, { ...plan, job_id: id }, { ...headers, [jobHeader]: id, Location: `/v2/jobs/${id}` })
-      } catch (error) {
-        if (isNew) await labs.remove(lab.id, clientFor).catch(ignore('the client gets the first error'))
-        throw error
+      await using revert = new Revert(ignore('the client gets the first error'))
+      if (isNew) revert.add(() => labs.remove(lab.id, clientFor))
+      requireOwn(lab, by, options)
+      requireRevision(lab, ifMatch)
+      if (desired.lab !== lab.document.project.name) context.projects.requireName(lab.id, desired.lab)
+      const prepared = await prepare(labs, lab, desired, options, clientFor)
+      // Only after the checks: a refused file does not change the time.
+      if (!isDry) await labs.stopAfter(lab, { ttl_s, ttl_deletes })
+      const { revision, stop_at } = lab.document.project
+      const plan = {
+        ...planView(prepared.plan, desired, { project_id: lab.id, revision }),
+        ...(isInterrupted(labs, lab) && { interrupted: true as const }),
+        ...withoutNulls({ stop_at }),
       }
+      const headers = { ETag: revisionTag({ revision }) }
+      if (isDry || !changesAnything(lab, by, prepared)) {
+        revert.commit()
+        return answer(200, plan, headers)
+      }
+      const { id, listed } = applyPlan(labs, lab, { prepared, by, isNew }, clientFor)
+      await listed
+      revert.commit()
+      return answer(202, { ...plan, job_id: id }, { ...headers, [jobHeader]: id, Location: `/v2/jobs/${id}` })
     },
   }),
   endpoint({
