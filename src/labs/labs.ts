@@ -7,7 +7,6 @@ import { ignore } from '../lib/async/ignore.ts'
 import { KeyedMutex } from '../lib/async/keyed-mutex.ts'
 import { longWaitsMs } from '../lib/async/long-waits.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
-import { pause } from '../lib/async/pause.ts'
 import { relay } from '../lib/async/relay.ts'
 import { Slots } from '../lib/async/slots.ts'
 import { withTimeout } from '../lib/async/timeout.ts'
@@ -15,7 +14,7 @@ import { ApiError, badRequest, conflict, ignoreNotFound, notFound, retryLater } 
 import { requireNoSeparator } from '../lib/errors/project-name.ts'
 import { compareText } from '../lib/text/compare-text.ts'
 import type { ProjectScope } from '../model/access/project-scope.ts'
-import type { EventPayload, FeedItem } from '../model/event.ts'
+import type { FeedItem } from '../model/event.ts'
 import type { LabJobCreate } from '../model/lab/job.ts'
 import { type LabProject, type LabProjectCreate, type LabProjectUpdate, labSettings } from '../model/lab/project.ts'
 import type { LabTemplate } from '../model/lab/template.ts'
@@ -27,8 +26,7 @@ import type { HostProjects, LabArchives } from './archives/archives.ts'
 import type { CopyLab } from './archives/duplicate.ts'
 import { AutoStart } from './autostart.ts'
 import type { ComputeClients } from './computes/compute-client.ts'
-import type { AbsentCompute, LabComputes } from './computes/computes.ts'
-import { ComputeWatch } from './computes/watch.ts'
+import type { LabComputes } from './computes/computes.ts'
 import { LabDocuments } from './documents.ts'
 import { type JobList, Jobs, type StartedJob } from './jobs/jobs.ts'
 import type { Conventions } from './lab/conventions.ts'
@@ -44,22 +42,17 @@ import { SharedDocument } from './lab/shared-document.ts'
 import { type LabDirectory, type LabStorage, UnreadableLab } from './lab/store.ts'
 import { LabTimes } from './lab-times.ts'
 import { LabUses } from './lab-uses.ts'
-import { recordEndedCaptures } from './links/captures.ts'
-import { watchLinks } from './links/link-states.ts'
 import { forgetOn, type MoveOptions, moveLab, recoverMove } from './moves/move.ts'
 import type { FileTrust } from './plan/trust.ts'
 import { LabRegistry, noSuchProject, projectExists, statusElsewhere } from './registry.ts'
 import { recoverSnapshots, runRestored } from './snapshots/snapshots.ts'
 import { Symbols } from './symbols.ts'
+import { ComputeSync } from './sync.ts'
+import { SyncOnDemand } from './sync-on-demand.ts'
 import { Templates } from './templates.ts'
 
 /** How long requests wait for labs that the start of the service opens, ms. */
 const maxRestoreMs = 30_000
-
-/** Age of node states at which a lab without a feed reads them again, ms. */
-const freshMs = 1000
-/** Time between two checks whether the feed of the only lab has readers, ms. */
-const readersMs = 5000
 
 export type { ComputeClients }
 
@@ -157,12 +150,6 @@ export class Labs {
   readonly #only: string | undefined
   readonly #isDirectory: boolean
   readonly #moveElsewhere: LabsOptions['move']
-  /** When the nodes of the only lab were read, ms since 1970. */
-  #readAt = 0
-  /** The only lab, while it reads the feeds of its computes for the readers of its own. */
-  #attended: Lab | undefined
-  /** Feeds that have the states of links, by lab. */
-  readonly #linkReaders = new Map<string, number>()
   readonly #limits: () => LabLimits
   readonly #warn: (message: string) => void
   /** Logs failures that are defects. */
@@ -185,7 +172,7 @@ export class Labs {
   readonly #enlistments = new KeyedMutex()
   /** Creations in progress: lists have these projects already, but their documents are not stored yet. */
   readonly #creations = new KeyedMutex()
-  readonly #watch: ComputeWatch
+  readonly #sync: ComputeSync
   readonly #stopTimes: LabTimes
   readonly #archiveLimits: ArchiveLimits
   /** Times of the next attempts to keep archives of closed labs. */
@@ -268,23 +255,8 @@ export class Labs {
       close: (lab) => this.close(lab.id, ownAsk(computes)),
       warn,
     })
-    const listener: ConstructorParameters<typeof ComputeWatch>[1] = {
-      item: (computeId, item) => {
-        const { project_id, payload } = item
-        const lab = this.documents.get(project_id)
-        // A compute may send events of any project.
-        if (lab?.document.project.computes.includes(computeId)) this.#onComputeEvent(lab, computeId, payload)
-      },
-      refresh: (computeId) => this.#refreshAll(computeId),
-      lost: (computeId, error) => {
-        for (const lab of this.documents.openOn(computeId)) {
-          this.#absent(lab, computeId, error)
-          this.#publishNodes(lab, computeId)
-          this.#publishReason(lab)
-        }
-      },
-    }
-    this.#watch = new ComputeWatch(computes, listener, only)
+    const following = { registry, documents, computes, events, autoStart: this.#autoStart }
+    this.#sync = only === undefined ? new ComputeSync(following) : new SyncOnDemand(following, only)
   }
 
   /** Most nodes, links, drawings and snapshots of a lab together. */
@@ -357,7 +329,7 @@ export class Labs {
   async list(clientFor: ComputeClients): Promise<LabProject[]> {
     await this.#restored
     const listed = this.registry.all().filter(([, { unfinished }]) => !unfinished)
-    const reasonOf = await this.#reasons(listed.flatMap(([, { computes }]) => computes))
+    const reasonOf = await this.#sync.reasons(listed.flatMap(([, { computes }]) => computes))
     const known = listed.map(([id, head]) => {
       const lab = this.documents.get(id)
       if (lab === undefined) return this.#closedView(id, head, reasonOf(head))
@@ -404,8 +376,7 @@ export class Labs {
     if (this.registry.get(id)?.is_open === true && this.documents.get(id) === undefined) await this.#restored
     const open = this.documents.get(id)
     if (open !== undefined) {
-      if (!this.#listens && Date.now() - this.#readAt > freshMs) await this.#readAgain(open)
-      else if (this.#only === undefined) await this.#recordReason(open)
+      await this.#sync.beforeRead(open)
       return open
     }
     if (this.#creations.isBusy(id)) {
@@ -420,24 +391,8 @@ export class Labs {
       throw noSuchProject(word)
     }
     const lab = this.documents.make(id, entries)
-    await this.#recordReason(lab)
+    await this.#sync.recordReason(lab)
     return lab
-  }
-
-  /** Updates what is wrong with a lab; true when that has changed. */
-  async #recordReason(lab: Lab): Promise<boolean> {
-    const { project } = lab.document
-    const before = lab.statusReason
-    lab.statusReason = this.registry.unopenedReason(lab.id) ?? (await this.#reasons(project.computes))(project)
-    return lab.statusReason !== before
-  }
-
-  /** Asks which of these computes are not connected; the result gives what that means for a lab. */
-  async #reasons(computes: readonly string[]): Promise<(lab: Pick<ProjectRecord, 'computes'>) => string | undefined> {
-    const none = ignore('without an answer no reason is shown')
-    const found = (await this.computes.absent([...new Set(computes)]).catch(none)) ?? []
-    const absent = new Map(found.map((it) => [it.compute_id, it]))
-    return (lab) => absenceReason(lab.computes.flatMap((id) => absent.get(id) ?? []))
   }
 
   /** `more`: members of the record that no client gives. `scope`: the projects of the client. */
@@ -668,7 +623,7 @@ export class Labs {
     for (const id of computes) await clientFor(id).openProject({ project_id: lab.id, name })
     lab.reported.clear()
     lab.unknownReasons.clear()
-    await this.#refresh(lab, computes, clientFor)
+    await this.#sync.refresh(lab, computes, clientFor)
   }
 
   /** Takes note that the document of a lab was replaced. */
@@ -842,7 +797,7 @@ export class Labs {
       const lab = await this.#load(id, word, clientFor)
       using _ = this.documents.enter(lab)
       if (lab.document.project.archived !== undefined) {
-        await this.#recordReason(lab)
+        await this.#sync.recordReason(lab)
         if (this.isComputeLost(lab)) throw computeLost(lab, lab.statusReason)
       }
       await recoverSnapshots(this, lab, clientFor)
@@ -860,7 +815,7 @@ export class Labs {
               if (this.#isArchived(lab) && isAway(error)) throw computeLost(lab, error.message)
               // A restart of the service opens what it can.
               if (startsAll && isMalformed(error)) throw error
-              this.#absent(lab, computeId, error)
+              this.#sync.markUnknown(lab, computeId, error)
             })
         })
         this.#opened(id, lab)
@@ -871,8 +826,8 @@ export class Labs {
       } finally {
         this.#opening.delete(id)
       }
-      await this.#refresh(lab, computes, clientFor)
-      this.#readAt = Date.now()
+      await this.#sync.refresh(lab, computes, clientFor)
+      this.#sync.nodesRead()
       // A lab that the start of the service opens was open before, so there is no event.
       if (!lab.document.project.is_open) {
         try {
@@ -1121,7 +1076,7 @@ export class Labs {
         if (known === undefined) await clientFor(computeId).removeProject(lab.id)
       })
       await this.#keepHead(lab.id, lab.document.project)
-      if (this.#listens) this.#watch.add(computeId)
+      this.#sync.computeAdded(computeId)
       await this.#autoStart.startAfterReboot(lab, [computeId], clientFor)
     })
   }
@@ -1133,7 +1088,7 @@ export class Labs {
 
   /** Ends jobs and feeds. */
   async shutdown(): Promise<void> {
-    this.#watch.close()
+    this.#sync.end()
     for (const times of [this.#stopTimes, this.#archiveTimes]) times.end()
     for (const lab of this.documents.open()) {
       this.jobs.endOf(lab.id, 'The service has stopped')
@@ -1173,10 +1128,7 @@ export class Labs {
     lab.isOpen = true
     this.events.openProject(id)
     this.documents.addOpen(lab)
-    lab.acted = (shown) => this.#autoStart.trackRunning(lab, shown)
-    lab.linkReaders = this.#linkReaders.get(id) ?? 0
-    if (this.#only === undefined) this.#listen(lab, lab.closing.signal)
-    else if (this.events.hasReaders(id)) void this.#attend(lab)
+    this.#sync.opened(lab)
     return lab
   }
 
@@ -1189,59 +1141,14 @@ export class Labs {
     try {
       const items = this.events.open(request)
       if (showsLinks) {
-        this.#countLinkReaders(lab.id, 1)
-        onAbort(request.signal, () => this.#countLinkReaders(lab.id, -1))
+        this.#sync.countLinkReaders(lab.id, 1)
+        onAbort(request.signal, () => this.#sync.countLinkReaders(lab.id, -1))
       }
-      if (lab.isOpen && !this.#listens) void this.#attend(lab)
+      if (lab.isOpen) this.#sync.feedOpened(lab)
       return items
     } finally {
       if (!lab.isOpen) this.events.idleProject(lab.id)
     }
-  }
-
-  #countLinkReaders(id: string, more: 1 | -1): void {
-    const count = (this.#linkReaders.get(id) ?? 0) + more
-    if (count > 0) this.#linkReaders.set(id, count)
-    else this.#linkReaders.delete(id)
-    const lab = this.documents.get(id)
-    if (lab !== undefined) lab.linkReaders = count
-  }
-
-  /** Whether this process reads the feeds of computes. */
-  get #listens(): boolean {
-    return this.#only === undefined || this.#attended !== undefined
-  }
-
-  #listen(lab: Lab, signal: AbortSignal): void {
-    const clientFor = ownAsk(this.computes)
-    void watchLinks(lab, { clientFor, signal })
-    for (const computeId of lab.document.project.computes) this.#watch.add(computeId)
-  }
-
-  /** Reads the feeds of the computes of the only lab while its own feed has readers: otherwise this process can sleep. */
-  async #attend(lab: Lab): Promise<void> {
-    this.#attended = lab
-    const over = new AbortController()
-    const signal = AbortSignal.any([over.signal, lab.closing.signal])
-    this.#listen(lab, signal)
-    await this.#readAgain(lab)
-    while (!signal.aborted && this.events.hasReaders(lab.id)) await pause(readersMs, signal)
-    over.abort()
-    // The lab was closed and opened again meanwhile: it is attended as another object.
-    if (this.#attended !== lab) return
-    this.#watch.close()
-    this.#attended = undefined
-  }
-
-  async #readAgain(lab: Lab): Promise<void> {
-    this.#readAt = Date.now()
-    const clientFor = ownAsk(this.computes)
-    const { computes } = lab.document.project
-    await this.#refresh(lab, computes, clientFor)
-    await this.#recordReason(lab)
-    const hasEnded = [...lab.lastRunning].some((id) => lab.reported.get(id)?.status === 'stopped')
-    if (hasEnded) await this.#autoStart.startAfterReboot(lab, computes, clientFor)
-    for (const shown of lab.reported.values()) this.#autoStart.trackRunning(lab, shown)
   }
 
   async #keepHead(id: string, head: ProjectRecord): Promise<void> {
@@ -1250,7 +1157,6 @@ export class Labs {
   }
 
   #closed(lab: Lab, action: string): void {
-    this.#autoStart.closed(lab)
     lab.isOpen = false
     lab.isOver = true
     lab.closing.abort()
@@ -1258,7 +1164,7 @@ export class Labs {
     this.documents.removeOpen(lab)
     if (action === 'project.deleted') this.events.closeProject(lab.id)
     else this.events.idleProject(lab.id)
-    this.#watch.keep(new Set(this.documents.open().flatMap(({ document }) => document.project.computes)))
+    this.#sync.closed(lab)
   }
 
   async #closeComputes(lab: Lab, clientFor: ComputeClients): Promise<void> {
@@ -1283,65 +1189,6 @@ export class Labs {
     await this.#keepHead(lab.id, lab.document.project)
   }
 
-  /** Reads the nodes of a lab from computes. */
-  async #refresh(lab: Lab, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
-    await mapLimit(computes, async (computeId) => {
-      const nodes = [...lab.document.nodes.values()].filter(({ compute_id }) => compute_id === computeId)
-      await mapLimit([...new Set(nodes.map(({ node_type }) => node_type))], async (kind) => {
-        try {
-          const shown = new Map((await clientFor(computeId).nodes(lab.id, kind)).map((node) => [node.node_id, node]))
-          for (const { node_id, node_type } of nodes) {
-            if (node_type !== kind) continue
-            const node = shown.get(node_id)
-            if (node === undefined)
-              lab.unknownReasons.set(node_id, 'Its compute has lost the node: delete the node, or recreate it')
-            else {
-              lab.unknownReasons.delete(node_id)
-              lab.show(node)
-            }
-          }
-        } catch (error) {
-          for (const { node_id, node_type } of nodes) {
-            if (node_type === kind) lab.unknownReasons.set(node_id, (error as Error).message)
-          }
-        }
-      })
-    })
-    this.#recordEndedCaptures(lab, computes, clientFor)
-  }
-
-  /** After a break in the feed of a compute: opens its labs there if they are closed, and reads their nodes. */
-  async #refreshAll(computeId: string): Promise<void> {
-    const clientFor = ownAsk(this.computes)
-    for (const lab of this.documents.openOn(computeId)) {
-      const { name } = lab.document.project
-      try {
-        const there = await clientFor(computeId).openProject({ project_id: lab.id, name })
-        // The lab was renamed while the compute was not connected.
-        if (there.name !== name) await clientFor(computeId).renameProject(lab.id, name)
-        await this.#refresh(lab, [computeId], clientFor)
-        await this.#autoStart.startAfterReboot(lab, [computeId], clientFor)
-      } catch (error) {
-        this.#absent(lab, computeId, error as Error)
-      }
-      this.#publishNodes(lab, computeId)
-      this.#publishReason(lab)
-    }
-  }
-
-  /** Emits an event when `status_reason` of a lab has changed. */
-  #publishReason(lab: Lab): void {
-    this.#recordReason(lab).then((isOther) => {
-      if (isOther && lab.isOpen) this.documents.publish(lab, 'project.updated')
-    }, ignore('the next reading of the project shows it'))
-  }
-
-  #publishNodes(lab: Lab, computeId: string): void {
-    for (const record of lab.document.nodes.values()) {
-      if (record.compute_id === computeId) lab.emit({ action: 'node.updated', event: lab.nodeView(record) })
-    }
-  }
-
   /**
    * 503 while a compute of the lab is not connected: the operation would be done in part only. A compute from which the lab was moved does
    * not count: it may never come back.
@@ -1360,45 +1207,6 @@ export class Labs {
       { code: 'compute-unreachable', headers: retryAfter },
     )
   }
-
-  /** Handles an event of a compute. */
-  #onComputeEvent(lab: Lab, computeId: string, payload: EventPayload): void {
-    if (payload.type === 'node.updated' || payload.type === 'node.deleted') {
-      const { kind: _, ...shown } = payload.node as unknown as {
-        kind: string
-        node_id: string
-        status: string
-        status_reason?: string | null
-        name: string
-      }
-      const record = lab.document.nodes.get(shown.node_id)
-      if (record === undefined || record.compute_id !== computeId) return
-      lab.unknownReasons.delete(record.node_id)
-      this.#autoStart.trackRunning(lab, shown)
-      if (payload.type === 'node.deleted') lab.reported.delete(record.node_id)
-      else lab.show(shown)
-      if (payload.type === 'node.deleted')
-        lab.unknownReasons.set(
-          record.node_id,
-          'The node was deleted on its compute: delete it here as well, or recreate it',
-        )
-      lab.emit({ action: 'node.updated', event: lab.nodeView(record) })
-    } else if (payload.type.startsWith('log.') && 'message' in payload) {
-      lab.emit({ action: payload.type, event: { message: payload.message } })
-      if (payload.type === 'log.error') this.#recordEndedCaptures(lab, [computeId], ownAsk(this.computes))
-    }
-  }
-
-  /** Looks for captures that have ended by themselves: a compute reports this by an error event, which may have been missed. */
-  #recordEndedCaptures(lab: Lab, computes: readonly string[], clientFor: ComputeClients): void {
-    recordEndedCaptures(lab, computes, clientFor).catch(ignore('the next reading of the computes takes note of it'))
-  }
-
-  #absent(lab: Lab, computeId: string, error: Error): void {
-    for (const { node_id, compute_id } of lab.document.nodes.values()) {
-      if (compute_id === computeId) lab.unknownReasons.set(node_id, error.message)
-    }
-  }
 }
 
 /** A lab is closed also when changes of its nodes and links under way do not end: these fail then. */
@@ -1412,18 +1220,6 @@ const computesWithFiles = ({
 }: Pick<ProjectRecord, 'computes' | 'formerComputes' | 'moving'>): string[] => [
   ...new Set([...computes, ...formerComputes, ...(moving === undefined ? [] : [moving.to])]),
 ]
-
-/** What absent computes mean for their lab. */
-function absenceReason(absent: readonly AbsentCompute[]): string | undefined {
-  if (absent.length === 0) return undefined
-  const [one, ...others] = absent
-  if (others.length === 0)
-    return one?.since === undefined
-      ? `Its compute ${one?.name} was removed from this service`
-      : `Its compute ${one.name} has not been connected since ${one.since}`
-  const each = absent.map(({ name, since }) => `${name} (${since === undefined ? 'removed' : `since ${since}`})`)
-  return `Its computes ${each.join(' and ')} are not connected`
-}
 
 /** Clients of computes on behalf of the service itself. */
 const ownAsk =

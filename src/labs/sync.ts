@@ -1,0 +1,230 @@
+import type { EventLog } from '../fleet/events/event-log.ts'
+import { ignore } from '../lib/async/ignore.ts'
+import { mapLimit } from '../lib/async/map-limit.ts'
+import type { EventPayload } from '../model/event.ts'
+import type { AutoStart, NodeRun } from './autostart.ts'
+import type { ComputeClients } from './computes/compute-client.ts'
+import type { AbsentCompute, LabComputes } from './computes/computes.ts'
+import { ComputeWatch } from './computes/watch.ts'
+import type { LabDocuments } from './documents.ts'
+import type { ProjectRecord } from './lab/document.ts'
+import type { Lab } from './lab/lab.ts'
+import { recordEndedCaptures } from './links/captures.ts'
+import { watchLinks } from './links/link-states.ts'
+import type { LabRegistry } from './registry.ts'
+
+export interface SyncOptions {
+  readonly registry: LabRegistry
+  readonly documents: LabDocuments
+  readonly computes: LabComputes
+  readonly events: EventLog
+  readonly autoStart: AutoStart
+}
+
+/** Keeps open labs in step with their computes: the states of nodes and links, and what is wrong with a compute. */
+export class ComputeSync {
+  protected readonly documents: LabDocuments
+  protected readonly events: EventLog
+  protected readonly watch: ComputeWatch
+  /** On behalf of the service itself. */
+  protected readonly clientFor: ComputeClients
+  protected readonly autoStart: AutoStart
+  readonly #registry: LabRegistry
+  readonly #computes: LabComputes
+  /** Feeds that have the states of links, by lab. */
+  readonly #linkReaders = new Map<string, number>()
+
+  /** `projectId`: the only lab of this process. */
+  constructor({ registry, documents, computes, events, autoStart }: SyncOptions, projectId?: string) {
+    this.#registry = registry
+    this.documents = documents
+    this.#computes = computes
+    this.events = events
+    this.autoStart = autoStart
+    this.clientFor = (computeId) => computes.client(computeId)
+    const listener: ConstructorParameters<typeof ComputeWatch>[1] = {
+      item: (computeId, item) => {
+        const { project_id, payload } = item
+        const lab = documents.get(project_id)
+        // A compute may send events of any project.
+        if (lab?.document.project.computes.includes(computeId)) this.#onComputeEvent(lab, computeId, payload)
+      },
+      refresh: (computeId) => this.#refreshAll(computeId),
+      lost: (computeId, error) => {
+        for (const lab of documents.openOn(computeId)) {
+          this.markUnknown(lab, computeId, error)
+          this.#publishNodes(lab, computeId)
+          this.#publishReason(lab)
+        }
+      },
+    }
+    this.watch = new ComputeWatch(computes, listener, projectId)
+  }
+
+  /** Follows the computes of a lab that has just been opened. */
+  opened(lab: Lab): void {
+    lab.acted = (shown) => this.autoStart.trackRunning(lab, shown)
+    lab.linkReaders = this.#linkReaders.get(lab.id) ?? 0
+    this.follow(lab, lab.closing.signal)
+  }
+
+  /** Takes note that a lab was closed. */
+  closed(lab: Lab): void {
+    this.autoStart.closed(lab)
+    this.watch.keep(new Set(this.documents.open().flatMap(({ document }) => document.project.computes)))
+  }
+
+  /** Follows a further compute of an open lab. */
+  computeAdded(computeId: string): void {
+    this.watch.add(computeId)
+  }
+
+  /** Takes note that a feed of a lab was opened. */
+  feedOpened(_lab: Lab): void {}
+
+  /** Brings an open lab up to date for a request that reads it. */
+  async beforeRead(lab: Lab): Promise<void> {
+    await this.recordReason(lab)
+  }
+
+  /** Takes note that all nodes of a lab have just been read. */
+  nodesRead(): void {}
+
+  end(): void {
+    this.watch.close()
+  }
+
+  protected follow(lab: Lab, signal: AbortSignal): void {
+    void watchLinks(lab, { clientFor: this.clientFor, signal })
+    for (const computeId of lab.document.project.computes) this.watch.add(computeId)
+  }
+
+  /** Counts the feeds of a lab that have the states of links. */
+  countLinkReaders(id: string, more: 1 | -1): void {
+    const count = (this.#linkReaders.get(id) ?? 0) + more
+    if (count > 0) this.#linkReaders.set(id, count)
+    else this.#linkReaders.delete(id)
+    const lab = this.documents.get(id)
+    if (lab !== undefined) lab.linkReaders = count
+  }
+
+  /** Reads the nodes of a lab from computes. */
+  async refresh(lab: Lab, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
+    await mapLimit(computes, async (computeId) => {
+      const nodes = [...lab.document.nodes.values()].filter(({ compute_id }) => compute_id === computeId)
+      await mapLimit([...new Set(nodes.map(({ node_type }) => node_type))], async (kind) => {
+        try {
+          const shown = new Map((await clientFor(computeId).nodes(lab.id, kind)).map((node) => [node.node_id, node]))
+          for (const { node_id, node_type } of nodes) {
+            if (node_type !== kind) continue
+            const node = shown.get(node_id)
+            if (node === undefined)
+              lab.unknownReasons.set(node_id, 'Its compute has lost the node: delete the node, or recreate it')
+            else {
+              lab.unknownReasons.delete(node_id)
+              lab.show(node)
+            }
+          }
+        } catch (error) {
+          for (const { node_id, node_type } of nodes) {
+            if (node_type === kind) lab.unknownReasons.set(node_id, (error as Error).message)
+          }
+        }
+      })
+    })
+    this.#recordEndedCaptures(lab, computes, clientFor)
+  }
+
+  /** The states of the nodes on a compute that does not answer are unknown. */
+  markUnknown(lab: Lab, computeId: string, error: Error): void {
+    for (const { node_id, compute_id } of lab.document.nodes.values()) {
+      if (compute_id === computeId) lab.unknownReasons.set(node_id, error.message)
+    }
+  }
+
+  /** Updates what is wrong with a lab; true when that has changed. */
+  async recordReason(lab: Lab): Promise<boolean> {
+    const { project } = lab.document
+    const before = lab.statusReason
+    lab.statusReason = this.#registry.unopenedReason(lab.id) ?? (await this.reasons(project.computes))(project)
+    return lab.statusReason !== before
+  }
+
+  /** Asks which of these computes are not connected; the result gives what that means for a lab. */
+  async reasons(computes: readonly string[]): Promise<(lab: Pick<ProjectRecord, 'computes'>) => string | undefined> {
+    const none = ignore('without an answer no reason is shown')
+    const found = (await this.#computes.absent([...new Set(computes)]).catch(none)) ?? []
+    const absent = new Map(found.map((it) => [it.compute_id, it]))
+    return (lab) => absenceReason(lab.computes.flatMap((id) => absent.get(id) ?? []))
+  }
+
+  /** After a break in the feed of a compute: opens its labs there if they are closed, and reads their nodes. */
+  async #refreshAll(computeId: string): Promise<void> {
+    const { clientFor } = this
+    for (const lab of this.documents.openOn(computeId)) {
+      const { name } = lab.document.project
+      try {
+        const there = await clientFor(computeId).openProject({ project_id: lab.id, name })
+        // The lab was renamed while the compute was not connected.
+        if (there.name !== name) await clientFor(computeId).renameProject(lab.id, name)
+        await this.refresh(lab, [computeId], clientFor)
+        await this.autoStart.startAfterReboot(lab, [computeId], clientFor)
+      } catch (error) {
+        this.markUnknown(lab, computeId, error as Error)
+      }
+      this.#publishNodes(lab, computeId)
+      this.#publishReason(lab)
+    }
+  }
+
+  /** Emits an event when `status_reason` of a lab has changed. */
+  #publishReason(lab: Lab): void {
+    this.recordReason(lab).then((isOther) => {
+      if (isOther && lab.isOpen) this.documents.publish(lab, 'project.updated')
+    }, ignore('the next reading of the project shows it'))
+  }
+
+  #publishNodes(lab: Lab, computeId: string): void {
+    for (const record of lab.document.nodes.values()) {
+      if (record.compute_id === computeId) lab.emit({ action: 'node.updated', event: lab.nodeView(record) })
+    }
+  }
+
+  #onComputeEvent(lab: Lab, computeId: string, payload: EventPayload): void {
+    if (payload.type === 'node.updated' || payload.type === 'node.deleted') {
+      const { kind: _, ...shown } = payload.node as unknown as NodeRun & { kind: string; name: string }
+      const record = lab.document.nodes.get(shown.node_id)
+      if (record === undefined || record.compute_id !== computeId) return
+      lab.unknownReasons.delete(record.node_id)
+      this.autoStart.trackRunning(lab, shown)
+      if (payload.type === 'node.deleted') lab.reported.delete(record.node_id)
+      else lab.show(shown)
+      if (payload.type === 'node.deleted')
+        lab.unknownReasons.set(
+          record.node_id,
+          'The node was deleted on its compute: delete it here as well, or recreate it',
+        )
+      lab.emit({ action: 'node.updated', event: lab.nodeView(record) })
+    } else if (payload.type.startsWith('log.') && 'message' in payload) {
+      lab.emit({ action: payload.type, event: { message: payload.message } })
+      if (payload.type === 'log.error') this.#recordEndedCaptures(lab, [computeId], this.clientFor)
+    }
+  }
+
+  /** Looks for captures that have ended by themselves: a compute reports this by an error event, which may have been missed. */
+  #recordEndedCaptures(lab: Lab, computes: readonly string[], clientFor: ComputeClients): void {
+    recordEndedCaptures(lab, computes, clientFor).catch(ignore('the next reading of the computes takes note of it'))
+  }
+}
+
+/** What absent computes mean for their lab. */
+function absenceReason(absent: readonly AbsentCompute[]): string | undefined {
+  if (absent.length === 0) return undefined
+  const [one, ...others] = absent
+  if (others.length === 0)
+    return one?.since === undefined
+      ? `Its compute ${one?.name} was removed from this service`
+      : `Its compute ${one.name} has not been connected since ${one.since}`
+  const each = absent.map(({ name, since }) => `${name} (${since === undefined ? 'removed' : `since ${since}`})`)
+  return `Its computes ${each.join(' and ')} are not connected`
+}
