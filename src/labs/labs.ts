@@ -5,21 +5,19 @@ import type { FeedRequest } from '../host-agent.ts'
 import { onAbort } from '../lib/async/abort.ts'
 import { ignore } from '../lib/async/ignore.ts'
 import { KeyedMutex } from '../lib/async/keyed-mutex.ts'
-import { longWaitsMs } from '../lib/async/long-waits.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
-import { relay } from '../lib/async/relay.ts'
-import { Slots } from '../lib/async/slots.ts'
 import { withTimeout } from '../lib/async/timeout.ts'
-import { ApiError, badRequest, conflict, ignoreNotFound, notFound, retryLater } from '../lib/errors/api-error.ts'
+import { ApiError, badRequest, conflict, ignoreNotFound, retryLater } from '../lib/errors/api-error.ts'
 import { requireNoSeparator } from '../lib/errors/project-name.ts'
 import { compareText } from '../lib/text/compare-text.ts'
 import type { ProjectScope } from '../model/access/project-scope.ts'
 import type { FeedItem } from '../model/event.ts'
-import type { LabJobCreate } from '../model/lab/job.ts'
 import { type LabProject, type LabProjectCreate, type LabProjectUpdate, labSettings } from '../model/lab/project.ts'
 import type { LabTemplate } from '../model/lab/template.ts'
 import type { Project } from '../model/project.ts'
 import { isUuid } from '../model/schema/fields.ts'
+import { LabAccess } from './access.ts'
+import { type ArchiveLimits, type ArchiveSource, LabArchiver } from './archiver.ts'
 import { exportLab } from './archives/archive.ts'
 import type { ArchiveStore } from './archives/archive-store.ts'
 import type { HostProjects, LabArchives } from './archives/archives.ts'
@@ -28,19 +26,17 @@ import { AutoStart } from './autostart.ts'
 import type { ComputeClients } from './computes/compute-client.ts'
 import type { LabComputes } from './computes/computes.ts'
 import { LabDocuments } from './documents.ts'
-import { type JobList, Jobs, type StartedJob } from './jobs/jobs.ts'
-import type { Conventions } from './lab/conventions.ts'
+import { type JobList, Jobs } from './jobs/jobs.ts'
 import { Changes, noSizes, type ProjectRecord } from './lab/document.ts'
 import { recordStorage } from './lab/document-codec.ts'
 import { withDefaults, withoutNulls } from './lab/fields.ts'
 import { requireSmallHead } from './lab/head-size.ts'
 import type { EditStep } from './lab/history.ts'
-import { type Lab, nextTryOf } from './lab/lab.ts'
+import type { Lab } from './lab/lab.ts'
 import { defaultLabLimits, type LabLimits } from './lab/lab-limits.ts'
 import { saveOrRevert } from './lab/save-or-revert.ts'
 import { SharedDocument } from './lab/shared-document.ts'
 import { type LabDirectory, type LabStorage, UnreadableLab } from './lab/store.ts'
-import { LabTimes } from './lab-times.ts'
 import { LabUses } from './lab-uses.ts'
 import { forgetOn, type MoveOptions, moveLab, recoverMove } from './moves/move.ts'
 import type { FileTrust } from './plan/trust.ts'
@@ -50,28 +46,15 @@ import { Symbols } from './symbols.ts'
 import { ComputeSync } from './sync.ts'
 import { SyncOnDemand } from './sync-on-demand.ts'
 import { Templates } from './templates.ts'
+import { deletesAfter, LabTimers } from './timers.ts'
 
 /** How long requests wait for labs that the start of the service opens, ms. */
 const maxRestoreMs = 30_000
 
 export type { ComputeClients }
 
-/** Time after which a lab is stopped, s, and whether it is deleted then. */
-interface Ttl {
-  readonly ttl_s: number | null | undefined
-  readonly ttl_deletes: boolean | null | undefined
-}
-
-interface ArchiveLimits {
-  readonly ms: number
-  readonly bytes: number
-}
-
-const defaultArchiveLimits: ArchiveLimits = { ms: 2 * 60 * 60_000, bytes: 64 * 2 ** 30 }
-/** Most archives of closed labs that are made at a time. */
-const maxArchiving = 4
-/** Longest reason of a failed archive that is saved with its project, characters. */
-const maxFailure = 500
+/** What the archives have that are made of closed labs. */
+const archiveOptions = { withImages: false, withSnapshots: true, resetsAddresses: false, level: 1 }
 
 interface BuildOptions {
   readonly clientFor: ComputeClients
@@ -156,30 +139,17 @@ export class Labs {
   readonly report: (error: unknown, what: string) => void
   readonly documents: LabDocuments
   readonly #autoStart: AutoStart
-  /** Labs that are being moved to other computes. */
-  readonly #moving = new Set<string>()
   /** Closed labs that are being opened, and those that `withOpenLab` is closing on their computes again. */
   readonly #opening = new Set<string>()
   readonly #leaving = new Map<string, Promise<void>>()
-  /** Archives of closed labs: of each compute one after the other, so that a compute that sends nothing delays its own labs only. */
-  readonly #archiving = new KeyedMutex()
-  readonly #archiveSlots = new Slots(maxArchiving)
   /** Number of running operations of `withOpenLab`, by lab. */
   readonly #users = new Map<string, number>()
-  /** One opening, closing, deletion or restore of a lab at a time. */
-  readonly #mutex = new KeyedMutex()
   /** One enlistment of a compute for a lab at a time. */
   readonly #enlistments = new KeyedMutex()
-  /** Creations in progress: lists have these projects already, but their documents are not stored yet. */
-  readonly #creations = new KeyedMutex()
   readonly #sync: ComputeSync
-  readonly #stopTimes: LabTimes
-  readonly #archiveLimits: ArchiveLimits
-  /** Times of the next attempts to keep archives of closed labs. */
-  readonly #archiveTimes: LabTimes
-  readonly #wakeAt: (time: number) => void
-  /** Settled when the labs of the last run are open again, or after `maxRestoreMs`. */
-  #restored: Promise<void> = Promise.resolve()
+  readonly access: LabAccess
+  readonly #archiver: LabArchiver
+  readonly timers: LabTimers
 
   /** See `LabsOptions.drainS`. */
   get drainS(): number | undefined {
@@ -196,7 +166,7 @@ export class Labs {
       hostProjects,
       trust,
       keptArchives,
-      archiveLimits = defaultArchiveLimits,
+      archiveLimits,
       copy,
       jobs,
       move,
@@ -206,7 +176,7 @@ export class Labs {
       directory,
       isDirectory = false,
       limits = () => defaultLabLimits,
-      wakeAt = () => {},
+      wakeAt,
     } = options
     this.#only = only
     this.#isDirectory = isDirectory
@@ -222,22 +192,12 @@ export class Labs {
     this.computes = computes
     this.events = events
     this.archives = archives
-    this.#archiveLimits = archiveLimits
     this.hostProjects = hostProjects
     this.trust = trust
     this.keptArchives = keptArchives
     this.copy = copy
     this.#warn = warn
     this.report = report
-    this.#wakeAt = wakeAt
-    this.#stopTimes = new LabTimes({
-      run: (id, stopAt) => this.#stopNow(id, stopAt),
-      failed: (id, stopAt, { message }) => warn(`The project ${id} was not stopped at ${stopAt}: ${message}`),
-    })
-    this.#archiveTimes = new LabTimes({
-      run: (id, time) => this.#keepArchive(id, time),
-      failed: (id, _, error) => this.#notArchived(id, error),
-    })
     this.jobs = new Jobs({
       ...{ computes, report, noted: directory?.job?.bind(directory) },
       emit: (news) => registry.emit(news),
@@ -257,6 +217,17 @@ export class Labs {
     })
     const following = { registry, documents, computes, events, autoStart: this.#autoStart }
     this.#sync = only === undefined ? new ComputeSync(following) : new SyncOnDemand(following, only)
+    const access = new LabAccess(registry, documents, this.#sync)
+    const source: ArchiveSource = {
+      archiveOf: (lab, maxBytes) => exportLab(this, lab, { ...archiveOptions, maxBytes }, ownAsk(computes)),
+    }
+    const store = keptArchives
+    this.access = access
+    this.#archiver = new LabArchiver({ registry, documents, access, source, store, limits: archiveLimits, warn })
+    this.timers = new LabTimers({
+      ...{ registry, documents, access, jobs: this.jobs, archiver: this.#archiver, remover: this },
+      ...{ clientFor: ownAsk(computes), wakeAt, warn },
+    })
   }
 
   /** Most nodes, links, drawings and snapshots of a lab together. */
@@ -307,9 +278,9 @@ export class Labs {
       })
     }
     const opened = ready.then(() => mapLimit(wanted, open)).then(() => this.#recoverMoves())
-    this.#restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
-    for (const [id, head] of this.registry.all()) this.#scheduleTimes(id, head)
-    return this.#restored
+    this.access.restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
+    for (const [id, head] of this.registry.all()) this.timers.headChanged(id, head)
+    return this.access.restored
   }
 
   /** Recovers moves of closed labs that ended with the service; those of open ones are recovered when they are opened. */
@@ -321,13 +292,13 @@ export class Labs {
     })
     await mapLimit(left, async ([id]) => {
       const settle = async () => recoverMove(this, await this.find(id), ownAsk(this.computes))
-      await this.#mutex.run(id, settle).catch(ignore('the next opening or move of the project tries again'))
+      await this.access.locked(id, settle).catch(ignore('the next opening or move of the project tries again'))
     })
   }
 
   /** All labs, and the projects that only computes have. */
   async list(clientFor: ComputeClients): Promise<LabProject[]> {
-    await this.#restored
+    await this.access.restored
     const listed = this.registry.all().filter(([, { unfinished }]) => !unfinished)
     const reasonOf = await this.#sync.reasons(listed.flatMap(([, { computes }]) => computes))
     const known = listed.map(([id, head]) => {
@@ -363,36 +334,21 @@ export class Labs {
     return document?.nodes.get(part)?.compute_id ?? (wiring?.type === 'direct' ? wiring.compute_id : undefined)
   }
 
-  /** Finds an open lab. 404; for a closed lab with the error code `project-closed`. */
-  async lab(word: string): Promise<Lab> {
-    const lab = await this.find(word)
-    if (lab.isOpen) return lab
-    throw notFound(`project_id: the project ${word} is closed; open it first`, { code: 'project-closed' })
+  /** See `LabAccess`. */
+  lab(word: string): Promise<Lab> {
+    return this.access.lab(word)
   }
 
-  /** Finds an open or closed lab, for reading. Waits while the start of the service opens it. 404. */
-  async find(word: string): Promise<Lab> {
-    const id = this.registry.idOf(word)
-    if (this.registry.get(id)?.is_open === true && this.documents.get(id) === undefined) await this.#restored
-    const open = this.documents.get(id)
-    if (open !== undefined) {
-      await this.#sync.beforeRead(open)
-      return open
-    }
-    if (this.#creations.isBusy(id)) {
-      await this.#creations.run(id, async () => {})
-      const created = this.documents.get(id)
-      if (created !== undefined) return created
-    }
-    const entries = await this.documents.load(id)
-    if (entries === undefined || this.registry.get(id)?.unfinished) {
-      // A creation or a deletion that broke off may have left its name in the directory.
-      if (!this.registry.has(id)) await this.registry.remove(id)
-      throw noSuchProject(word)
-    }
-    const lab = this.documents.make(id, entries)
-    await this.#sync.recordReason(lab)
-    return lab
+  find(word: string): Promise<Lab> {
+    return this.access.find(word)
+  }
+
+  exclusively<T>(id: string, run: (lab: Lab) => Promise<T>): Promise<T> {
+    return this.access.exclusively(id, run)
+  }
+
+  requireStaying(id: string): void {
+    this.access.requireStaying(id)
   }
 
   /** `more`: members of the record that no client gives. `scope`: the projects of the client. */
@@ -405,7 +361,7 @@ export class Labs {
     requireName(name)
     requireSmallHead(settings)
     const id = this.#only ?? project_id?.toLowerCase() ?? crypto.randomUUID()
-    return this.#mutex.run(id, async () => {
+    return this.access.locked(id, async () => {
       this.registry.requireNew(id)
       const record: ProjectRecord = {
         project_id: id,
@@ -422,7 +378,7 @@ export class Labs {
       this.registry.requireQuota(id)
       this.registry.add(id, record, scope)
       try {
-        const lab = await this.#creations.run(id, async () => {
+        const lab = await this.access.creating(id, async () => {
           await this.registry.announce(id, record, scope)
           const compute = clientFor(record.computes[0] as string)
           // A project that only the compute knows has nodes that the new one would not show, and would delete.
@@ -436,7 +392,7 @@ export class Labs {
             await compute.removeProject(id).catch(ignore('it is listed as a project of its compute'))
             throw error
           }
-          await this.#keepHead(id, head)
+          await this.registry.put(id, head)
           return this.#opened(id, this.documents.make(id, new Map([['project', head]])))
         })
         this.documents.publish(lab, 'project.created')
@@ -460,8 +416,8 @@ export class Labs {
   ): Promise<LabProject> {
     const id = this.#only ?? settings.project_id?.toLowerCase() ?? crypto.randomUUID()
     // The start of the service first removes unfinished projects.
-    await this.#restored
-    return this.#mutex.run(id, async () => {
+    await this.access.restored
+    return this.access.locked(id, async () => {
       requireName(name)
       requireSmallHead(settings)
       this.registry.requireNew(id)
@@ -496,7 +452,7 @@ export class Labs {
           news: () => [],
           result: undefined,
         }))
-        await this.#keepHead(id, lab.document.project)
+        await this.registry.put(id, lab.document.project)
         this.registry.emit({ action: 'project.created', event: lab.project() })
         return lab.project()
       } catch (error) {
@@ -558,11 +514,10 @@ export class Labs {
     check: (lab: Lab) => void,
     run: (lab: Lab) => Promise<T>,
   ): Promise<T> {
-    this.requireStaying(id)
-    this.#moving.add(id)
+    const moving = this.access.beginMove(id)
     let wasOpen = false
     try {
-      return await this.#mutex.run(id, async () => {
+      return await this.access.locked(id, async () => {
         const open = await this.find(id)
         check(open)
         if (open.isOpen) {
@@ -577,7 +532,7 @@ export class Labs {
         return run(await this.find(id))
       })
     } finally {
-      this.#moving.delete(id)
+      moving[Symbol.dispose]()
       if (wasOpen)
         await this.#openNow(id, id, clientFor, false).then(
           () => {
@@ -587,13 +542,6 @@ export class Labs {
           (error: Error) => this.#warn(`The project ${id} could not be opened after its move: ${error.message}`),
         )
     }
-  }
-
-  /** 409 while the lab is moved to another compute. */
-  requireStaying(id: string): void {
-    if (!this.#moving.has(id)) return
-    const name = this.registry.get(id)?.name ?? id
-    throw conflict(`The project ${name} is being moved to another compute: try again when the move is done`)
   }
 
   /** Whether a job of the lab runs, or a copy or an archive of it is made. */
@@ -608,15 +556,6 @@ export class Labs {
     return this.#moveElsewhere(id, from, options)
   }
 
-  /**
-   * Runs an operation on a lab while no other opens, closes, deletes or restores it. The operation must use the `lab` that it gets: a lab
-   * that was found before may be another object by then. 404, 409 while it is moved.
-   */
-  async exclusively<T>(id: string, run: (lab: Lab) => Promise<T>): Promise<T> {
-    this.requireStaying(id)
-    return this.#mutex.run(id, async () => run(await this.find(id)))
-  }
-
   /** Opens a lab on its computes again, and reads its nodes. */
   async reopen(lab: Lab, clientFor: ComputeClients): Promise<void> {
     const { computes, name } = lab.document.project
@@ -629,7 +568,7 @@ export class Labs {
   /** Takes note that the document of a lab was replaced. */
   replaced(lab: Lab): void {
     lab.history.clear()
-    this.#keepHead(lab.id, lab.document.project).catch(ignore('the next change of the project is saved again'))
+    this.registry.put(lab.id, lab.document.project).catch(ignore('the next change of the project is saved again'))
   }
 
   closeOnComputes(lab: Lab, clientFor: ComputeClients): Promise<void> {
@@ -654,79 +593,8 @@ export class Labs {
     // Refused before anything is changed; the time is set last, as a name may be refused, too.
     deletesAfter(lab, { ttl_s, ttl_deletes })
     await this.set(lab, withoutNulls(settings), clientFor)
-    await this.stopAfter(lab, { ttl_s, ttl_deletes })
+    await this.timers.stopAfter(lab, { ttl_s, ttl_deletes })
     return lab.project()
-  }
-
-  /**
-   * Stops the nodes of a lab after a time in seconds, or deletes the lab, also when the service ends and is started meanwhile; 0: neither.
-   * Without a time nothing is changed. 400.
-   */
-  async stopAfter(lab: Lab, ttl: Ttl): Promise<void> {
-    const deletes = deletesAfter(lab, ttl)
-    const { ttl_s } = ttl
-    if (ttl_s == null) return
-    await this.#setStopTime(lab, ttl_s === 0 ? undefined : new Date(Date.now() + ttl_s * 1000).toISOString(), deletes)
-  }
-
-  async #setStopTime(lab: Lab, stop_at: string | undefined, deletes = false): Promise<void> {
-    if (lab.document.project.stop_at === stop_at) return
-    await lab.edit(({ project: { stop_at: _, ttl_deletes: __, ...project } }) => ({
-      changes: new Changes().project({
-        ...{ ...project, ...withoutNulls({ stop_at }) },
-        ...(stop_at !== undefined && deletes && { ttl_deletes: true }),
-      }),
-      news: () => [],
-      result: undefined,
-    }))
-    await this.#keepHead(lab.id, lab.document.project)
-    this.documents.publish(lab, 'project.updated')
-  }
-
-  /** Starts a job on nodes. One that stops all nodes ends the jobs that start nodes, and removes `stop_at`. 400, 404, 429. */
-  act(lab: Lab, input: LabJobCreate, clientFor: ComputeClients, conventions?: Conventions): StartedJob {
-    const job = this.jobs.start(lab, input, clientFor, conventions)
-    if (input.action !== 'stop' || input.nodes !== undefined) return job
-    this.jobs.endOf(lab.id, 'All nodes were stopped', { only: 'start' })
-    const { stop_at } = lab.document.project
-    if (stop_at === undefined) return job
-    const forget = async () => {
-      // A client may have given another one meanwhile.
-      if (lab.document.project.stop_at === stop_at) await this.#setStopTime(lab, undefined)
-    }
-    const over = job.over.then(forget)
-    over.catch(ignore('the job shows what failed, and the lab is stopped at its time'))
-    return { ...job, over }
-  }
-
-  /** Stops or deletes a lab that is due. */
-  async #stopNow(id: string, stopAt: string): Promise<void> {
-    await this.#restored
-    const head = this.registry.get(id)
-    if (head?.stop_at !== stopAt) return
-    const lab = this.documents.get(id)
-    if (lab === undefined && head.is_open) throw new Error('it could not be opened')
-    if (head.ttl_deletes) await this.remove(id, ownAsk(this.computes))
-    else if (lab !== undefined) await this.act(lab, { action: 'stop' }, ownAsk(this.computes)).over
-    else await this.#setStopTime(await this.find(id), undefined)
-  }
-
-  /** Stops and archives the lab whose time has come, in a process that `wakeAt` has woken. */
-  async runDue(): Promise<void> {
-    await this.#restored
-    for (const times of [this.#stopTimes, this.#archiveTimes]) {
-      await times.due()
-      if (times.next !== undefined) this.#wakeAt(times.next)
-    }
-  }
-
-  #scheduleTimes(id: string, { stop_at, is_open, archiving }: ProjectRecord): void {
-    // Each lab of a directory has a process of its own.
-    if (this.#isDirectory) return
-    const againAt = this.keptArchives === undefined || is_open ? undefined : archiving?.again_at
-    this.#stopTimes.note(id, stop_at)
-    this.#archiveTimes.note(id, againAt)
-    for (const time of [stop_at, againAt]) if (time !== undefined) this.#wakeAt(Date.parse(time))
   }
 
   /** Changes the settings of a lab. In contrast to `update` null is a value. */
@@ -753,7 +621,7 @@ export class Labs {
     }
     if (name === undefined || name === lab.document.project.name) await save({})
     else await this.#rename(lab, name, clientFor, () => save({ name }))
-    await this.#keepHead(lab.id, lab.document.project)
+    await this.registry.put(lab.id, lab.document.project)
     if (lab.document.project.auto_start && lab.isOpen)
       await this.#autoStart.startAfterReboot(lab, lab.document.project.computes, clientFor)
     this.documents.publish(lab, 'project.updated')
@@ -783,14 +651,14 @@ export class Labs {
   /** Opens a lab, or a project that only a compute has. Does nothing for an open lab. */
   async open(word: string, clientFor: ComputeClients): Promise<LabProject> {
     const id = this.registry.idOf(word)
-    await this.#restored
+    await this.access.restored
     this.requireStaying(id)
     return this.#openNow(id, word, clientFor, true)
   }
 
   /** `startsAll`: `auto_start` starts all nodes, and else those that ran before a reboot of their computes. */
   #openNow(id: string, word: string, clientFor: ComputeClients, startsAll: boolean): Promise<LabProject> {
-    return this.#mutex.run(id, async () => {
+    return this.access.locked(id, async () => {
       const open = this.documents.get(id)
       if (open !== undefined) return open.project()
       this.registry.clearUnopened(id)
@@ -812,7 +680,7 @@ export class Labs {
             .openProject({ project_id: id, name })
             .catch((error: Error) => {
               // The compute has just gone: `#noteReason` did not know it yet.
-              if (this.#isArchived(lab) && isAway(error)) throw computeLost(lab, error.message)
+              if (this.#archiver.isArchived(lab) && isAway(error)) throw computeLost(lab, error.message)
               // A restart of the service opens what it can.
               if (startsAll && isMalformed(error)) throw error
               this.#sync.markUnknown(lab, computeId, error)
@@ -854,7 +722,7 @@ export class Labs {
     this.requireStaying(id)
     // A running apply has locked the lab until it has reverted its changes: it is cancelled before the lock is waited for.
     this.jobs.endOf(id, 'The project was closed', { only: 'apply' })
-    return this.#mutex.run(id, async () => {
+    return this.access.locked(id, async () => {
       const lab = this.documents.get(id)
       if (lab === undefined) return
       await this.#requirePresent(lab, 'close')
@@ -869,84 +737,12 @@ export class Labs {
         )
         this.#closed(lab, 'project.closed')
       }, force)
-      if (this.keptArchives !== undefined)
-        void this.#keepArchive(id).catch((error: Error) => this.#notArchived(id, error))
+      this.#archiver.closed(id)
     })
   }
 
-  /** Says why a closed lab was not archived, in the log and with the lab. */
-  #notArchived(id: string, { message }: Error): void {
-    const { is_open, archiving } = this.registry.get(id) ?? {}
-    if (archiving === undefined || is_open) return
-    this.#warn(`The project ${id} was not archived (${nextTryOf(archiving)}): ${message}`)
-    const noting = this.#mutex.run(id, async () => {
-      const now = this.registry.get(id)?.archiving
-      // Another attempt may have begun meanwhile, also the first one after another close.
-      if (now?.tries !== archiving.tries || now.again_at !== archiving.again_at) return
-      const failure = message.slice(0, maxFailure)
-      await this.documents.saveUpkeep(await this.find(id), (project) =>
-        new Changes().project({ ...project, archiving: { ...archiving, failure } }),
-      )
-    })
-    noting.catch(ignore('the log has it'))
-  }
-
-  #keepArchive(id: string, time?: string): Promise<void> {
-    const make = () => this.#archiveSlots.run(() => this.#makeArchive(id, time))
-    return this.#archiving.runAll(this.registry.get(id)?.computes ?? [], make)
-  }
-
-  /**
-   * Archives a closed lab, unless it is opened meanwhile. `time`: when this attempt was due; absent for the first one, which the close makes.
-   * The next attempt is planned before this one begins, as the process may end during it.
-   */
-  async #makeArchive(id: string, time?: string): Promise<void> {
-    const lab = await this.#mutex.run(id, async () => {
-      const head = this.registry.get(id)
-      if (head?.archiving === undefined || head.is_open || this.documents.get(id) !== undefined) return undefined
-      const found = await this.find(id)
-      if (time !== undefined) {
-        if (head.archiving.again_at !== time) return undefined
-        const { tries, failure } = head.archiving
-        const archiving = { ...archiveTry(tries), ...withoutNulls({ failure }) }
-        await this.documents.saveUpkeep(found, (project) => new Changes().project({ ...project, archiving }))
-      }
-      return found
-    })
-    const { keptArchives } = this
-    if (lab === undefined || keptArchives === undefined) return
-    const { revision } = lab.document.project
-    const { ms, bytes: maxBytes } = this.#archiveLimits
-    const options = { withImages: false, withSnapshots: true, resetsAddresses: false, level: 1, maxBytes }
-    const late = new AbortController()
-    const timer = setTimeout(
-      () => late.abort(new ApiError(504, `Its computes did not send all files in ${ms / 60_000} minutes`)),
-      ms,
-    )
-    try {
-      const content = await exportLab(this, lab, options, ownAsk(this.computes))
-      await keptArchives.write(id, relay(content, { signal: late.signal }))
-    } finally {
-      clearTimeout(timer)
-    }
-    await this.#mutex.run(id, async () => {
-      const now = this.registry.has(id) ? await this.find(id) : undefined
-      if (now === undefined) await keptArchives.remove(id)
-      else if (now.document.project.revision === revision)
-        await this.documents.saveUpkeep(now, ({ archiving: _, ...project }) =>
-          new Changes().project({ ...project, archived: revision }),
-        )
-    })
-  }
-
-  /** Whether the compute of a lab is not connected, and the lab can be made elsewhere from its archive. */
   isComputeLost(lab: Lab): boolean {
-    return this.#isArchived(lab) && lab.statusReason !== undefined
-  }
-
-  /** Whether a lab is on one compute, and there is an archive of it as it is. */
-  #isArchived({ document: { project } }: Lab): boolean {
-    return this.keptArchives !== undefined && project.archived === project.revision && project.computes.length === 1
+    return this.#archiver.isComputeLost(lab)
   }
 
   /** Deletes a lab, also on its computes, or a project that only computes have. */
@@ -954,7 +750,7 @@ export class Labs {
     const id = this.registry.idOf(word)
     this.requireStaying(id)
     this.jobs.endOf(id, 'The project was deleted', { only: 'apply' })
-    return this.#mutex.run(id, async () => {
+    return this.access.locked(id, async () => {
       const lab = await this.find(id)
         .catch((error) => this.#withoutDocument(id, error))
         .catch(ignoreNotFound)
@@ -1046,8 +842,7 @@ export class Labs {
     for (const snapshot of document.snapshots.keys()) await this.documents.putSideDocument(snapshot, undefined)
     lab.isOver = true
     await this.documents.remove(id)
-    await this.keptArchives?.remove(id)
-    for (const times of [this.#stopTimes, this.#archiveTimes]) times.note(id, undefined)
+    await this.#archiver.removed(id)
     await this.registry.remove(id)
     if (lab.isOpen) this.#closed(lab, 'project.deleted')
     else {
@@ -1075,7 +870,7 @@ export class Labs {
         // What another client has made there is not ours to remove.
         if (known === undefined) await clientFor(computeId).removeProject(lab.id)
       })
-      await this.#keepHead(lab.id, lab.document.project)
+      await this.registry.put(lab.id, lab.document.project)
       this.#sync.computeAdded(computeId)
       await this.#autoStart.startAfterReboot(lab, [computeId], clientFor)
     })
@@ -1089,7 +884,7 @@ export class Labs {
   /** Ends jobs and feeds. */
   async shutdown(): Promise<void> {
     this.#sync.end()
-    for (const times of [this.#stopTimes, this.#archiveTimes]) times.end()
+    this.timers.end()
     for (const lab of this.documents.open()) {
       this.jobs.endOf(lab.id, 'The service has stopped')
       lab.closing.abort()
@@ -1151,11 +946,6 @@ export class Labs {
     }
   }
 
-  async #keepHead(id: string, head: ProjectRecord): Promise<void> {
-    this.#scheduleTimes(id, head)
-    await this.registry.put(id, head)
-  }
-
   #closed(lab: Lab, action: string): void {
     lab.isOpen = false
     lab.isOver = true
@@ -1174,7 +964,7 @@ export class Labs {
   }
 
   async #saveOpen(lab: Lab, is_open: boolean): Promise<void> {
-    const more = is_open || this.keptArchives === undefined ? {} : { archiving: archiveTry(0) }
+    const more = is_open ? {} : this.#archiver.firstTry()
     await lab.edit(({ project: { stop_at, ttl_deletes, archiving: _, ...project } }) => ({
       changes: new Changes().project({
         ...project,
@@ -1186,7 +976,7 @@ export class Labs {
       result: undefined,
       isUpkeep: true,
     }))
-    await this.#keepHead(lab.id, lab.document.project)
+    await this.registry.put(lab.id, lab.document.project)
   }
 
   /**
@@ -1252,24 +1042,9 @@ function computeLost({ document }: Lab, reason: string | undefined): ApiError {
   )
 }
 
-/** Whether a lab is deleted after its time, or only stopped. 400 when that is changed without a time. */
-function deletesAfter({ document: { project } }: Lab, { ttl_s, ttl_deletes }: Ttl): boolean {
-  const now = project.ttl_deletes === true
-  // A client may send back what it was shown.
-  if (ttl_s == null && (ttl_deletes ?? now) !== now)
-    throw badRequest('ttl_deletes: needs ttl_s, the time after which the project is deleted')
-  return ttl_deletes ?? now
-}
-
 function requireName(name: string): void {
   requireNoSeparator(name)
   if (isUuid(name)) throw badRequest('name: a name must not look like an id (UUID); choose another name')
-}
-
-/** The record of one more attempt to keep an archive. After the last one the next close tries again. */
-function archiveTry(before: number): NonNullable<ProjectRecord['archiving']> {
-  const wait = longWaitsMs[before]
-  return { tries: before + 1, ...(wait !== undefined && { again_at: new Date(Date.now() + wait).toISOString() }) }
 }
 
 /** A project that only a compute has, in the form of a closed lab. */

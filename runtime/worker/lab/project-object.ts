@@ -154,7 +154,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
   /** The alarm: removes the remains of an import or a copy that broke off, stops the lab at its time, and tries again to keep its archive. */
   override async alarm(): Promise<void> {
     await this.#removeRemains()
-    await (await this.#opened)?.labs.runDue()
+    await (await this.#opened)?.labs.timers.runDue()
   }
 
   async #removeRemains(): Promise<void> {

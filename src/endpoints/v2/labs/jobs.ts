@@ -63,7 +63,7 @@ export const labJobEndpoints: readonly Endpoint[] = [
     },
     async handle({ params, body }, context) {
       const { labs, clientFor } = labsOf(context)
-      const { id, listed } = labs.act(await labs.lab(params.project_id), body, clientFor)
+      const { id, listed } = labs.timers.act(await labs.lab(params.project_id), body, clientFor)
       await listed
       return created(labs.jobs.get(id))
     },

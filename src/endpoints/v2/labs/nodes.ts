@@ -178,7 +178,7 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
       },
       async handle({ params, query, request }, context) {
         const { labs, clientFor } = labsOf(context)
-        const job = labs.act(await labs.lab(params.project_id), { action }, clientFor, context.conventions)
+        const job = labs.timers.act(await labs.lab(params.project_id), { action }, clientFor, context.conventions)
         const { wait } = query as Static<typeof startQuery>
         await abortable(wait === 'ready' ? job.over : job.requested, request.signal)
         return new Response(null, { status: 204, headers: { [jobHeader]: job.id } })

@@ -167,7 +167,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       if (desired.lab !== lab.document.project.name) context.projects.requireName(lab.id, desired.lab)
       const prepared = await prepare(labs, lab, desired, options, clientFor)
       // Only after the checks: a refused file does not change the time.
-      if (!isDry) await labs.stopAfter(lab, { ttl_s, ttl_deletes })
+      if (!isDry) await labs.timers.stopAfter(lab, { ttl_s, ttl_deletes })
       const { revision, stop_at } = lab.document.project
       const plan = {
         ...planView(prepared.plan, desired, { project_id: lab.id, revision }),
