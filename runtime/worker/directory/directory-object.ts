@@ -35,7 +35,6 @@ import { type ObjectReply, replyOf } from '../shared/object-reply.ts'
 import { ObjectTunnels } from '../shared/object-tunnels.ts'
 import { Objects } from '../shared/objects.ts'
 import { decode, type Encoded } from '../shared/rpc-json.ts'
-import { upgrade } from '../shared/sockets.ts'
 import { BatchedWrites } from './batched-writes.ts'
 import { FeedReaders } from './feed-readers.ts'
 import { openGateway, type WorkerGateway } from './gateway.ts'
@@ -98,7 +97,6 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
         objects: this.#objects,
         limits: () => this.#organizations.find(this.#objects.organization),
         organizations: named === undefined ? this.#deployment(env) : undefined,
-        upgrade,
         tunnels: this.#tunnels,
         pushedFeeds: this.#pushedFeeds,
         tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.useTicket(ticket) }),

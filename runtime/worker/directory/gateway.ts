@@ -13,7 +13,6 @@ import { fleetComputes } from '../../../src/labs/computes/fleet-computes.ts'
 import { Labs } from '../../../src/labs/labs.ts'
 import type { MoveOptions } from '../../../src/labs/moves/move.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
-import type { Upgrade } from '../../../src/lib/http/socket.ts'
 import type { Load } from '../../../src/model/host.ts'
 import type { MetricFamily } from '../../../src/model/metrics.ts'
 import type { OrganizationLimits } from '../../../src/model/organization.ts'
@@ -24,16 +23,8 @@ import type { TicketOffice } from '../../../src/server/http/tickets.ts'
 import { noSuchOrganization, type Organizations } from '../../../src/server/organizations/organizations.ts'
 import { matchOf, type RequestStep } from '../../../src/server/request-context.ts'
 import { openAuth, tokenKey } from '../shared/auth.ts'
-import { aliasesOf, type Env } from '../shared/env.ts'
-import {
-  commonAdmission,
-  commonOptions,
-  commonRuntime,
-  dialectOf,
-  gatewayHost,
-  reportDefect,
-  warn,
-} from '../shared/host.ts'
+import type { Env } from '../shared/env.ts'
+import { commonAdmission, commonOptions, gatewayHost, reportDefect, warn } from '../shared/host.ts'
 import { ImageBucket } from '../shared/image-bucket.ts'
 import { ImageDigestTable, workerHasher } from '../shared/image-digest-table.ts'
 import { LabTable } from '../shared/lab-table.ts'
@@ -86,7 +77,6 @@ export interface GatewayParts {
   readonly storage: DurableObjectStorage
   readonly writes: BatchedWrites
   readonly objects: Objects
-  readonly upgrade: Upgrade
   readonly tunnels: TunnelTable
   readonly pushedFeeds: PushedFeeds
   readonly tickets: TicketOffice
@@ -101,8 +91,7 @@ export interface GatewayParts {
 
 /** The gateway over the tables of the Durable Object. */
 export async function openGateway(env: Env, parts: GatewayParts): Promise<WorkerGateway> {
-  const { storage, writes, objects, upgrade, tunnels, pushedFeeds, tickets, metrics, revoked, limits, organizations } =
-    parts
+  const { storage, writes, objects, tunnels, pushedFeeds, tickets, metrics, revoked, limits, organizations } = parts
   const { named } = objects
   const { sql } = storage
   const store = new TokenTable(sql, warn, revoked)
@@ -187,15 +176,11 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     return next()
   }
   const app = createApp({
-    ...commonOptions,
+    ...commonOptions(env, named),
     requests,
-    aliases: aliasesOf(env),
-    dialect: dialectOf(env),
     agent: gateway.agent,
     services: { ...services, tokens, organizations },
-    ...(named !== undefined && { organization: named }),
     admission: { ...commonAdmission, access, tickets, rateLimit },
-    runtime: { ...commonRuntime, upgrade },
     steps: { dispatch: [knowStates, ...dispatchSteps] },
   })
   const keepDue = async () => {

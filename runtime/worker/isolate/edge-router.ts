@@ -54,22 +54,13 @@ import { runHandler } from '../../../src/server/steps/run-handler.ts'
 import { translate } from '../../../src/server/steps/translate.ts'
 import { Admissions, projectHeader } from '../shared/admitted.ts'
 import { openAuth, sessionKey, tokenKey } from '../shared/auth.ts'
-import { aliasesOf, type Env } from '../shared/env.ts'
+import type { Env } from '../shared/env.ts'
 import { sendWhole } from '../shared/fixed-length-bodies.ts'
-import {
-  commonAdmission,
-  commonOptions,
-  commonRuntime,
-  dialectOf,
-  faultOfObject,
-  gatewayHost,
-  reportDefect,
-} from '../shared/host.ts'
+import { commonAdmission, commonOptions, faultOfObject, gatewayHost, jsonBytes, reportDefect } from '../shared/host.ts'
 import { KnownComputes } from '../shared/known-computes.ts'
 import { ObjectTunnels } from '../shared/object-tunnels.ts'
 import { Objects } from '../shared/objects.ts'
 import { isOwnCheck } from '../shared/own-checks.ts'
-import { upgrade } from '../shared/sockets.ts'
 import type { EdgeRouters } from './edge-routers.ts'
 import { objectFeeds } from './object-feeds.ts'
 import { PlacementCache } from './placement-cache.ts'
@@ -290,7 +281,7 @@ export class EdgeRouter {
 
   /** Sends the creation of a lab to the object of its id: that of the body, or a new one. */
   async #toNewLab(request: Request, identity: Identity): Promise<Response> {
-    const body = await readBytes(request, commonOptions.jsonBytes)
+    const body = await readBytes(request, jsonBytes)
     const headers = new Headers(request.headers)
     headers.set('content-length', String(body.byteLength))
     const whole = new Request(request.url, { method: 'POST', headers, body, signal: request.signal })
@@ -313,16 +304,13 @@ export class EdgeRouter {
       (token) => all?.identify(token) ?? Promise.resolve(undefined),
       (token) => all?.atHand(token),
     )
-    const { named } = this.#objects
     const placements = this.#placementCache
     const replicateImage: ReplicateImage = (compute, image) => this.#objects.directory().bringImage(compute, image)
     // New for every request: a request must not wait for a promise of another one.
     const gateway = () => createGateway({ members, placements, host: gatewayHost(), replicateImage })
     const reads = directReads((projectId, identity) => this.#localRoute(projectId, identity))
     return createApp({
-      ...commonOptions,
-      aliases: aliasesOf(env),
-      dialect: dialectOf(env),
+      ...commonOptions(env, this.#objects.named),
       agent: (requester) => {
         const agent = gateway().agent(requester)
         const { forwardRequest } = agent
@@ -333,7 +321,6 @@ export class EdgeRouter {
         })
       },
       services: { fleet: this.#computes.fleet, feeds: this.#feeds(env) },
-      ...(named !== undefined && { organization: named }),
       admission: {
         ...{ ...commonAdmission, access, rateLimit },
         tickets: new SignedTickets({
@@ -344,7 +331,6 @@ export class EdgeRouter {
         organizationLimit: (identity) => this.#limit(identity),
         ...(all !== undefined && { hasOrganization: (id) => all.has(id) }),
       },
-      runtime: { ...commonRuntime, upgrade },
       steps: {
         admit: [
           ...[recordRequest, finishResponse, answerErrors],

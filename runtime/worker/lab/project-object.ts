@@ -14,14 +14,13 @@ import { gatewayWithoutComputes } from '../../../src/server/compose.ts'
 import { RequestMetrics } from '../../../src/server/http/request-metrics.ts'
 import { Admissions, projectHeader } from '../shared/admitted.ts'
 import { openAuth } from '../shared/auth.ts'
-import { aliasesOf, type Env } from '../shared/env.ts'
-import { commonAdmission, commonOptions, commonRuntime, dialectOf, gatewayHost, reportDefect } from '../shared/host.ts'
+import type { Env } from '../shared/env.ts'
+import { commonAdmission, commonOptions, gatewayHost, reportDefect } from '../shared/host.ts'
 import { LabTable } from '../shared/lab-table.ts'
 import { objectLimits } from '../shared/object-limits.ts'
 import { type ObjectReply, replyOf, resultOf } from '../shared/object-reply.ts'
 import { Objects } from '../shared/objects.ts'
 import { decode, type Encoded, encode } from '../shared/rpc-json.ts'
-import { upgrade } from '../shared/sockets.ts'
 import { ArchiveBucket } from './archive-bucket.ts'
 import { objectComputes } from './object-computes.ts'
 import type { LabCopy, LabRpc } from './rpc.ts'
@@ -228,17 +227,11 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
     const restored = labs.restore()
     const { access } = openAuth(env, async () => undefined)
     const app = createApp({
-      ...commonOptions,
-      ...{
-        aliases: aliasesOf(env),
-        dialect: dialectOf(env),
-        agent: gatewayWithoutComputes(gatewayHost()).agent,
-        services: { labs },
-        admission: { ...commonAdmission, access },
-        runtime: { ...commonRuntime, upgrade },
-        requests: this.#requests,
-        ...(objects.named !== undefined && { organization: objects.named }),
-      },
+      ...commonOptions(env, objects.named),
+      agent: gatewayWithoutComputes(gatewayHost()).agent,
+      services: { labs },
+      admission: { ...commonAdmission, access },
+      requests: this.#requests,
     })
     return { app, labs, restored }
   }

@@ -2,15 +2,16 @@ import { env } from 'cloudflare:workers'
 import { gns3Dialect } from '../../../src/endpoints/gns3/dialect.ts'
 import type { GatewayHost } from '../../../src/fleet/gateway/host.ts'
 import { type ApiError, retryLater } from '../../../src/lib/errors/api-error.ts'
-import type { AdmissionParts, AppOptions, RuntimeParts } from '../../../src/server/app-options.ts'
+import type { AdmissionParts, RuntimeParts } from '../../../src/server/app-options.ts'
 import { LoginLimit } from '../../../src/server/auth/login-limit.ts'
 import { assetOf } from '../../../src/server/http/assets.ts'
 import type { Dialect } from '../../../src/server/http/dialect.ts'
 import type { Json } from '../../../src/server/http/endpoint.ts'
 import { jsonHeaders } from '../../../src/server/http/json-headers.ts'
 import script from '../../vendor/rapidoc-min.js'
-import type { Env } from './env.ts'
+import { aliasesOf, type Env } from './env.ts'
 import { pageFile } from './page-files.ts'
+import { upgrade } from './sockets.ts'
 
 export const json: Json = (body, status, headers) =>
   new Response(body, { status, headers: { ...jsonHeaders, ...headers } })
@@ -66,20 +67,18 @@ export function faultOfObject(error: unknown): ApiError | undefined {
 }
 
 /** The dialect of clients: the same in isolates and objects, as requests are handed on unchanged. */
-export const dialectOf = ({ CLIENTS, CLIENTS_VERSION }: Env): Dialect | undefined =>
+const dialectOf = ({ CLIENTS, CLIENTS_VERSION }: Env): Dialect | undefined =>
   CLIENTS === 'gns3'
     ? gns3Dialect({ version: CLIENTS_VERSION || '2.2.59', own: PATCHBAY_VERSION, hasWebUi: false })
     : undefined
 
-/** Options of the app that isolates and objects share. */
-export const commonOptions = {
-  version: PATCHBAY_VERSION,
-  jsonBytes: 2 ** 20,
-} satisfies Partial<AppOptions>
+/** Most bytes of a JSON body. */
+export const jsonBytes = 2 ** 20
 
 /** What the app of isolates and objects does in the way of Workers. */
-export const commonRuntime = {
+const runtime: RuntimeParts = {
   json,
+  upgrade,
   // In Workers `performance.now` says the same, and takes longer.
   clock: Date.now,
   async assets(name) {
@@ -88,7 +87,15 @@ export const commonRuntime = {
   },
   faultOf: faultOfObject,
   report: (error, requestId) => reportDefect(error, `request ${requestId} failed`),
-} satisfies Partial<RuntimeParts>
+}
+
+/** Options of the app that isolates and objects share. `organization`: see `Objects.named`. */
+export const commonOptions = (env: Env, organization: string | undefined) => ({
+  ...{ version: PATCHBAY_VERSION, jsonBytes, runtime },
+  aliases: aliasesOf(env),
+  dialect: dialectOf(env),
+  ...(organization !== undefined && { organization }),
+})
 
 /** What isolates and objects admit requests by, beside their credentials. */
 export const commonAdmission = { peer, logins } satisfies Partial<AdmissionParts>
