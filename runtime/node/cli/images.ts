@@ -7,6 +7,7 @@ import type { Image } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { compareText } from '../../../src/lib/text/compare-text.ts'
 import { type ImageKindName, imageKinds } from '../../../src/model/image.ts'
+import { kindOf } from '../../../src/model/kinds/node.ts'
 import { isImageOf } from '../drivers/index.ts'
 import { begins } from '../engine/storage/file-head.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
@@ -163,7 +164,7 @@ async function fileOf(
   })
   if (!found.isFile()) throw refused(found.isDirectory() ? 'it is a directory, not a file' : 'it is not a regular file')
   if (found.size === 0) throw refused('it is empty')
-  const guess = kindNamed(kind) ?? (await kindOf(file))
+  const guess = kindNamed(kind) ?? (await kindOfFile(file))
   if (guess === undefined)
     throw wrongArguments(
       `${file}: its kind cannot be detected from its name and content`,
@@ -180,18 +181,22 @@ function kindNamed(word: string | undefined): ImageKindName | undefined {
   return kind
 }
 
+const diskImageKinds = imageKinds.filter((kind) => kindOf(kind).image?.isDisk === true)
+const otherImageKinds = imageKinds.filter((kind) => !diskImageKinds.includes(kind))
+
 /** Names of disks and CDs whose first bytes say nothing. */
 const diskNames = /\.(qcow2?|img|iso|vmdk|vdi|raw|vhdx?|fd)$/i
 /** The first bytes of qcow2, VMDK and VDI. */
 const diskMagics = ['QFI\xfb', 'KDMV', '<<< ']
 
 /** The kind of which the service would list an image; undefined: not known. */
-async function kindOf(file: string): Promise<ImageKindName | undefined> {
-  const isOf = (kind: ImageKindName) => isImageOf(kind, file, basename(file))
-  if (await isOf('dynamips')) return 'dynamips'
-  if (await isOf('iou')) return 'iou'
+async function kindOfFile(file: string): Promise<ImageKindName | undefined> {
   const isDisk = await begins(file, (head) => diskMagics.includes(head.toString('latin1', 0, 4)))
-  return (isDisk || diskNames.test(file)) && (await isOf('machine-emulator')) ? 'machine-emulator' : undefined
+  const mayBeDisk = isDisk || diskNames.test(file)
+  // Almost every file can be a disk: such kinds come last.
+  for (const kind of [...otherImageKinds, ...(mayBeDisk ? diskImageKinds : [])])
+    if (await isImageOf(kind, file, basename(file))) return kind
+  return undefined
 }
 
 async function push(

@@ -39,7 +39,7 @@ export async function validate({
 }: CommandInput<typeof validating>): Promise<CommandOutcome> {
   const source = await readLab(word, flags)
   const { name, desired } = source
-  const unasked = desired.nodes.every(isWithoutImage) ? undefined : await whyUnasked(source, flags, signal)
+  const unasked = (await needNoImage(desired.nodes)) ? undefined : await whyUnasked(source, flags, signal)
   const nodes = desired.nodes.filter((it) => it.segment === undefined).length
   const segments = desired.nodes.length - nodes
   const found = { lab: desired.lab, nodes, segments, links: desired.links.length, checks: desired.checks.length }
@@ -55,8 +55,11 @@ export async function validate({
   }
 }
 
-const isWithoutImage = ({ kind, segment }: LabSource['desired']['nodes'][number]): boolean =>
-  segment !== undefined || kind === 'pc'
+/** Whether no node needs an image: every lab has templates of such kinds. */
+async function needNoImage(nodes: LabSource['desired']['nodes']): Promise<boolean> {
+  const { kindOf } = await import('../../../src/model/kinds/node.ts')
+  return nodes.every(({ kind }) => kindOf(kind).template !== undefined)
+}
 
 /** Why the images of a file could not be checked; undefined: the service has them. CommandError 3 when it lacks one. */
 async function whyUnasked(

@@ -1,4 +1,4 @@
-import { nodeKinds } from '../../model/kinds/node.ts'
+import { kindOf, type NodeKindName, nodeKinds } from '../../model/kinds/node.ts'
 import type { Endpoint } from '../../server/http/endpoint.ts'
 
 /** The first page of the reference, in Markdown. */
@@ -32,10 +32,12 @@ This page is generated from the declarations that validate the requests. \`/open
 
 /** Groups that have operations of both API versions, or of none. */
 const mixed = new Set(['server', 'reference'])
+const isShownLater = (kind: NodeKindName) => kindOf(kind).isShownFirst !== true
+
 /** What people look for first; other groups of the API version follow in the order of their endpoints. */
 const first = [
   'v2 compute projects',
-  ...new Set(['pc', 'machine-emulator', ...nodeKinds].map((kind) => `v2 ${kind} nodes`)),
+  ...nodeKinds.toSorted((a, b) => +isShownLater(a) - +isShownLater(b)).map((kind) => `v2 ${kind} nodes`),
   'v2 links',
 ]
 

@@ -2,6 +2,7 @@ import { abortable } from '../../lib/async/abort.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { startTimer } from '../../lib/async/pause.ts'
 import { ApiError, badRequest, notFound, tooMany } from '../../lib/errors/api-error.ts'
+import { kindIfKnown } from '../../model/kinds/node.ts'
 import type { LabJob, LabJobCreate, LabJobNode } from '../../model/lab/job.ts'
 import { nameKey } from '../../model/lab/names.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
@@ -25,9 +26,10 @@ const tellMs = 100
 /** Most nodes that a job shows. */
 const maxShown = 100
 
-/** Weights of starts, see StartPace. Other kinds have that of a machine. */
-const weightOf: Readonly<Record<string, number>> = { pc: 1, switch: 0, hub: 0, nat: 0, cloud: 0 }
+/** The weight of the start of a machine, see StartPace. */
 const machineWeight = 4
+
+const weightKey = ({ compute_id, node_type }: NodeRecord): string => `${compute_id} ${node_type}`
 
 /** The order in which a job shows its nodes. */
 const orderOfStates: readonly LabJobNode['state'][] = ['failed', 'skipped', 'cancelled', 'asked', 'unready', 'waiting']
@@ -128,8 +130,8 @@ export class Jobs implements JobList {
   readonly #jobs = new Map<string, Job>()
   /** One for each compute. */
   readonly #paces = new Map<string, StartPace>()
-  /** Computes whose pcs run embedded in the keeper, by their last start of a pc. */
-  readonly #embedded = new Set<string>()
+  /** Computes where starts of a kind have no weight, by the last start of the kind: keys of `weightKey`. */
+  readonly #weightless = new Set<string>()
 
   constructor(options: JobsOptions) {
     this.#options = options
@@ -269,7 +271,7 @@ export class Jobs implements JobList {
         requireNotGivenUp(job)
         show('asked')
         const { command_line } = await actOn(this.#options, job.lab, job.lab.node(node_id), job.action, clientFor)
-        if (job.action === 'start' && record.node_type === 'pc') this.#learn(compute_id, command_line)
+        if (job.action === 'start') this.#learnWeight(record, command_line)
       } finally {
         end()
         settle.requested()
@@ -307,15 +309,16 @@ export class Jobs implements JobList {
     }
   }
 
-  #weightOf({ node_type, compute_id }: NodeRecord): number {
-    if (node_type === 'pc' && this.#embedded.has(compute_id)) return 0
-    return weightOf[node_type] ?? machineWeight
+  #weightOf(record: NodeRecord): number {
+    if (this.#weightless.has(weightKey(record))) return 0
+    return kindIfKnown(record.node_type)?.startWeight ?? machineWeight
   }
 
-  /** Learns from a started pc whether the pcs of its compute are embedded: a setting of the compute. */
-  #learn(computeId: string, commandLine: string | null): void {
-    if (commandLine?.startsWith('embedded ')) this.#embedded.add(computeId)
-    else this.#embedded.delete(computeId)
+  /** Learns from a started node whether starts of its kind have a weight on its compute: a setting of the compute. */
+  #learnWeight(record: NodeRecord, commandLine: string | null): void {
+    if (kindIfKnown(record.node_type)?.startsWithoutWeight?.(commandLine) === true)
+      this.#weightless.add(weightKey(record))
+    else this.#weightless.delete(weightKey(record))
   }
 
   #paceOf(computeId: string): StartPace {

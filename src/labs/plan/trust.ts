@@ -4,9 +4,8 @@ import { forbidden } from '../../lib/errors/api-error.ts'
 import { counted } from '../../lib/text/counted.ts'
 import { type ImageKindName, isImageKind } from '../../model/image.ts'
 import type { HostAccess } from '../../model/kinds/host-access.ts'
-import { unsafePcLines } from '../../model/kinds/host-access.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
-import { kindOf } from '../../model/kinds/node.ts'
+import { kindOf, type NodeKindName } from '../../model/kinds/node.ts'
 import { imageProperties } from '../../model/lab/archive-words.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
 
@@ -87,15 +86,15 @@ export async function untrustedNodes(
   const found: Untrusted[] = []
   for (const { name, node_type, properties, ready } of nodes) {
     if (!isKnownKind(node_type)) continue
-    const { hostAccess }: Pick<KindDescriptor, 'hostAccess'> = kindOf(node_type)
+    const { hostAccess, typedHostAccess } = kindOf(node_type)
     for (const it of hostAccess?.(properties) ?? []) found.push({ name, ...it })
     for (const setting of imageProperties({ node_type, properties })) {
       const value = properties[setting] as string
       const isInside = () => isImageKind(node_type) && trust.isImage(node_type, value)
       if (value.startsWith('/') && !(await isInside())) found.push({ name, setting, value })
     }
-    if (node_type === 'pc' && typeof ready?.press === 'string')
-      for (const it of unsafePcLines(ready.press, 'ready.press')) found.push({ name, ...it })
+    if (typeof ready?.press === 'string')
+      for (const it of typedHostAccess?.(ready.press, 'ready.press') ?? []) found.push({ name, ...it })
   }
   return found
 }
@@ -107,8 +106,8 @@ export async function untrustedIn(trust: FileTrust | undefined, { nodes, checks 
     ...{ name, node_type: kind, ready },
     properties: { ...properties, ...configFields(kind, configs) },
   }))
-  const pcs = new Set(nodes.filter(({ kind }) => kind === 'pc').map(({ name }) => name))
-  return [...(await untrustedNodes(trust, settings)), ...checks.flatMap((check) => typedIn(check, pcs))]
+  const kindsByName = new Map(nodes.map(({ name, kind }) => [name, kind]))
+  return [...(await untrustedNodes(trust, settings)), ...checks.flatMap((check) => typedIn(check, kindsByName))]
 }
 
 /** The texts of configurations, under the members by which a node takes them. */
@@ -119,8 +118,10 @@ function configFields(kind: string, configs: Desired['nodes'][number]['configs']
   )
 }
 
-function typedIn(check: DesiredCheck, pcs: ReadonlySet<string>): Untrusted[] {
-  if (check.check === 'not') return typedIn(check.of, pcs)
-  if (check.check !== 'console' || !pcs.has(check.on)) return []
-  return unsafePcLines(check.type, 'type').map((it) => ({ name: check.on, ...it }))
+function typedIn(check: DesiredCheck, kindsByName: ReadonlyMap<string, NodeKindName>): Untrusted[] {
+  if (check.check === 'not') return typedIn(check.of, kindsByName)
+  if (check.check !== 'console') return []
+  const kind = kindsByName.get(check.on)
+  const access = kind && kindOf(kind).typedHostAccess?.(check.type, 'type')
+  return (access ?? []).map((it) => ({ name: check.on, ...it }))
 }

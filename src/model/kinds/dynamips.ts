@@ -181,7 +181,7 @@ export const dynamips = kind({
       'The router is running and its cards would change, or is being measured, or the image is missing (its name is then in `image`) or is not an IOS image',
     start: 'The router cannot run now, and the message says why; or its image is missing (its name is then in `image`)',
   },
-  image: { field: 'image' },
+  image: { field: 'image', archiveDirectory: 'IOS' },
   actions: {
     configs: action({
       method: 'GET',
@@ -194,6 +194,7 @@ export const dynamips = kind({
     idlePcProposals: action({
       ...measurement,
       path: 'idlepc_proposals',
+      labPath: 'dynamips/idlepc_proposals',
       summary: 'List values that may be the idle PC of a router',
       output: IdlePcProposals,
       answer: { description: 'The values' },
@@ -201,6 +202,7 @@ export const dynamips = kind({
     autoIdlePc: action({
       ...measurement,
       path: 'auto_idlepc',
+      labPath: 'dynamips/auto_idlepc',
       summary: 'Find the first of the proposals that lowers the load of the host',
       output: IdlePc,
       answer: { description: 'The value' },

@@ -41,6 +41,7 @@ export const hub = kind({
   template: { name: 'Hub', category: 'switch', nameFormat: 'Hub{0}', symbol: 'hub' },
   ports: mappedShapes,
   portsFor: mappedPortsFor(HubPort, () => 8),
+  startWeight: 0,
   nioTypes: ethernetNios,
   consoles: [],
   canBeSuspended: false,

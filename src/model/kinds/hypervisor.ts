@@ -124,6 +124,7 @@ export const hypervisor = kind({
   aliases: ['virtualbox', 'vmware'],
   gns3: gns3Kind({
     nodeType: 'virtualbox',
+    otherNodeTypes: ['vmware'],
     members: [
       ...['usage', 'vmname', 'node_directory', 'headless', 'on_close', 'adapters', 'use_any_adapter', 'adapter_type'],
       ...['console', 'console_type', 'ram', 'linked_clone', 'custom_adapters'],

@@ -171,7 +171,7 @@ export const iou = kind({
     update: 'The change is not possible now, or the image is missing (its name is then in `image`)',
     start: 'The router cannot run now: its image, the licence file or a library is missing; the message says which',
   },
-  image: { field: 'path', isProgram: true },
+  image: { field: 'path', isProgram: true, archiveDirectory: 'IOU' },
   actions: {
     configs: action({
       method: 'GET',

@@ -13,6 +13,8 @@ export interface Action<I extends TObject = TObject, O extends TSchema = TSchema
   readonly method: 'GET' | 'POST'
   /** Below the path of the node, or of the kind. */
   readonly path: string
+  /** Below the path of the node of a lab. Absent: labs do not offer the action. */
+  readonly labPath?: string
   readonly summary: string
   readonly description?: string
   /** API versions with the action. Default: both. */
@@ -51,6 +53,8 @@ export interface ComputeAction<I extends TObject = TObject, O extends TSchema = 
 export interface Gns3Kind {
   /** The name of the kind in paths, bodies, templates, and below `project-files`. */
   readonly nodeType: string
+  /** Other names of the kind in archives. */
+  readonly otherNodeTypes?: readonly string[]
   /** The members of a node on a compute, beside its id, project, name and status. */
   readonly members: readonly string[]
   /** Settings that GNS3 takes only in a create, or shows only on the controller. */
@@ -151,6 +155,14 @@ export interface KindDescriptor {
   readonly settingsFault?: (settings: Readonly<Record<string, unknown>>) => string | undefined
   /** By which of its settings a node runs programs of the host or opens files of it; images apart. Default: by none. */
   readonly hostAccess?: (settings: Readonly<Record<string, unknown>>) => readonly HostAccess[]
+  /** The same for a text that is typed on the console of a node; `setting` says where the text is from. Default: nothing. */
+  readonly typedHostAccess?: (text: string, setting: string) => readonly HostAccess[]
+  /** The weight of a start beside other starts on its compute: a machine has 4, the default. */
+  readonly startWeight?: number
+  /** Whether starts have no weight on a compute, from the command line of a node that it started. */
+  readonly startsWithoutWeight?: (command_line: string | null) => boolean
+  /** Whether its endpoints are at the beginning of the reference. */
+  readonly isShownFirst?: boolean
   /** What is wrong with the MAC addresses that settings give, with the name of the field first. Stored ones may be wrong. */
   readonly addressFault?: (settings: Readonly<Record<string, unknown>>) => string | undefined
   /** How its ports are named where a lab says nothing else. Default: `Ethernet{0}`. */
@@ -188,6 +200,8 @@ export interface KindDescriptor {
   readonly image?: {
     /** The member of a create that names the image from which a node boots. */
     readonly field: string
+    /** The directory of its images in archives. Absent: archives have none. */
+    readonly archiveDirectory?: string
     /** The images are programs of the host: outside local mode only an administrator may add them. */
     readonly isProgram?: boolean
     /** The images are disks: the host can make and enlarge them, and an image may have another as its base. */

@@ -260,11 +260,13 @@ export const machineEmulator = kind({
     update: `The change is not possible now, another machine uses an image as its own, or ${needs}`,
     start: `The machine cannot run now, and the message says why; or ${needs}`,
   },
-  image: { field: 'hda_disk_image', isDisk: true },
+  image: { field: 'hda_disk_image', isDisk: true, archiveDirectory: 'QEMU' },
+  isShownFirst: true,
   actions: {
     resizeDisk: action({
       method: 'POST',
       path: 'resize_disk',
+      labPath: 'resize_disk',
       summary: 'Enlarge a disk of a stopped machine; its image stays unchanged',
       versions: ['v2'],
       input: ResizeDisk,

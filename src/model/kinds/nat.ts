@@ -96,6 +96,7 @@ export const nat = kind({
   template: { name: 'NAT', category: 'guest', nameFormat: 'NAT{0}', symbol: 'nat' },
   ports: portsOf,
   portsFor,
+  startWeight: 0,
   nioTypes: ethernetNios,
   consoles: [],
   canBeSuspended: false,

@@ -20,6 +20,8 @@ export const nodeKinds: readonly NodeKindName[] = kinds.map(({ name }) => name)
 const list: readonly KindDescriptor[] = kinds
 const byName = Object.fromEntries(list.map((it) => [it.name, it])) as Record<NodeKindName, KindDescriptor>
 export const kindOf = (name: NodeKindName): KindDescriptor => byName[name]
+/** The same for a kind that may not be known here. */
+export const kindIfKnown = (name: string): KindDescriptor | undefined => list.find((it) => it.name === name)
 
 /** See `KindDescriptor.isAlwaysOn`; a kind that is not known here is not. */
 export const isAlwaysOn = (kind: string): boolean => list.some((it) => it.name === kind && it.isAlwaysOn === true)

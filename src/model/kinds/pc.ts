@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { changing, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
-import { pcHostAccess } from './host-access.ts'
+import { pcHostAccess, unsafePcLines } from './host-access.ts'
 import { inputsOf } from './inputs.ts'
 import { adaptersOfOnePort, gns3Kind, kind } from './kind.ts'
 import { v1Of } from './v1.ts'
@@ -97,6 +97,10 @@ export const pc = kind({
   canBeSuspended: true,
   canBeReset: false,
   hostAccess: pcHostAccess,
+  typedHostAccess: unsafePcLines,
+  startWeight: 1,
+  startsWithoutWeight: (command_line) => command_line?.startsWith('embedded ') === true,
+  isShownFirst: true,
   conflicts: {
     create: 'or no port or pc id is left',
     update: 'The change is not possible in the current state',

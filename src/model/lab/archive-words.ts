@@ -1,17 +1,22 @@
-/** Names of kinds in archives. */
-const words: Readonly<Record<string, string>> = {
-  ...{ pc: 'vpcs', 'machine-emulator': 'qemu', hypervisor: 'virtualbox' },
-  ...{ switch: 'ethernet_switch', hub: 'ethernet_hub' },
-}
-const ours = new Map([...Object.entries(words).map(([kind, word]) => [word, kind] as const), ['vmware', 'hypervisor']])
-export const archiveWord = (kind: string): string => words[kind] ?? kind
+import { kinds } from '../kinds/index.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
+import { kindIfKnown } from '../kinds/node.ts'
+
+const descriptors: readonly KindDescriptor[] = kinds
+
+/** Names of kinds in archives: those of GNS3. */
+const ours = new Map(
+  descriptors.flatMap(({ name, gns3 }) =>
+    gns3 === undefined ? [] : [gns3.nodeType, ...(gns3.otherNodeTypes ?? [])].map((word) => [word, name] as const),
+  ),
+)
+export const archiveWord = (kind: string): string => kindIfKnown(kind)?.gns3?.nodeType ?? kind
 export const kindOfWord = (word: string): string => ours.get(word) ?? word
 
 /** Directories of images in archives. */
-const imageDirectories: Readonly<Record<string, string>> = { 'machine-emulator': 'QEMU', dynamips: 'IOS', iou: 'IOU' }
-export const imageDirectory = (kind: string): string | undefined => imageDirectories[kind]
+export const imageDirectory = (kind: string): string | undefined => kindIfKnown(kind)?.image?.archiveDirectory
 export const kindOfDirectory = (directory: string): string | undefined =>
-  Object.keys(imageDirectories).find((kind) => imageDirectories[kind] === directory.toUpperCase())
+  descriptors.find(({ image }) => image?.archiveDirectory === directory.toUpperCase())?.name
 
 /** A node as far as its images are concerned. */
 interface ImageNode {
@@ -23,7 +28,7 @@ interface ImageNode {
 export const imageProperties = ({ node_type, properties }: ImageNode): string[] =>
   Object.keys(properties).filter(
     (key) =>
-      (/^initrd$|image$/.test(key) || (node_type === 'iou' && key === 'path')) &&
+      (/^initrd$|image$/.test(key) || key === kindIfKnown(node_type)?.image?.field) &&
       typeof properties[key] === 'string' &&
       properties[key] !== '',
   )

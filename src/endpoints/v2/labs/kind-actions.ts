@@ -4,8 +4,7 @@ import { nodePathOf } from '../../../labs/lab/node-on-compute.ts'
 import { ignore } from '../../../lib/async/ignore.ts'
 import { mapLimit } from '../../../lib/async/map-limit.ts'
 import { conflict } from '../../../lib/errors/api-error.ts'
-import { dynamips } from '../../../model/kinds/dynamips.ts'
-import { machineEmulator } from '../../../model/kinds/machine-emulator.ts'
+import { kindOf, nodeKinds } from '../../../model/kinds/node.ts'
 import { objectSchema, Uuid } from '../../../model/schema/fields.ts'
 import type { FilterName } from '../../../model/schema/filters.ts'
 import { type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
@@ -18,30 +17,30 @@ const node = `${base}/{project_id}/nodes/{node_id}`
 const noSuchNode = 'There is no such project or node, or the project is closed'
 
 /** Actions of kinds on nodes of labs: the compute of the node runs them. */
-const ofKinds = [
-  [machineEmulator, 'POST', 'resize_disk', machineEmulator.actions.resizeDisk] as const,
-  [dynamips, 'GET', 'dynamips/auto_idlepc', dynamips.actions.autoIdlePc] as const,
-  [dynamips, 'GET', 'dynamips/idlepc_proposals', dynamips.actions.idlePcProposals] as const,
-].map(([kind, method, path, { summary, path: there, answer, output }]) =>
-  endpoint({
-    ...{ method, path: `${node}/${path}`, owner, tag: 'v2 nodes', params, role: 'operate', summary },
-    ...(method === 'POST' && { bodyKind: 'raw' as const }),
-    replies: {
-      [method === 'POST' ? 201 : 200]: {
-        description: answer.description,
-        ...(output !== undefined && { schema: output }),
+const ofKinds = nodeKinds
+  .map(kindOf)
+  .flatMap((kind) => Object.values(kind.actions ?? {}).map((action) => ({ kind, ...action })))
+  .flatMap(({ labPath, ...action }) => (labPath === undefined ? [] : [{ labPath, ...action }]))
+  .map(({ kind, method, labPath, summary, path: there, answer, output }) =>
+    endpoint({
+      ...{ method, path: `${node}/${labPath}`, owner, tag: 'v2 nodes', params, role: 'operate', summary },
+      ...(method === 'POST' && { bodyKind: 'raw' as const }),
+      replies: {
+        [method === 'POST' ? 201 : 200]: {
+          description: answer.description,
+          ...(output !== undefined && { schema: output }),
+        },
       },
-    },
-    errors: { 404: noSuchNode, 409: `The node is not a ${kind.noun}, or its compute refuses; the message says why` },
-    async handle({ params, request }, context) {
-      const lab = await labsOf(context).labs.lab(params.project_id)
-      const record = lab.node(params.node_id)
-      if (record.node_type !== kind.name)
-        throw conflict(`node_id: ${record.name} is a ${record.node_type} node, expected a ${kind.noun}`)
-      return relayTo(record.compute_id, `${nodePath(nodePathOf(lab, record))}/${there}`, { request, context })
-    },
-  }),
-)
+      errors: { 404: noSuchNode, 409: `The node is not a ${kind.noun}, or its compute refuses; the message says why` },
+      async handle({ params, request }, context) {
+        const lab = await labsOf(context).labs.lab(params.project_id)
+        const record = lab.node(params.node_id)
+        if (record.node_type !== kind.name)
+          throw conflict(`node_id: ${record.name} is a ${record.node_type} node, expected a ${kind.noun}`)
+        return relayTo(record.compute_id, `${nodePath(nodePathOf(lab, record))}/${there}`, { request, context })
+      },
+    }),
+  )
 
 const Parameter = Type.Object({
   name: Type.String(),
