@@ -69,6 +69,11 @@ export class LabRegistry {
     this.#watchers.add(watcher)
   }
 
+  /** Tells watchers of all heads, after the start. */
+  tellWatchers(): void {
+    for (const [id, head] of this.#heads) for (const watcher of this.#watchers) watcher.headChanged(id, head)
+  }
+
   /** The id of a project, from its id or its name in a path. 404. */
   idOf(word: string): string {
     if (isUuid(word)) return word.toLowerCase()

@@ -338,7 +338,7 @@ async function importOpened(
     content: labs.trust?.isJudged() ? (found) => requireTrusted(labs.trust, found, isTrusted) : undefined,
   }
   const fill = (lab: Lab) => fillFrom(labs, lab, whole, { revert: storesImages ? revert : undefined, judge, clientFor })
-  const project = await labs.build(input, { clientFor, asksAll, scope }, fill)
+  const project = await labs.creation.build(input, { clientFor, asksAll, scope }, fill)
   revert.commit()
   return { project, leftOut }
 }

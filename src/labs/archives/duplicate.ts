@@ -49,7 +49,7 @@ export async function duplicateLab(
 export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, clientFor: ComputeClients): Promise<LabProject> {
   const { document } = lab
   const { project_id: _, path: __, computes, ...settings } = document.project
-  return labs.build(
+  return labs.creation.build(
     { ...settings, name: input.name, path: input.path ?? null },
     { clientFor, like: computes, scope: input.scope },
     async (copy) => {

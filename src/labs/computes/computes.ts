@@ -4,7 +4,7 @@ import type { PeerAddresses } from '../../fleet/link-check/peer-address.ts'
 import type { RelayedAnswer } from '../../lib/http/relayed-answer.ts'
 import type { Caller } from '../../model/access/caller.ts'
 import type { Placement, PlacementPolicy } from '../../model/placement.ts'
-import type { ComputeClient } from './compute-client.ts'
+import type { ComputeClient, ComputeClients } from './compute-client.ts'
 
 /** A compute that is not connected, or is not in the fleet any more. */
 export interface AbsentCompute {
@@ -51,3 +51,9 @@ export interface LabComputes {
   /** For each of two reserved ports: the address and port at which its compute reaches the other one. 409 when it cannot be reached. */
   peers(ends: readonly [ReservedPort, ReservedPort]): Promise<PeerAddresses>
 }
+
+/** Clients of computes on behalf of the service itself. */
+export const serviceClients =
+  (computes: LabComputes): ComputeClients =>
+  (computeId) =>
+    computes.client(computeId)

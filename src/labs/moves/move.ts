@@ -47,7 +47,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
       throw error
     }
   }
-  return labs.withClosedLab(id, clientFor, check, async (lab) => {
+  return labs.lifecycle.withClosedLab(id, clientFor, check, async (lab) => {
     const isGone = labs.isComputeLost(lab)
     await recoverMove(labs, lab, clientFor).catch((error: unknown) => {
       // What is left on a compute that is gone is removed when it is back.

@@ -154,7 +154,7 @@ async function restorePrepared(labs: Labs, lab: Lab, record: SnapshotRecord, cli
 }
 
 async function runAgain(labs: Labs, lab: Lab, clientFor: ComputeClients): Promise<void> {
-  await labs.reopen(lab, clientFor)
+  await labs.projects.reopen(lab, clientFor)
   await runRestored(lab, clientFor)
 }
 
@@ -189,7 +189,7 @@ function runningIn(lab: Lab): NonNullable<Restoring['lastRunning']> {
 async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, clientFor: ComputeClients): Promise<void> {
   const { snapshot_id, computes } = record
   const kept = await keptOf(labs, record)
-  await labs.closeOnComputes(lab, clientFor)
+  await labs.projects.close(lab, clientFor)
   await stepOnAll(lab, snapshot_id, { step: 'commit', computes, clientFor })
   await lab.edit((document) => {
     const { project } = document

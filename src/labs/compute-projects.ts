@@ -1,0 +1,157 @@
+import type { EventLog } from '../fleet/events/event-log.ts'
+import { retryAfter } from '../fleet/members/fan-out.ts'
+import { ignore } from '../lib/async/ignore.ts'
+import { mapLimit } from '../lib/async/map-limit.ts'
+import { ApiError, ignoreNotFound } from '../lib/errors/api-error.ts'
+import type { ComputeClients } from './computes/compute-client.ts'
+import type { LabComputes } from './computes/computes.ts'
+import type { LabDocuments } from './documents.ts'
+import type { ProjectRecord } from './lab/document.ts'
+import type { Lab } from './lab/lab.ts'
+import type { ComputeSync } from './sync.ts'
+
+/** Recovers what operations that ended with the service have left. */
+export interface LabRecovery {
+  recoverSnapshots(lab: Lab, clientFor: ComputeClients): Promise<void>
+  recoverMove(lab: Lab, clientFor: ComputeClients): Promise<void>
+  /** Removes what a move has left on a compute. */
+  forgetOn(lab: Lab, computeId: string, clientFor: ComputeClients): Promise<void>
+}
+
+interface ComputeProjectsOptions {
+  readonly documents: LabDocuments
+  readonly computes: LabComputes
+  readonly events: EventLog
+  readonly sync: ComputeSync
+  readonly recovery: LabRecovery
+}
+
+/** The projects of labs on their computes: an open lab is open there, too. */
+export class ComputeProjects {
+  readonly #documents: LabDocuments
+  readonly #computes: LabComputes
+  readonly #events: EventLog
+  readonly #sync: ComputeSync
+  readonly #recovery: LabRecovery
+  /** Closed labs that are being opened, and those that `withOpen` is closing on their computes again. */
+  readonly #opening = new Set<string>()
+  readonly #leaving = new Map<string, Promise<void>>()
+  /** Number of running operations of `withOpen`, by lab. */
+  readonly #users = new Map<string, number>()
+
+  constructor({ documents, computes, events, sync, recovery }: ComputeProjectsOptions) {
+    this.#documents = documents
+    this.#computes = computes
+    this.#events = events
+    this.#sync = sync
+    this.#recovery = recovery
+  }
+
+  /** Takes note that a lab is open from now on. */
+  opened(lab: Lab): Lab {
+    lab.isOpen = true
+    this.#events.openProject(lab.id)
+    this.#documents.addOpen(lab)
+    this.#sync.opened(lab)
+    return lab
+  }
+
+  /** Takes note that an open lab was closed or deleted; `action` is the event about it. */
+  closed(lab: Lab, action: 'project.closed' | 'project.deleted'): void {
+    lab.isOpen = false
+    lab.isOver = true
+    lab.closing.abort()
+    this.#documents.publish(lab, action)
+    this.#documents.removeOpen(lab)
+    if (action === 'project.deleted') this.#events.closeProject(lab.id)
+    else this.#events.idleProject(lab.id)
+    this.#sync.closed(lab)
+  }
+
+  /** Runs an operation while a project is open on its computes. Closes a closed lab there again after the last one. */
+  async withOpen<T>(lab: Lab, clientFor: ComputeClients, run: () => Promise<T>): Promise<T> {
+    if (!lab.isOpen) await this.#recovery.recoverSnapshots(lab, clientFor)
+    const { computes, name } = lab.document.project
+    this.#users.set(lab.id, (this.#users.get(lab.id) ?? 0) + 1)
+    try {
+      if (!lab.isOpen) {
+        await this.left(lab.id)
+        for (const id of computes) await clientFor(id).openProject({ project_id: lab.id, name })
+      }
+      return await run()
+    } finally {
+      const left = (this.#users.get(lab.id) ?? 1) - 1
+      if (left > 0) this.#users.set(lab.id, left)
+      else {
+        this.#users.delete(lab.id)
+        if (!lab.isOpen && this.#documents.get(lab.id) === undefined && !this.#opening.has(lab.id)) {
+          const leaving = this.close(lab, clientFor)
+          this.#leaving.set(lab.id, leaving)
+          await leaving.finally(() => this.#leaving.delete(lab.id))
+        }
+      }
+    }
+  }
+
+  /** Closes a lab on its computes. */
+  async close(lab: Lab, clientFor: ComputeClients): Promise<void> {
+    await mapLimit(lab.document.project.computes, (computeId) =>
+      clientFor(computeId).closeProject(lab.id).catch(ignoreNotFound),
+    )
+  }
+
+  /** Opens a lab on its computes again, and reads its nodes. */
+  async reopen(lab: Lab, clientFor: ComputeClients): Promise<void> {
+    const { computes, name } = lab.document.project
+    for (const id of computes) await clientFor(id).openProject({ project_id: lab.id, name })
+    lab.reported.clear()
+    lab.unknownReasons.clear()
+    await this.#sync.refresh(lab, computes, clientFor)
+  }
+
+  /**
+   * 503 while a compute of the lab is not connected: the operation would be done in part only. A compute from which the lab was moved does
+   * not count: it may never come back.
+   */
+  async requirePresent(lab: Lab, what: 'close' | 'delete'): Promise<void> {
+    const { project } = lab.document
+    const { formerComputes: _, ...present } = project
+    const all = await this.#computes.absent(what === 'close' ? project.computes : computesWithFiles(present))
+    // Nothing is left of the project at a compute that was removed.
+    const absent = all.find(({ since }) => since !== undefined)
+    if (absent === undefined) return
+    throw new ApiError(
+      503,
+      `Compute ${absent.name} has files of the project ${lab.document.project.name} but is not connected: ${what} the project when ` +
+        `it is connected again, or remove it first with DELETE /v2/computes/${absent.compute_id}`,
+      { code: 'compute-unreachable', headers: retryAfter },
+    )
+  }
+
+  /** Takes note that a lab is being opened, until the result is disposed: what ends just now must not close it again. */
+  opening(id: string): Disposable {
+    this.#opening.add(id)
+    return { [Symbol.dispose]: () => void this.#opening.delete(id) }
+  }
+
+  /** Resolves when an operation that is closing the lab again on its computes has done so. */
+  async left(id: string): Promise<void> {
+    await this.#leaving.get(id)?.catch(ignore('the operation reports that it could not close the project'))
+  }
+
+  /** Whether an operation of `withOpen` runs, such as a copy or an archive. */
+  isUsed(id: string): boolean {
+    return this.#users.has(id)
+  }
+}
+
+/** The computes that have files of a lab: also those that it has left. */
+export const computesWithFiles = ({
+  computes,
+  formerComputes = [],
+  moving,
+}: Pick<ProjectRecord, 'computes' | 'formerComputes' | 'moving'>): string[] => [
+  ...new Set([...computes, ...formerComputes, ...(moving === undefined ? [] : [moving.to])]),
+]
+
+export const isAway = (error: unknown): boolean => error instanceof ApiError && error.code === 'compute-unreachable'

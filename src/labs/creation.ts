@@ -1,0 +1,201 @@
+import { ignore } from '../lib/async/ignore.ts'
+import { mapLimit } from '../lib/async/map-limit.ts'
+import { ApiError, badRequest, ignoreNotFound, retryLater } from '../lib/errors/api-error.ts'
+import { requireNoSeparator } from '../lib/errors/project-name.ts'
+import type { ProjectScope } from '../model/access/project-scope.ts'
+import { type LabProject, type LabProjectCreate, labSettings } from '../model/lab/project.ts'
+import { isUuid } from '../model/schema/fields.ts'
+import type { LabAccess } from './access.ts'
+import type { AutoStart } from './autostart.ts'
+import type { ComputeProjects } from './compute-projects.ts'
+import type { ComputeClients } from './computes/compute-client.ts'
+import type { LabComputes } from './computes/computes.ts'
+import type { LabDocuments } from './documents.ts'
+import { Changes, noSizes, type ProjectRecord } from './lab/document.ts'
+import { withDefaults, withoutNulls } from './lab/fields.ts'
+import { requireSmallHead } from './lab/head-size.ts'
+import type { Lab } from './lab/lab.ts'
+import { type LabRegistry, projectExists } from './registry.ts'
+
+interface BuildOptions {
+  readonly clientFor: ComputeClients
+  /** Computes on which it is made. */
+  readonly like?: readonly string[]
+  readonly asksAll?: boolean
+  /** The projects of the client. */
+  readonly scope?: ProjectScope | undefined
+}
+
+interface CreationOptions {
+  readonly registry: LabRegistry
+  readonly documents: LabDocuments
+  readonly access: LabAccess
+  readonly computes: LabComputes
+  readonly projects: ComputeProjects
+  readonly autoStart: AutoStart
+  /** The id of the only lab of this process. */
+  readonly onlyId: string | undefined
+}
+
+/** Makes labs. */
+export class LabCreation {
+  readonly #registry: LabRegistry
+  readonly #documents: LabDocuments
+  readonly #access: LabAccess
+  readonly #computes: LabComputes
+  readonly #projects: ComputeProjects
+  readonly #autoStart: AutoStart
+  readonly #onlyId: string | undefined
+
+  constructor({ registry, documents, access, computes, projects, autoStart, onlyId }: CreationOptions) {
+    this.#registry = registry
+    this.#documents = documents
+    this.#access = access
+    this.#computes = computes
+    this.#projects = projects
+    this.#autoStart = autoStart
+    this.#onlyId = onlyId
+  }
+
+  /** `more`: members of the record that no client gives. `scope`: the projects of the client. */
+  async create(
+    input: LabProjectCreate,
+    clientFor: ComputeClients,
+    { scope, ...more }: Pick<ProjectRecord, 'file'> & { readonly scope?: ProjectScope | undefined } = {},
+  ): Promise<LabProject> {
+    const { name, path = null, compute_id, project_id, ...settings } = input
+    requireName(name)
+    requireSmallHead(settings)
+    const id = this.#onlyId ?? project_id?.toLowerCase() ?? crypto.randomUUID()
+    return this.#access.locked(id, async () => {
+      this.#registry.requireNew(id)
+      const record: ProjectRecord = {
+        project_id: id,
+        name,
+        ...withDefaults(labSettings, settings),
+        ...withoutNulls({ kept: settings.kept }),
+        path: null,
+        ...{ revision: 0, changed_at: new Date().toISOString(), sizes: noSizes },
+        computes: [await this.#computes.choose(compute_id ?? undefined, settings.placement ?? undefined)],
+        is_open: true,
+        ...more,
+      }
+      // Before the next `await`, so that no other request takes the name.
+      this.#registry.requireQuota(id)
+      this.#registry.add(id, record, scope)
+      try {
+        const lab = await this.#access.creating(id, async () => {
+          await this.#registry.announce(id, record, scope)
+          const compute = clientFor(record.computes[0] as string)
+          // A project that only the compute knows has nodes that the new one would not show, and would delete.
+          const known = project_id == null ? undefined : await compute.project(id).catch(ignoreNotFound)
+          if (known !== undefined) throw projectExists(id)
+          const made = await compute.openProject({ project_id: id, name, path })
+          const head = { ...record, path: made.path }
+          try {
+            await this.#documents.saveNew(id, head)
+          } catch (error) {
+            await compute.removeProject(id).catch(ignore('it is listed as a project of its compute'))
+            throw error
+          }
+          await this.#registry.put(id, head)
+          return this.#projects.opened(this.#documents.make(id, new Map([['project', head]])))
+        })
+        this.#documents.publish(lab, 'project.created')
+        await this.#autoStart.startAfterReboot(lab, record.computes, clientFor)
+        return lab.project()
+      } catch (error) {
+        await this.#registry.remove(id).catch(ignore('the client gets the first error'))
+        throw error
+      }
+    })
+  }
+
+  /**
+   * Makes a closed project whose content `fill` writes. The project is invisible until it is complete. A failure or a crash leaves nothing:
+   * the next start of the service removes an unfinished project. `asksAll`: no compute of the fleet may have a project of its id.
+   */
+  async build(
+    { name, path = null, ...settings }: LabProjectCreate,
+    { clientFor, like = [], asksAll = false, scope }: BuildOptions,
+    fill: (lab: Lab) => Promise<void>,
+  ): Promise<LabProject> {
+    const id = this.#onlyId ?? settings.project_id?.toLowerCase() ?? crypto.randomUUID()
+    // The start of the service first removes unfinished projects.
+    await this.#access.restored
+    return this.#access.locked(id, async () => {
+      requireName(name)
+      requireSmallHead(settings)
+      this.#registry.requireNew(id)
+      // Before the lab has its name, by which credentials see every project of its id.
+      if (asksAll) await this.#requireNowhere(id, clientFor)
+      const first =
+        like[0] ?? (await this.#computes.choose(settings.compute_id ?? undefined, settings.placement ?? undefined))
+      const record: ProjectRecord = {
+        ...{ project_id: id, name, ...withDefaults(labSettings, settings), path: null, revision: 0 },
+        ...withoutNulls({ kept: settings.kept }),
+        ...{ computes: [first, ...like.slice(1)], is_open: false, unfinished: true },
+      }
+      this.#registry.requireQuota(id)
+      this.#registry.add(id, record, scope)
+      let isNew = false
+      try {
+        const lab = this.#documents.make(id, new Map([['project', record]]))
+        await this.#registry.announce(id, record, scope)
+        const input = { project_id: id, name }
+        // Before the record is saved: after a crash the next start removes an unfinished project from all its computes.
+        for (const computeId of record.computes)
+          if ((await clientFor(computeId).projects()).some(({ project_id }) => project_id === id))
+            throw projectExists(id)
+        await this.#documents.saveNew(id, record)
+        isNew = true
+        const made = await clientFor(first).openProject({ ...input, path })
+        for (const computeId of like.slice(1)) await clientFor(computeId).openProject(input)
+        await fill(lab)
+        await this.#projects.close(lab, clientFor)
+        await lab.edit(({ project: { unfinished: _, ...project } }) => ({
+          changes: new Changes().project({ ...project, path: made.path }),
+          news: () => [],
+          result: undefined,
+        }))
+        await this.#registry.put(id, lab.document.project)
+        this.#registry.emit({ action: 'project.created', event: lab.project() })
+        return lab.project()
+      } catch (error) {
+        await this.drop(id, isNew ? record.computes : [], clientFor).catch(ignore('the client gets the first error'))
+        throw error
+      }
+    })
+  }
+
+  /** 409 when any compute of the fleet has a project of this id, 503 when one cannot be asked. */
+  async #requireNowhere(id: string, clientFor: ComputeClients): Promise<void> {
+    const all = await this.#computes.registered()
+    await mapLimit(all, async (computeId) => {
+      const projects = await clientFor(computeId)
+        .projects()
+        .catch((error: unknown) => {
+          if (error instanceof ApiError && error.code === 'no-such-compute') return []
+          const message = `Could not check whether compute ${computeId} has a project ${id}; try again`
+          throw retryLater(503, message, 5, error)
+        })
+      if (projects.some(({ project_id }) => project_id === id)) throw projectExists(id)
+    })
+  }
+
+  /** Removes an unfinished project. */
+  async drop(id: string, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
+    for (const computeId of computes) await clientFor(computeId).removeProject(id).catch(ignoreNotFound)
+    const unreadable = ignore('snapshots of a document that cannot be read are not known')
+    const keys = [...((await this.#documents.load(id).catch(unreadable))?.keys() ?? [])]
+    for (const key of keys)
+      if (key.startsWith('snapshot/')) await this.#documents.putSideDocument(key.slice('snapshot/'.length), undefined)
+    await this.#documents.remove(id)
+    await this.#registry.remove(id)
+  }
+}
+
+export function requireName(name: string): void {
+  requireNoSeparator(name)
+  if (isUuid(name)) throw badRequest('name: a name must not look like an id (UUID); choose another name')
+}

@@ -1,0 +1,416 @@
+import type { EventLog } from '../fleet/events/event-log.ts'
+import { retryAfter } from '../fleet/members/fan-out.ts'
+import { ignore } from '../lib/async/ignore.ts'
+import { KeyedMutex } from '../lib/async/keyed-mutex.ts'
+import { mapLimit } from '../lib/async/map-limit.ts'
+import { withTimeout } from '../lib/async/timeout.ts'
+import { ApiError, ignoreNotFound } from '../lib/errors/api-error.ts'
+import { type LabProject, labSettings } from '../model/lab/project.ts'
+import type { LabAccess } from './access.ts'
+import type { LabArchiver } from './archiver.ts'
+import type { AutoStart } from './autostart.ts'
+import { type ComputeProjects, computesWithFiles, isAway, type LabRecovery } from './compute-projects.ts'
+import type { ComputeClients } from './computes/compute-client.ts'
+import { type LabComputes, serviceClients } from './computes/computes.ts'
+import type { LabCreation } from './creation.ts'
+import type { LabDocuments } from './documents.ts'
+import type { Jobs } from './jobs/jobs.ts'
+import { Changes, type ProjectRecord } from './lab/document.ts'
+import { withDefaults, withoutNulls } from './lab/fields.ts'
+import type { Lab } from './lab/lab.ts'
+import { saveOrRevert } from './lab/save-or-revert.ts'
+import { UnreadableLab } from './lab/store.ts'
+import type { LabLists } from './lists.ts'
+import { type LabRegistry, noSuchProject } from './registry.ts'
+import { runRestored } from './snapshots/snapshots.ts'
+import type { ComputeSync } from './sync.ts'
+
+/** How long requests wait for labs that the start of the service opens, ms. */
+const maxRestoreMs = 30_000
+
+interface LifecycleOptions {
+  readonly registry: LabRegistry
+  readonly documents: LabDocuments
+  readonly access: LabAccess
+  readonly computes: LabComputes
+  readonly events: EventLog
+  readonly jobs: Jobs
+  readonly sync: ComputeSync
+  readonly autoStart: AutoStart
+  readonly archiver: LabArchiver
+  readonly projects: ComputeProjects
+  readonly recovery: LabRecovery
+  readonly creation: LabCreation
+  readonly lists: LabLists
+  readonly warn: (message: string) => void
+}
+
+/** Opens, closes and deletes labs. */
+export class LabLifecycle {
+  readonly #registry: LabRegistry
+  readonly #documents: LabDocuments
+  readonly #access: LabAccess
+  readonly #computes: LabComputes
+  readonly #events: EventLog
+  readonly #jobs: Jobs
+  readonly #sync: ComputeSync
+  readonly #autoStart: AutoStart
+  readonly #archiver: LabArchiver
+  readonly #projects: ComputeProjects
+  readonly #recovery: LabRecovery
+  readonly #creation: LabCreation
+  readonly #lists: LabLists
+  readonly #warn: (message: string) => void
+  /** On behalf of the service itself. */
+  readonly #ownClients: ComputeClients
+  /** One enlistment of a compute for a lab at a time. */
+  readonly #enlistments = new KeyedMutex()
+
+  constructor({
+    registry,
+    documents,
+    access,
+    computes,
+    events,
+    jobs,
+    sync,
+    autoStart,
+    archiver,
+    projects,
+    recovery,
+    creation,
+    lists,
+    warn,
+  }: LifecycleOptions) {
+    this.#registry = registry
+    this.#documents = documents
+    this.#access = access
+    this.#computes = computes
+    this.#events = events
+    this.#jobs = jobs
+    this.#sync = sync
+    this.#autoStart = autoStart
+    this.#archiver = archiver
+    this.#projects = projects
+    this.#recovery = recovery
+    this.#creation = creation
+    this.#lists = lists
+    this.#warn = warn
+    this.#ownClients = serviceClients(computes)
+  }
+
+  /**
+   * Opens the labs that were open at the end of the last run, and those with `auto_open`, once `ready` resolves.
+   */
+  restore(ready: Promise<unknown> = Promise.resolve()): Promise<void> {
+    const wanted = this.#registry
+      .all()
+      .filter(([, { is_open, auto_open, unfinished }]) => is_open || auto_open || unfinished)
+    const open = async ([id, { name, is_open, unfinished, computes }]: (typeof wanted)[number]) => {
+      if (unfinished) {
+        const clientFor = this.#ownClients
+        // A compute that crashed may have the directory of the project and not know the project: once opened, both can be removed.
+        // One that was removed from the fleet cannot be asked any more.
+        const known = mapLimit(computes, async (computeId) => {
+          await clientFor(computeId).openProject({ project_id: id, name }).catch(ignoreNotFound)
+        })
+        await known
+          .then(() => this.#creation.drop(id, computes, clientFor))
+          .catch(ignore('the next start of the service tries again'))
+        return
+      }
+      await this.#openNow(id, id, this.#ownClients, !is_open).catch((error: Error) => {
+        // An unreadable document is reported already. A lab that does not fit shows why until it is opened.
+        if (error instanceof UnreadableLab) return
+        if (error instanceof ApiError && error.code === 'limit-reached') this.#registry.markUnopened(id, error.message)
+        else this.#warn(`The project ${id} could not be opened: ${error.message}`)
+      })
+    }
+    const opened = ready.then(() => mapLimit(wanted, open)).then(() => this.#recoverMoves())
+    this.#access.restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
+    this.#registry.tellWatchers()
+    return this.#access.restored
+  }
+
+  /** Recovers moves of closed labs that ended with the service; those of open ones are recovered when they are opened. */
+  async #recoverMoves(): Promise<void> {
+    const left = this.#registry.all().filter(([id, { moving, formerComputes, pendingLinks, unfinished }]) => {
+      return (
+        this.#documents.get(id) === undefined && !unfinished && (moving ?? formerComputes ?? pendingLinks) !== undefined
+      )
+    })
+    await mapLimit(left, async ([id]) => {
+      const settle = async () => this.#recovery.recoverMove(await this.#access.find(id), this.#ownClients)
+      await this.#access.locked(id, settle).catch(ignore('the next opening or move of the project tries again'))
+    })
+  }
+
+  /** Opens a lab, or a project that only a compute has. Does nothing for an open lab. */
+  async open(word: string, clientFor: ComputeClients): Promise<LabProject> {
+    const id = this.#registry.idOf(word)
+    await this.#access.restored
+    this.#access.requireStaying(id)
+    return this.#openNow(id, word, clientFor, true)
+  }
+
+  /** `startsAll`: `auto_start` starts all nodes, and else those that ran before a reboot of their computes. */
+  #openNow(id: string, word: string, clientFor: ComputeClients, startsAll: boolean): Promise<LabProject> {
+    return this.#access.locked(id, async () => {
+      const open = this.#documents.get(id)
+      if (open !== undefined) return open.project()
+      this.#registry.clearUnopened(id)
+      const lab = await this.#load(id, word, clientFor)
+      using _ = this.#documents.enter(lab)
+      if (lab.document.project.archived !== undefined) {
+        await this.#sync.recordReason(lab)
+        if (this.#archiver.isComputeLost(lab)) throw computeLost(lab, lab.statusReason)
+      }
+      await this.#recovery.recoverSnapshots(lab, clientFor)
+      await this.#recovery.recoverMove(lab, clientFor).catch(ignore('the next opening of the project tries again'))
+      const { computes, name } = lab.document.project
+      const opening = this.#projects.opening(id)
+      try {
+        await this.#projects.left(id)
+        await mapLimit(computes, async (computeId) => {
+          await clientFor(computeId)
+            .openProject({ project_id: id, name })
+            .catch((error: Error) => {
+              // The compute has just gone: `recordReason` did not know it yet.
+              if (this.#archiver.isArchived(lab) && isAway(error)) throw computeLost(lab, error.message)
+              // A restart of the service opens what it can.
+              if (startsAll && isMalformed(error)) throw error
+              this.#sync.markUnknown(lab, computeId, error)
+            })
+        })
+        this.#projects.opened(lab)
+      } catch (error) {
+        // Those that have opened it.
+        await this.#projects.close(lab, clientFor).catch(ignore('the client gets the first error'))
+        throw error
+      } finally {
+        opening[Symbol.dispose]()
+      }
+      await this.#sync.refresh(lab, computes, clientFor)
+      this.#sync.nodesRead()
+      // A lab that the start of the service opens was open before, so there is no event.
+      if (!lab.document.project.is_open) {
+        try {
+          await this.#saveOpen(lab, true)
+        } catch (error) {
+          await this.#projects.close(lab, clientFor).catch(ignore('the client gets the first error'))
+          this.#projects.closed(lab, 'project.closed')
+          throw error
+        }
+        this.#documents.publish(lab, 'project.opened')
+      }
+      await runRestored(lab, clientFor)
+      this.#autoStart.resumeApply(lab, clientFor)
+      for (const [node, { status }] of lab.reported) if (status !== 'stopped') lab.lastRunning.add(node)
+      if (startsAll) this.#autoStart.start(lab, undefined, clientFor)
+      await this.#autoStart.startAfterReboot(lab, computes, clientFor)
+      return lab.project()
+    })
+  }
+
+  /** The document of a closed lab, or a new one for a project that a compute has. */
+  async #load(id: string, word: string, clientFor: ComputeClients): Promise<Lab> {
+    const entries = await this.#documents.load(id)
+    if (entries !== undefined) return this.#documents.make(id, entries)
+    for (const computeId of await this.#computes.all()) {
+      const found = (await clientFor(computeId).projects()).find(({ project_id }) => project_id === id)
+      if (found === undefined) continue
+      const record: ProjectRecord = {
+        project_id: id,
+        name: found.name ?? id.slice(0, 8),
+        ...withDefaults(labSettings, {}),
+        path: found.path,
+        revision: 0,
+        computes: [computeId],
+        is_open: false,
+      }
+      this.#registry.add(id, record)
+      await this.#registry.announce(id, record)
+      await this.#documents.saveNew(id, record)
+      return this.#documents.make(id, new Map([['project', record]]))
+    }
+    throw noSuchProject(word)
+  }
+
+  /** Closes a lab, which stops its nodes. Does nothing for a closed lab. */
+  async close(word: string, clientFor: ComputeClients): Promise<void> {
+    const id = this.#registry.idOf(word)
+    this.#access.requireStaying(id)
+    // A running apply has locked the lab until it has reverted its changes: it is cancelled before the lock is waited for.
+    this.#jobs.endOf(id, 'The project was closed', { only: 'apply' })
+    return this.#access.locked(id, async () => {
+      const lab = this.#documents.get(id)
+      if (lab === undefined) return
+      await this.#projects.requirePresent(lab, 'close')
+      await lab.requireSavable()
+      this.#jobs.endOf(id, 'The project was closed')
+      await lab.exclusive(async () => {
+        await this.#projects.close(lab, clientFor)
+        await saveOrRevert(
+          lab,
+          () => this.#saveOpen(lab, false),
+          () => this.#projects.reopen(lab, clientFor),
+        )
+        this.#projects.closed(lab, 'project.closed')
+      }, force)
+      this.#archiver.closed(id)
+    })
+  }
+
+  async #saveOpen(lab: Lab, is_open: boolean): Promise<void> {
+    const more = is_open ? {} : this.#archiver.firstTry()
+    await lab.edit(({ project: { stop_at, ttl_deletes, archiving: _, ...project } }) => ({
+      changes: new Changes().project({
+        ...project,
+        is_open,
+        ...more,
+        ...(is_open && withoutNulls({ stop_at, ttl_deletes })),
+      }),
+      news: () => [],
+      result: undefined,
+      isUpkeep: true,
+    }))
+    await this.#registry.put(lab.id, lab.document.project)
+  }
+
+  /** Deletes a lab, also on its computes, or a project that only computes have. */
+  async remove(word: string, clientFor: ComputeClients): Promise<void> {
+    const id = this.#registry.idOf(word)
+    this.#access.requireStaying(id)
+    this.#jobs.endOf(id, 'The project was deleted', { only: 'apply' })
+    return this.#access.locked(id, async () => {
+      const lab = await this.#access
+        .find(id)
+        .catch((error) => this.#withoutDocument(id, error))
+        .catch(ignoreNotFound)
+      if (lab === undefined) return this.#lists.removeUnmanaged(id, word, clientFor)
+      await this.#projects.requirePresent(lab, 'delete')
+      this.#jobs.endOf(id, 'The project was deleted', { forget: true })
+      await this.discard(lab, clientFor)
+    })
+  }
+
+  /** For `catch` of `find`: a lab whose document cannot be read, with its settings alone. */
+  #withoutDocument(id: string, error: unknown): Lab {
+    const head = this.#registry.get(id)
+    if (!(error instanceof UnreadableLab) || head === undefined) throw error
+    return this.#documents.make(id, new Map([['project', head]]))
+  }
+
+  /** Deletes a lab that the caller has locked (`exclusively`). Its jobs stay in the list. */
+  async discard(lab: Lab, clientFor: ComputeClients): Promise<void> {
+    return lab.exclusive(() => this.#discardNow(lab, clientFor), force)
+  }
+
+  async #discardNow(lab: Lab, clientFor: ComputeClients): Promise<void> {
+    const { id, document } = lab
+    const { formerComputes = [], name } = document.project
+    for (const computeId of computesWithFiles(document.project)) {
+      const isLeft = formerComputes.includes(computeId)
+      await clientFor(computeId)
+        .removeProject(id)
+        .catch((error: unknown) => {
+          if (!isLeft || !isAway(error)) return ignoreNotFound(error)
+          this.#warn(
+            `The project ${name} was deleted, but compute ${computeId}, which is not connected, may still have an old copy of its ` +
+              'files. When the compute is back, the copy is listed as a project and can be deleted',
+          )
+        })
+    }
+    for (const snapshot of document.snapshots.keys()) await this.#documents.putSideDocument(snapshot, undefined)
+    lab.isOver = true
+    await this.#documents.remove(id)
+    await this.#archiver.removed(id)
+    await this.#registry.remove(id)
+    if (lab.isOpen) this.#projects.closed(lab, 'project.deleted')
+    else {
+      this.#documents.publish(lab, 'project.deleted')
+      this.#events.closeProject(lab.id)
+    }
+  }
+
+  /**
+   * Closes a lab, runs an operation on it, and opens it again if it was open. `check` throws to refuse before anything is changed. Requests
+   * that would change the lab get 409 meanwhile.
+   */
+  async withClosedLab<T>(
+    id: string,
+    clientFor: ComputeClients,
+    check: (lab: Lab) => void,
+    run: (lab: Lab) => Promise<T>,
+  ): Promise<T> {
+    const moving = this.#access.beginMove(id)
+    let wasOpen = false
+    try {
+      return await this.#access.locked(id, async () => {
+        const open = await this.#access.find(id)
+        check(open)
+        if (open.isOpen) {
+          await this.#projects.requirePresent(open, 'close')
+          wasOpen = true
+          await open.exclusive(async () => {
+            await this.#projects.close(open, clientFor)
+            // The record says that it is open: after a crash the next start opens it.
+            this.#projects.closed(open, 'project.closed')
+          }, force)
+        }
+        return run(await this.#access.find(id))
+      })
+    } finally {
+      moving[Symbol.dispose]()
+      if (wasOpen)
+        await this.#openNow(id, id, clientFor, false).then(
+          () => {
+            const opened = this.#documents.get(id)
+            if (opened !== undefined) this.#documents.publish(opened, 'project.opened')
+          },
+          (error: Error) => this.#warn(`The project ${id} could not be opened after its move: ${error.message}`),
+        )
+    }
+  }
+
+  /** Opens an open lab on a further compute. */
+  async attachCompute(lab: Lab, computeId: string, clientFor: ComputeClients): Promise<void> {
+    const isOn = () => lab.document.project.computes.includes(computeId)
+    if (isOn()) return
+    await this.#enlistments.run(`${lab.id}/${computeId}`, async () => {
+      if (isOn()) return
+      await this.#recovery.forgetOn(lab, computeId, clientFor)
+      const known = await clientFor(computeId).project(lab.id).catch(ignoreNotFound)
+      await clientFor(computeId).openProject({ project_id: lab.id, name: lab.document.project.name })
+      const save = () =>
+        lab.edit(({ project }) => ({
+          changes: new Changes().project({ ...project, computes: [...project.computes, computeId] }),
+          news: () => [],
+          result: undefined,
+        }))
+      await saveOrRevert(lab, save, async () => {
+        // What another client has made there is not ours to remove.
+        if (known === undefined) await clientFor(computeId).removeProject(lab.id)
+      })
+      await this.#registry.put(lab.id, lab.document.project)
+      this.#sync.computeAdded(computeId)
+      await this.#autoStart.startAfterReboot(lab, [computeId], clientFor)
+    })
+  }
+}
+
+/** A lab is closed also when changes of its nodes and links under way do not end: these fail then. */
+const force = (): void => {}
+
+/** Whether a compute answered with something else than it should: it is not away, and the lab must not be shown as open there. */
+const isMalformed = (error: unknown): boolean => error instanceof ApiError && error.status === 502
+
+/** 503 for a lab that has an archive and whose compute is gone. Opened without the compute, the lab would differ from its archive. */
+function computeLost({ document }: Lab, reason: string | undefined): ApiError {
+  const [compute = ''] = document.project.computes
+  return new ApiError(
+    503,
+    `${reason}. To restore the project from its archive on another compute, use POST /v2/computes/${compute}/drain`,
+    { code: 'compute-unreachable', headers: retryAfter },
+  )
+}
