@@ -91,59 +91,19 @@ export interface GatewayParts {
 
 /** The gateway over the tables of the Durable Object. */
 export async function openGateway(env: Env, parts: GatewayParts): Promise<WorkerGateway> {
-  const { storage, writes, objects, tunnels, pushedFeeds, tickets, metrics, revoked, limits, organizations } = parts
+  const { storage, writes, objects, tickets, metrics, revoked, limits, organizations } = parts
   const { named } = objects
   const { sql } = storage
   const store = new TokenTable(sql, warn, revoked)
   const tokens = new Tokens({ store, key: tokenKey(env), organization: named })
   const { access, rateLimit } = openAuth(env, (token) => tokens.identify(token))
   const stateTable = new StateTable(sql, writes)
-  const fleet = await Fleet.open({
-    ...reaching,
-    registry: sharedRegistry(new RegistryTable(sql, new Sealer(env.FLEET_KEY ?? ''), warn), stateTable, objects),
-    healthChecks: 'external',
-    // A state that a request finds by itself holds until the object of the compute reports one.
-    timeouts: { connectMs: 10_000, failures: 1, retryMs: [30_000, 30_000] },
-    joinTokens: tokens.joinTokens,
-    maxComputes: () => limits()?.max_computes ?? 0,
-    holder: tunnels,
-  })
-  tunnels.gone = (id) => fleet.left(id, notJoined)
-  fleet.listen((event) => {
-    if (event.type === 'log.warning') warn(event.message)
-  })
+  const fleet = await openFleet(env, parts, { stateTable, tokens })
   const states = new ReportedStates(fleet, stateTable, objects)
   const placements = new PlacementTable(sql)
-  const digestTable = new ImageDigestTable(sql)
-  const digests = { store: digestTable, newHasher: workerHasher }
-  const images =
-    env.IMAGES &&
-    new ImageBucket(env.IMAGES, {
-      organization: objects.organization,
-      secret: env.FLEET_KEY ?? '',
-      isUsed: (sha256) => digestTable.isUsed(sha256),
-      isJoined: (id) => fleet.isTunnelled(id),
-    })
-  const wakeAt = async (time: number) => {
-    const known = await storage.getAlarm()
-    if (known === null || known > time) await storage.setAlarm(time)
-  }
-  const unkept = new PendingReplicationsTable(sql, (time) => waitUntil(wakeAt(time)))
-  digestTable.unused = (sha256) => {
-    unkept.remove(sha256)
-    const removing = images?.remove(sha256).catch(({ message }: Error) => warn(`An image stays in R2: ${message}`))
-    if (removing !== undefined) waitUntil(removing)
-  }
+  const { images, digests, pending } = openImages(env, parts, fleet)
   const reportedProjects = new ReportedProjectsTable(sql, placements)
-  fleet.listen((event) => {
-    if (event.type === 'compute.deleted') reportedProjects.forget(event.compute.compute_id)
-  })
-  const members: FleetMembers = {
-    ...fleetMembers(fleet),
-    // An object that reads a stream of another object cannot hibernate.
-    openFeed: ({ id }, feed) => pushedFeeds.open(id, feed),
-    toldProjects: reportedProjects,
-  }
+  const members = membersOf(fleet, reportedProjects, parts)
   const labStore = new LabTable(storage)
   const jobs = new JobTable(sql, objects)
   const { gateway, labs, services, projects } = await composeGateway({
@@ -152,8 +112,8 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     placements,
     maxProjects: () => limits()?.max_projects ?? 0,
     host: gatewayHost(metrics),
-    digests,
-    ...(images !== undefined && { keeping: { kept: images, unkept, waitUntil } }),
+    digests: { store: digests, newHasher: workerHasher },
+    ...(images !== undefined && { keeping: { kept: images, unkept: pending, waitUntil } }),
     bookmarks: new BookmarkTable(sql),
     warn,
     openLabs: ({ quota }) =>
@@ -168,32 +128,20 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     placementsOf: (all) => placementsOfLabs(all, objects),
   })
   const requests = new RequestMetrics()
-  const knowStates: RequestStep = async (context, next) => {
-    // An isolate may not know yet that the organization was deleted. A later organization of this id would get what is made now.
-    if (named !== undefined && limits() === undefined) throw noSuchOrganization(named)
-    const { endpoint } = matchOf(context)
-    if (endpoint.owner === 'all' || endpoint.scope === 'own') await states.known()
-    return next()
-  }
   const app = createApp({
     ...commonOptions(env, named),
     requests,
     agent: gateway.agent,
     services: { ...services, tokens, organizations },
     admission: { ...commonAdmission, access, tickets, rateLimit },
-    steps: { dispatch: [knowStates, ...dispatchSteps] },
+    steps: { dispatch: [awaitStates(parts, states), ...dispatchSteps] },
   })
   const keepDue = async () => {
     await states.known()
-    for (const sha256 of unkept.due()) {
-      const image = digestTable.named(sha256)
+    for (const sha256 of pending.due()) {
+      const image = digests.named(sha256)
       if (image !== undefined) gateway.keep(image, true)
     }
-  }
-  const load = async (projectId: string | undefined) => {
-    if (projectId === undefined) return loadOf(members)
-    const compute = await placements.get(projectId)
-    return compute === undefined ? undefined : (await members.find(compute))?.load
   }
   return {
     app,
@@ -209,11 +157,87 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     uploads: gateway.uploads,
     keepDue,
     images,
-    load,
+    async load(projectId) {
+      if (projectId === undefined) return loadOf(members)
+      const compute = await placements.get(projectId)
+      return compute === undefined ? undefined : (await members.find(compute))?.load
+    },
     labs,
     labStore,
     jobs,
   }
+}
+
+/** The computes of the organization, whose objects check them and hold their tunnels. */
+async function openFleet(
+  env: Env,
+  { storage, objects, tunnels, limits }: GatewayParts,
+  { stateTable, tokens }: { readonly stateTable: StateTable; readonly tokens: Tokens },
+): Promise<Fleet> {
+  const registry = new RegistryTable(storage.sql, new Sealer(env.FLEET_KEY ?? ''), warn)
+  const fleet = await Fleet.open({
+    ...reaching,
+    registry: sharedRegistry(registry, stateTable, objects),
+    healthChecks: 'external',
+    // A state that a request finds by itself holds until the object of the compute reports one.
+    timeouts: { connectMs: 10_000, failures: 1, retryMs: [30_000, 30_000] },
+    joinTokens: tokens.joinTokens,
+    maxComputes: () => limits()?.max_computes ?? 0,
+    holder: tunnels,
+  })
+  tunnels.gone = (id) => fleet.left(id, notJoined)
+  fleet.listen((event) => {
+    if (event.type === 'log.warning') warn(event.message)
+  })
+  return fleet
+}
+
+/** The computes of the fleet, as their objects report them. */
+function membersOf(fleet: Fleet, toldProjects: ReportedProjectsTable, { pushedFeeds }: GatewayParts): FleetMembers {
+  fleet.listen((event) => {
+    if (event.type === 'compute.deleted') toldProjects.forget(event.compute.compute_id)
+  })
+  return {
+    ...fleetMembers(fleet),
+    // An object that reads a stream of another object cannot hibernate.
+    openFeed: ({ id }, feed) => pushedFeeds.open(id, feed),
+    toldProjects,
+  }
+}
+
+/** The step that waits until the states of the computes are known, before a request for all of them. */
+const awaitStates =
+  ({ objects: { named }, limits }: GatewayParts, states: ReportedStates): RequestStep =>
+  async (context, next) => {
+    // An isolate may not know yet that the organization was deleted. A later organization of this id would get what is made now.
+    if (named !== undefined && limits() === undefined) throw noSuchOrganization(named)
+    const { endpoint } = matchOf(context)
+    if (endpoint.owner === 'all' || endpoint.scope === 'own') await states.known()
+    return next()
+  }
+
+/** The digests of images, the bucket with the images if there is one, and what is still to be copied there. */
+function openImages(env: Env, { storage, objects }: GatewayParts, fleet: Fleet) {
+  const digests = new ImageDigestTable(storage.sql)
+  const images =
+    env.IMAGES &&
+    new ImageBucket(env.IMAGES, {
+      organization: objects.organization,
+      secret: env.FLEET_KEY ?? '',
+      isUsed: (sha256) => digests.isUsed(sha256),
+      isJoined: (id) => fleet.isTunnelled(id),
+    })
+  const wakeAt = async (time: number) => {
+    const known = await storage.getAlarm()
+    if (known === null || known > time) await storage.setAlarm(time)
+  }
+  const pending = new PendingReplicationsTable(storage.sql, (time) => waitUntil(wakeAt(time)))
+  digests.unused = (sha256) => {
+    pending.remove(sha256)
+    const removing = images?.remove(sha256).catch(({ message }: Error) => warn(`An image stays in R2: ${message}`))
+    if (removing !== undefined) waitUntil(removing)
+  }
+  return { images, digests, pending }
 }
 
 /** Moves a part of a lab by the object of the lab. */
