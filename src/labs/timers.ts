@@ -34,7 +34,7 @@ interface TimersOptions {
 }
 
 /** Deletes a lab whose time is over. */
-export interface LabRemover {
+interface LabRemover {
   remove(word: string, clientFor: ComputeClients): Promise<void>
 }
 

@@ -1,10 +1,9 @@
 import { abortable } from '../../lib/async/abort.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { startTimer } from '../../lib/async/pause.ts'
-import { ApiError, badRequest, notFound, tooMany } from '../../lib/errors/api-error.ts'
+import { ApiError, notFound, tooMany } from '../../lib/errors/api-error.ts'
 import { kindIfKnown } from '../../model/kinds/node.ts'
 import type { LabJob, LabJobCreate, LabJobNode } from '../../model/lab/job.ts'
-import { nameKey } from '../../model/lab/names.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
 import type { NodeAction } from '../computes/compute-client.ts'
 import type { LabComputes } from '../computes/computes.ts'
@@ -15,6 +14,7 @@ import { nodePathOf } from '../lab/node-on-compute.ts'
 import type { ComputeClients } from '../labs.ts'
 import { actOn } from '../nodes/nodes.ts'
 import { untilReady } from '../nodes/ready.ts'
+import { type JobStep, putInOrder, stepOf } from './job-steps.ts'
 import { StartPace } from './start-pace.ts'
 
 /** Most running jobs of a service, most ended jobs in its list, and how long these are listed, ms. */
@@ -33,19 +33,6 @@ const weightKey = ({ compute_id, node_type }: NodeRecord): string => `${compute_
 
 /** The order in which a job shows its nodes. */
 const orderOfStates: readonly LabJobNode['state'][] = ['failed', 'skipped', 'cancelled', 'asked', 'unready', 'waiting']
-
-/** One node of a job. */
-interface Step {
-  readonly record: NodeRecord
-  /** Steps that must be done before this one. */
-  before: readonly Step[]
-  state: LabJobNode['state']
-  reason: string | null
-  /** Resolve when the request to the node has ended or was skipped, and when the step has ended. */
-  readonly requested: Promise<void>
-  readonly over: Promise<void>
-  readonly settle: { requested(): void; over(): void }
-}
 
 /** What a job shows of its work. */
 export type JobState = Pick<LabJob, 'total' | 'done' | 'failed' | 'skipped' | 'nodes'> &
@@ -75,7 +62,7 @@ interface Job {
 interface NodeJob extends Job {
   readonly lab: Lab
   readonly action: NodeAction
-  readonly steps: readonly Step[]
+  readonly steps: readonly JobStep[]
   readonly input: LabJobCreate
   /** Nodes that were asked to start and are not ready yet, and those that wait until there are fewer. */
   active: number
@@ -251,10 +238,10 @@ export class Jobs implements JobList {
     }
   }
 
-  async #step(job: NodeJob, step: Step, clientFor: ComputeClients, signal: AbortSignal): Promise<void> {
+  async #step(job: NodeJob, step: JobStep, clientFor: ComputeClients, signal: AbortSignal): Promise<void> {
     const { record, settle } = step
     const { node_id, compute_id } = record
-    const show = (state: Step['state'], reason: string | null = null) => {
+    const show = (state: JobStep['state'], reason: string | null = null) => {
       step.state = state
       step.reason = reason
       this.#changed(job)
@@ -300,7 +287,7 @@ export class Jobs implements JobList {
     }
   }
 
-  async #untilTurn({ before }: Step, show: (state: Step['state'], reason: string) => void): Promise<void> {
+  async #untilTurn({ before }: JobStep, show: (state: JobStep['state'], reason: string) => void): Promise<void> {
     const names = before.filter(({ state }) => state !== 'done').map(({ record }) => record.name)
     if (names.length > 0) show('waiting', `Waiting for ${names.join(', ')}`)
     for (const it of before) {
@@ -398,50 +385,6 @@ function failureOf(error: unknown, jobId: string): unknown {
 /** The header with the id of the job that a request has started. */
 export const jobHeader = 'X-Patchbay-Job'
 
-function stepOf(record: NodeRecord): Step {
-  const settle = { requested() {}, over() {} }
-  const settled = (of: keyof typeof settle) =>
-    new Promise<void>((resolve) => {
-      settle[of] = resolve
-    })
-  return {
-    record,
-    before: [],
-    state: 'waiting',
-    reason: null,
-    requested: settled('requested'),
-    over: settled('over'),
-    settle,
-  }
-}
-
-/** Sets `before` of each step, by the names in `after`; names of other nodes are ignored. 400 with the names of a cycle. */
-function putInOrder(steps: readonly Step[]): void {
-  const byName = new Map(steps.map((step) => [nameKey(step.record.name), step]))
-  for (const step of steps)
-    step.before = step.record.after.map((name) => byName.get(nameKey(name))).filter((it) => it !== undefined)
-  const settled = new Set<Step>()
-  for (const first of steps) {
-    // Without recursion: a chain may be as long as the lab has nodes.
-    const path: { step: Step; next: number }[] = [{ step: first, next: 0 }]
-    const onPath = new Set([first])
-    for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
-      const next = settled.has(top.step) ? undefined : top.step.before[top.next++]
-      if (next === undefined) {
-        settled.add(top.step)
-        onPath.delete(top.step)
-        path.pop()
-      } else if (onPath.has(next)) {
-        const names = path.slice(path.findIndex(({ step }) => step === next)).map(({ step }) => step.record.name)
-        throw badRequest(`after: these nodes wait for each other in a cycle: ${[...names, names[0]].join(', ')}`)
-      } else if (!settled.has(next)) {
-        path.push({ step: next, next: 0 })
-        onPath.add(next)
-      }
-    }
-  }
-}
-
 const newJob = (lab: Lab | undefined, action: LabJob['action'], state: () => JobState): Job => ({
   ...{ id: crypto.randomUUID(), lab, action, startedAt: new Date(), cancel: new AbortController(), state },
   ...{ endedAt: undefined, failure: undefined, isChanged: false },
@@ -472,8 +415,8 @@ function requireNotGivenUp({ input, steps }: NodeJob): void {
   if (failed !== undefined) throw new Skipped(`${failed.record.name} failed; no further node is started`)
 }
 
-function nodeStateOf(steps: readonly Step[]): JobState {
-  const of = (state: Step['state']) => steps.filter((step) => step.state === state)
+function nodeStateOf(steps: readonly JobStep[]): JobState {
+  const of = (state: JobStep['state']) => steps.filter((step) => step.state === state)
   const [failed, cancelled] = [of('failed'), of('cancelled')]
   const first = cancelled[0] ?? failed[0]
   return {

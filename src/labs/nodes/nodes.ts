@@ -1,6 +1,4 @@
-import { noCompute } from '../../fleet/members/fan-out.ts'
 import { ApiError, badRequest, conflict, ignoreNotFound } from '../../lib/errors/api-error.ts'
-import type { ErrorCode } from '../../lib/errors/words.ts'
 import { nearest } from '../../lib/text/nearest-word.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
 import { kindOf, type NodeKindName, nodeKinds } from '../../model/kinds/node.ts'
@@ -16,7 +14,6 @@ import {
 import { isUuid } from '../../model/schema/fields.ts'
 import { oursFor } from '../../model/validation/foreign-words.ts'
 import type { ComputeNode, NodeAction } from '../computes/compute-client.ts'
-import type { NodeWish } from '../computes/computes.ts'
 import type { Conventions } from '../lab/conventions.ts'
 import { Changes, type NodeRecord } from '../lab/document.ts'
 import { withDefaults, withoutNulls } from '../lab/fields.ts'
@@ -31,6 +28,7 @@ import { saveOrRevert } from '../lab/save-or-revert.ts'
 import type { ComputeClients, Labs } from '../labs.ts'
 import { unlinkNode } from '../links/links.ts'
 import { makeNode, requireMade } from './placeholders.ts'
+import { computesFor, onFirstWithRoom } from './placement.ts'
 
 /** Finds a node that its compute has, by its id or name. 404, 409 with the reason for a placeholder. */
 export function nodeOnCompute(lab: Lab, word: string): NodeRecord {
@@ -414,73 +412,6 @@ function freeMac(
     isChosenThere: computes.every((it) => it === computeId),
   }
 }
-
-/** Computes for a new node. */
-interface ComputesFor {
-  /** The best first. */
-  readonly computes: readonly string[]
-  /** Whether the one with the fewest nodes of the lab is better. */
-  readonly spreads: boolean
-}
-
-async function computesFor(
-  labs: Labs,
-  lab: Lab,
-  { compute_id, placement, node_type }: Pick<LabNodeCreate, 'compute_id' | 'placement' | 'node_type'>,
-): Promise<ComputesFor> {
-  if (compute_id != null) return { computes: [await labs.computes.choose(compute_id)], spreads: false }
-  const wish = wishOf(lab, { node_type, placement: placement ?? {} })
-  const computes = await labs.computes.candidates(lab.document.project.computes, wish)
-  return { computes, spreads: wish.policy === 'spread' }
-}
-
-/** Those with the fewest nodes of the lab first, with the nodes that are being created. */
-function fewestFirst({ document, placing }: Lab, computes: readonly string[]): readonly string[] {
-  const counts = new Map<string, number>()
-  const chosen = [...placing].flatMap(([id, at]) => (document.nodes.has(id) ? [] : [at]))
-  for (const at of [...chosen, ...[...document.nodes.values()].map(({ compute_id }) => compute_id)])
-    counts.set(at, (counts.get(at) ?? 0) + 1)
-  return computes.toSorted((a, b) => (counts.get(a) ?? 0) - (counts.get(b) ?? 0))
-}
-
-/** What a node of a lab asks of its compute, with what the lab asks. */
-export function wishOf(lab: Lab, node: Pick<NodeRecord, 'node_type' | 'placement'>): NodeWish {
-  const { placement } = lab.document.project
-  return {
-    policy: node.placement?.policy ?? placement?.policy ?? 'room',
-    labels: [...new Set([...(placement?.labels ?? []), ...(node.placement?.labels ?? [])])],
-    kinds: [node.node_type],
-  }
-}
-
-/**
- * Creates a node on the first compute that is connected and has room. Rejects with the error of the first compute; 503 without any. Notes the
- * choice in `lab.placing`, so that nodes that are created at the same time spread, too; the caller removes it.
- */
-async function onFirstWithRoom<T>(
-  lab: Lab,
-  nodeId: string,
-  { computes, spreads }: ComputesFor,
-  make: (computeId: string) => Promise<T>,
-): Promise<T> {
-  let failure: unknown
-  const ordered = spreads ? fewestFirst(lab, computes) : computes
-  for (const computeId of ordered.slice(0, maxTried)) {
-    lab.placing.set(nodeId, computeId)
-    try {
-      return await make(computeId)
-    } catch (error) {
-      if (!(error instanceof ApiError) || !noRoom.has(error.code)) throw error
-      failure ??= error
-    }
-  }
-  throw failure ?? noCompute()
-}
-
-/** Computes to try for one node. */
-const maxTried = 3
-/** Errors after which the next compute is tried: this one made nothing. */
-const noRoom: ReadonlySet<ErrorCode> = new Set(['compute-unreachable', 'no-port-left', 'disk-full'])
 
 /** 409 when a snapshot that was restored meanwhile has brought back a node of this name. `self`: the node that gets it. */
 function requireStillFree({ document }: Lab, name: string, self: string): void {

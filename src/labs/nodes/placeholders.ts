@@ -15,7 +15,9 @@ import { placeholderReason } from '../lab/placeholder-view.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 import type { ComputeClients, Labs } from '../labs.ts'
 import { resumeCapture } from '../links/captures.ts'
-import { type Ends, findEnd, unwireAll, wire, wiringOf, withLinkLock } from '../links/links.ts'
+import { type Ends, findEnd } from '../links/link-ends.ts'
+import { wiringOf, withLinkLock } from '../links/links.ts'
+import { unwireAll, wire } from '../links/wiring.ts'
 
 /**
  * Placeholders are nodes of a lab that no compute has. Their kind is unknown to this service, or their compute could not make them

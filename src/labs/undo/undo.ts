@@ -10,16 +10,8 @@ import type { Lab, LabNews } from '../lab/lab.ts'
 import { nodePathOf, reportedFields } from '../lab/node-on-compute.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 import type { ComputeClients, Labs } from '../labs.ts'
-import {
-  claimEnds,
-  impair,
-  requireUnlinked,
-  sameEnd,
-  unwire,
-  unwireAll,
-  wireAgain,
-  withLinkLock,
-} from '../links/links.ts'
+import { claimEnds, requireUnlinked, sameEnd, withLinkLock } from '../links/links.ts'
+import { impair, unwire, unwireAll, wireAgain } from '../links/wiring.ts'
 import { claimNames, remake } from '../nodes/nodes.ts'
 import { joinLinks, makeNode } from '../nodes/placeholders.ts'
 

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { archiveName, exportLab, importLab } from '../../../labs/archives/archive.ts'
+import { archiveName, exportLab } from '../../../labs/archives/archive.ts'
+import { importLab } from '../../../labs/archives/import-lab.ts'
 import { badRequest } from '../../../lib/errors/api-error.ts'
 import { attachment } from '../../../lib/http/content-disposition.ts'
 import { LabImported } from '../../../model/lab/project.ts'

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { loadLab } from '../../../labs/archives/archive.ts'
+import { loadLab } from '../../../labs/archives/import-lab.ts'
 import { freshLinks } from '../../../labs/links/link-states.ts'
 import { onAbort } from '../../../lib/async/abort.ts'
 import { LabProject, LabProjectCreate, LabProjectLoad, LabProjectUpdate, LabStats } from '../../../model/lab/project.ts'

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import type { ComputeClient } from '../../../../src/labs/computes/compute-client.ts'
-import { createLink, findEnd, removeLink, updateLink } from '../../../../src/labs/links/links.ts'
+import { findEnd } from '../../../../src/labs/links/link-ends.ts'
+import { createLink, removeLink, updateLink } from '../../../../src/labs/links/links.ts'
 import { createNode, removeNode, updateNode } from '../../../../src/labs/nodes/nodes.ts'
 import { undoEdit } from '../../../../src/labs/undo/undo.ts'
 import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'

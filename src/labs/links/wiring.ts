@@ -1,0 +1,130 @@
+import { type ReservedPort, reserveApart } from '../../fleet/link-check/link-check.ts'
+import { ignore } from '../../lib/async/ignore.ts'
+import { mapLimit } from '../../lib/async/map-limit.ts'
+import { ignoreNotFound } from '../../lib/errors/api-error.ts'
+import { Revert } from '../../lib/revert.ts'
+import type { LabLinkEnd } from '../../model/lab/link.ts'
+import type { Nio } from '../../model/schema/nio.ts'
+import type { LinkRecord, NodeRecord } from '../lab/document.ts'
+import type { Lab } from '../lab/lab.ts'
+import { createOrCleanUp, linkOrphan } from '../lab/leftovers.ts'
+import { nodePathOf } from '../lab/node-on-compute.ts'
+import type { ComputeClients, Labs } from '../labs.ts'
+import { type Ends, type FoundEnd, findEnd } from './link-ends.ts'
+import { keepState } from './link-states.ts'
+
+export const portPathOf = (lab: Lab, node: NodeRecord, end: LabLinkEnd) => ({
+  ...nodePathOf(lab, node),
+  adapter_number: end.adapter_number,
+  port_number: end.port_number,
+})
+
+/** The filters of each direction of a link. */
+const filtersOf = ({ filters, filters_ab, filters_ba }: LinkRecord) => ({
+  filters_ab: { ...filters, ...filters_ab },
+  filters_ba: { ...filters, ...filters_ba },
+})
+
+/** The options of the NIO at one end, which apply to frames that leave it. */
+const optionsOf = (record: LinkRecord, end: 0 | 1) => ({
+  filters: end === 0 ? filtersOf(record).filters_ab : filtersOf(record).filters_ba,
+  suspend: record.suspend,
+})
+
+/** The input of a direct link for its compute. */
+export const directOf = (lab: Lab, record: LinkRecord) => ({
+  nodes: record.nodes.map(({ node_id, adapter_number, port_number }) => ({
+    ...{ node_type: lab.node(node_id).node_type, node_id, adapter_number, port_number },
+  })),
+  ...filtersOf(record),
+  suspend: record.suspend,
+})
+
+/** Attaches both endpoints, or neither. */
+export async function wire(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  ends: Ends,
+  record: LinkRecord,
+  clientFor: ComputeClients,
+): Promise<void> {
+  if (record.wiring.type === 'direct') {
+    const { compute_id } = record.wiring
+    const put = () => clientFor(compute_id).putLink(lab.id, record.link_id, directOf(lab, record))
+    keepState(lab, await createOrCleanUp(lab, put, linkOrphan(lab, compute_id, record.link_id, clientFor)))
+    return
+  }
+  await using revert = new Revert(ignore('the client gets the first error'))
+  const reserve = async ({ node: { compute_id } }: FoundEnd): Promise<ReservedPort> => ({
+    ...{ compute_id, project_id: lab.id },
+    udp_port: await clientFor(compute_id).reserveUdpPort(lab.id),
+  })
+  const release = ({ compute_id, udp_port }: ReservedPort) => clientFor(compute_id).releaseUdpPort(lab.id, udp_port)
+  const ports = await reserveApart([() => reserve(ends[0]), () => reserve(ends[1])], release, revert)
+  const peers = await labs.computes.peers(ports)
+  for (const [index, { node, end }] of ends.entries()) {
+    const { address: rhost, port: rport } = peers[index as 0 | 1]
+    const lport = ports[index as 0 | 1].udp_port
+    const nio: Nio = { type: 'nio_udp', lport, rhost, rport, ...optionsOf(record, index as 0 | 1) }
+    const [compute, port] = [clientFor(node.compute_id), portPathOf(lab, node, end)]
+    await revert.make(
+      () => compute.attach(port, nio),
+      () => compute.detach(port),
+    )
+  }
+  revert.commit()
+}
+
+export async function impair(lab: Lab, record: LinkRecord, clientFor: ComputeClients): Promise<void> {
+  if (record.wiring.type === 'none') return
+  if (record.wiring.type === 'direct') {
+    keepState(lab, await clientFor(record.wiring.compute_id).putLink(lab.id, record.link_id, directOf(lab, record)))
+    return
+  }
+  for (const [index, end] of record.nodes.entries()) {
+    const node = lab.node(end.node_id)
+    await clientFor(node.compute_id).changeNio(portPathOf(lab, node, end), optionsOf(record, index as 0 | 1))
+  }
+  lab.linksReadAt = 0
+}
+
+/** Detaches the NIOs at ports, whatever link they belong to. */
+export async function detachEnds(lab: Lab, ends: readonly FoundEnd[], clientFor: ComputeClients): Promise<void> {
+  for (const { end, node } of ends)
+    await clientFor(node.compute_id)
+      .detach(portPathOf(lab, node, end))
+      .catch(ignoreNotFound)
+}
+
+/** Attaches a link as it was before `unwire`. A capture of it has ended: the next reading of its compute takes note of that. */
+export async function wireAgain(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  record: LinkRecord,
+  clientFor: ComputeClients,
+): Promise<void> {
+  if (record.wiring.type === 'none') return
+  const ends = record.nodes.map((end) => findEnd(lab, end)) as unknown as Ends
+  await wire(labs, lab, ends, record, clientFor)
+}
+
+/** Detaches links that were attached in vain. */
+export async function unwireAll(lab: Lab, records: readonly LinkRecord[], clientFor: ComputeClients): Promise<void> {
+  const failures: unknown[] = []
+  await mapLimit(records, (record) => unwire(lab, record, clientFor).catch((error: unknown) => failures.push(error)))
+  if (failures.length > 0) throw failures[0]
+}
+
+/** Detaches both endpoints; a missing one is skipped. */
+export async function unwire(lab: Lab, record: LinkRecord, clientFor: ComputeClients): Promise<void> {
+  if (record.wiring.type === 'none') return
+  if (record.wiring.type === 'direct')
+    return clientFor(record.wiring.compute_id).removeLink(lab.id, record.link_id).catch(ignoreNotFound)
+  for (const end of record.nodes) {
+    const node = lab.document.nodes.get(end.node_id)
+    if (node === undefined) continue
+    await clientFor(node.compute_id)
+      .detach(portPathOf(lab, node, end))
+      .catch(ignoreNotFound)
+  }
+}
