@@ -1,4 +1,5 @@
 import type { Static } from '@sinclair/typebox'
+import { kindOf } from '../model/kinds/node.ts'
 import type { DesiredCheck, DesiredNode } from './desired.ts'
 import { type Diagnostics, didYouMean, quoted } from './diagnostics.ts'
 import type { Contents } from './files.ts'
@@ -65,7 +66,7 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
   const { name, from, ping, on, type = '', expect, link, verdict = 'ok' } = given
   if (form === 'ping') {
     const source = from === undefined ? undefined : find(from, positionOf('from'), names)
-    if (source !== undefined && source.kind !== 'pc')
+    if (source !== undefined && kindOf(source.kind).canPing !== true)
       diagnostics.add(
         positionOf('from'),
         `${quoted(source.name)} is not a pc`,
@@ -137,7 +138,7 @@ function addressOf(word: string, where: DesiredCheck['at'], names: CheckNames): 
   }
   const { node } = found
   if (node === undefined) return undefined
-  const script = node.kind === 'pc' ? node.configs.startup : undefined
+  const script = kindOf(node.kind).canPing === true ? node.configs.startup : undefined
   const address = script?.text.match(/^[ \t]*ip[ \t]+([0-9a-f:.]*[.:][0-9a-f:.]*)/im)?.[1]
   if (address !== undefined && isAddress(address)) return address
   if (script !== undefined && !contents.has(script)) return ''

@@ -1,5 +1,5 @@
 import type { KindDescriptor } from '../model/kinds/kind.ts'
-import { kindOf } from '../model/kinds/node.ts'
+import { kindIfKnown, kindOf } from '../model/kinds/node.ts'
 import type { LabPort } from '../model/lab/node.ts'
 import type { Filters } from '../model/schema/filters.ts'
 import { derivedName } from './checks.ts'
@@ -167,7 +167,7 @@ function segmentFields(node: DesiredNode, links: readonly DesiredLink[], ports: 
 }
 
 function portFields(kind: string, port: Readonly<Record<string, unknown>>): Fields {
-  if (kind !== 'switch') return allEscaped(port) as Fields
+  if (kindIfKnown(kind)?.hasVlans !== true) return allEscaped(port) as Fields
   const { type: _, vlan: __, ethertype: ___, ...others } = port
   return { ...(allEscaped(others) as Fields), ...taggingOf(port) }
 }

@@ -313,11 +313,13 @@ function linksOf({ nodes, links, captured }: ProjectState, made: ReadonlyMap<str
   return { links: [...all, ...plain], segments }
 }
 
-/** A nat gets as many ports as an apply gives it, unless it has another number. */
+/** A segment gets as many ports as an apply gives it, unless it has another number. */
 function propertiesOf({ kind, properties }: DesiredNode, most: number): DesiredNode['properties'] {
+  if (most < 0) return properties
   const { port_count, ...others } = properties
-  const isUsual = kind === 'nat' && (port_count ?? 1) === 8 * Math.ceil((most + 1) / 8)
-  return isUsual ? others : properties
+  const segment = { properties: others, everyPort: {}, ports: {}, foreign: [], present: undefined, isManaged: true }
+  const usual = kindOf(kind).portsFor?.({ ...segment, used: new Map([[most, {}]]) }).port_count
+  return usual !== undefined && (port_count ?? 1) === usual ? others : properties
 }
 
 function endIn(
@@ -361,17 +363,14 @@ function membersOf(
   const others = new Map(settings)
   const devices = new Set([...settings.values()].map((port) => (port.type === undefined ? port.interface : undefined)))
   const [device] = devices.size === 1 ? [...devices] : []
-  const everyPort = node.kind === 'cloud' && typeof device === 'string' ? { type: 'ethernet', interface: device } : {}
+  const { hasVlans = false, hasHostPorts = false } = kindOf(node.kind)
+  const everyPort = hasHostPorts && typeof device === 'string' ? { type: 'ethernet', interface: device } : {}
   const isUniform =
-    node.kind === 'cloud' &&
-    typeof device === 'string' &&
-    [...settings.values()].every((port) => Object.keys(port).length === 1)
+    hasHostPorts && typeof device === 'string' && [...settings.values()].every((port) => Object.keys(port).length === 1)
   // Settings other than tagging are written under `ports`, by the number of the port: such a port is not simple.
   const isSimple = (number: number) =>
     isUniform ||
-    (node.kind === 'switch'
-      ? !('name' in (settings.get(number) ?? {}))
-      : Object.keys(settings.get(number) ?? {}).length === 0)
+    (hasVlans ? !('name' in (settings.get(number) ?? {})) : Object.keys(settings.get(number) ?? {}).length === 0)
   const lowest = (count: number): number[] => {
     const found: number[] = []
     for (let number = 0; found.length < count; number++) if (!joined.has(number)) found.push(number)
@@ -386,7 +385,7 @@ function membersOf(
     const number = own.port_number ?? 0
     if (joined.has(number)) return link
     const tagging = settings.get(number) ?? {}
-    const isTagged = node.kind === 'switch' && isSimple(number)
+    const isTagged = hasVlans && isSimple(number)
     if (isTagged || isUniform) others.delete(number)
     return {
       ...link,
@@ -400,9 +399,9 @@ function membersOf(
       ],
     }
   })
-  // A cloud without ports would be refused, so all of its ports are written.
-  const isWritten = ([, port]: [number, SegmentPort]) => node.kind === 'cloud' || Object.keys(port).length > 0
-  if (node.kind === 'cloud' && settings.size === 0) others.set(0, {})
+  // Such a segment without ports would be refused, so all of its ports are written.
+  const isWritten = ([, port]: [number, SegmentPort]) => hasHostPorts || Object.keys(port).length > 0
+  if (hasHostPorts && settings.size === 0) others.set(0, {})
   const ports = isUniform ? [] : [...others].filter(isWritten)
   return { list, ports: { segment: { everyPort: isUniform ? everyPort : {}, ports: Object.fromEntries(ports) } } }
 }

@@ -1,4 +1,5 @@
 import type { Static } from '@sinclair/typebox'
+import { kindOf } from '../model/kinds/node.ts'
 import type { LabPort } from '../model/lab/node.ts'
 import { portNamed } from '../model/lab/ports.ts'
 import type { DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from './desired.ts'
@@ -83,8 +84,8 @@ export class LinkReader {
         Object.entries({ vlan, trunk, qinq, ethertype }).filter(([, it]) => it !== undefined),
       )
       const tagging = isTagged ? taggedPort(given as Tagging, value.at, this.#reading.diagnostics) : undefined
-      const isSwitch = [segment.kind, other.target.node?.kind].includes('switch')
-      if (isTagged && !isSwitch)
+      const hasTagging = hasVlans(segment) || hasVlans(other.target.node)
+      if (isTagged && !hasTagging)
         this.#reading.diagnostics.add(value.at, `only a switch has VLANs; ${quoted(segment.name)} is a ${segment.kind}`)
       const own = this.#segmentEnd({ name: segment.name, node: segment }, port, value.at)
       if (own !== undefined) this.#add([tagged(other, tagging), tagged(own, tagging)], keys, value, segment.name)
@@ -239,9 +240,12 @@ export class LinkReader {
 const keyOf = ({ node, adapter_number, port_number }: DesiredEnd): string =>
   `${node.toLowerCase()}/${adapter_number}/${port_number}`
 
+const hasVlans = (node: Pick<DesiredNode, 'kind'> | undefined): boolean =>
+  node !== undefined && kindOf(node.kind).hasVlans === true
+
 /** An end at a switch with its tagging. */
 function tagged(found: FoundEnd, port: SegmentPort | undefined): FoundEnd {
-  if (port === undefined || found.target.node?.kind !== 'switch') return found
+  if (port === undefined || !hasVlans(found.target.node)) return found
   return { ...found, end: { ...found.end, port } }
 }
 

@@ -274,7 +274,7 @@ class Save {
   /** The settings of a port of a switch in the lab; undefined: its segment is as the file says, or has no such settings. */
   #portOf({ node: name, port_number, port }: DesiredEnd): SegmentPort | undefined {
     const node = this.#inputs.changed.has(name) ? this.#actual.nodes.find((it) => it.name === name) : undefined
-    if (node?.kind !== 'switch' || node.segment === undefined) return undefined
+    if (node?.segment === undefined || kindOf(node.kind).hasVlans !== true) return undefined
     return port ?? (port_number === undefined ? {} : (node.segment.ports[port_number] ?? {}))
   }
 
@@ -298,8 +298,9 @@ class Save {
   /** A switch with the settings of its ports in the lab, but for those that its members have. */
   #withPorts(node: DesiredNode): DesiredNode {
     const actual = this.#actual.nodes.find(({ name }) => name === node.name)
-    const isOther = !this.#inputs.changed.has(node.name) || actual?.kind !== 'switch'
-    if (isOther || node.segment === undefined || actual.segment === undefined) return node
+    if (actual === undefined || kindOf(actual.kind).hasVlans !== true || !this.#inputs.changed.has(node.name))
+      return node
+    if (node.segment === undefined || actual.segment === undefined) return node
     const ports = new Map(Object.entries({ ...actual.segment.ports }).map(([number, it]) => [Number(number), it]))
     for (const [number, port] of this.#ports.get(node.name) ?? []) {
       if (port === undefined || Object.keys(port).length === 0) ports.delete(number)

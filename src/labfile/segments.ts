@@ -30,10 +30,11 @@ export function readSegment(name: string, map: MapValue, key: Position, reading:
   const keys = new ValuePositions(map, key)
   const { fields, rest } = split(kind, given)
   const { members = [], device, ports = {}, ...own } = rest as SegmentKeys
-  if (kind === 'cloud' && !['device', 'ports'].some((it) => at(map, it) !== undefined))
+  const { hasVlans = false, hasHostPorts = false, noun } = kindOf(kind)
+  if (hasHostPorts && !['device', 'ports'].some((it) => at(map, it) !== undefined))
     diagnostics.add(
       key,
-      'a cloud needs device, or ports',
+      `a ${noun} needs device, or ports`,
       'write device: with the name of a device of the host, such as eth1',
     )
   const node: DesiredNode = {
@@ -51,7 +52,7 @@ export function readSegment(name: string, map: MapValue, key: Position, reading:
       ports: Object.fromEntries(
         Object.entries(ports).map(([number, port]) => [
           number,
-          kind === 'switch'
+          hasVlans
             ? {
                 ...without(port, taggingKeys),
                 ...taggedPort(port, at(at(map, 'ports'), number)?.at ?? key, diagnostics),

@@ -57,6 +57,7 @@ export const cloud = kind({
   template: { name: 'Cloud', category: 'guest', nameFormat: 'Cloud{0}', symbol: 'cloud' },
   ports: mappedShapes,
   portsFor: mappedPortsFor(CloudPort, ({ everyPort }) => (Object.keys(everyPort).length > 0 ? 1 : 0)),
+  hasHostPorts: true,
   startWeight: 0,
   nioTypes: ethernetNios,
   consoles: [],

@@ -149,6 +149,12 @@ export interface KindDescriptor {
   readonly ports?: (node: Readonly<Record<string, unknown>>) => readonly PortShape[]
   /** The ports of a segment of a lab file. For kinds whose nodes can be segments. */
   readonly portsFor?: PortsFor
+  /** Whether its ports have VLANs: the members `type`, `vlan` and `ethertype`. */
+  readonly hasVlans?: boolean
+  /** Whether its ports are devices of the host, so that it is nothing without ports. */
+  readonly hasHostPorts?: boolean
+  /** Whether its nodes can ping, and have their addresses in the startup configuration. */
+  readonly canPing?: boolean
   /** Whether a running node is restarted to get another name. Default: no. */
   readonly renameNeedsRestart?: boolean
   /** What is wrong with settings that fit the schema of a create, with the name of the field first. */

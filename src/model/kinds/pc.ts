@@ -98,6 +98,7 @@ export const pc = kind({
   canBeReset: false,
   hostAccess: pcHostAccess,
   typedHostAccess: unsafePcLines,
+  canPing: true,
   startWeight: 1,
   startsWithoutWeight: (command_line) => command_line?.startsWith('embedded ') === true,
   isShownFirst: true,

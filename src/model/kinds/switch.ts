@@ -79,6 +79,7 @@ export const ethernetSwitch = kind({
   template: { name: 'Switch', category: 'switch', nameFormat: 'Switch{0}', symbol: 'switch' },
   ports: mappedShapes,
   portsFor: mappedPortsFor(SwitchPort, () => 8),
+  hasVlans: true,
   startWeight: 0,
   nioTypes: ethernetNios,
   consoles: [],
