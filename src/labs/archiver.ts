@@ -5,19 +5,12 @@ import { relay } from '../lib/async/relay.ts'
 import { Slots } from '../lib/async/slots.ts'
 import { ApiError } from '../lib/errors/api-error.ts'
 import type { LabAccess } from './access.ts'
-import type { ArchiveStore } from './archives/archive-store.ts'
+import type { ArchiveLimits, ArchiveStore } from './archives/archive-store.ts'
 import type { LabDocuments } from './documents.ts'
 import { Changes, type ProjectRecord } from './lab/document.ts'
 import { withoutNulls } from './lab/fields.ts'
 import { type Lab, nextTryOf } from './lab/lab.ts'
 import type { LabRegistry } from './registry.ts'
-
-export interface ArchiveLimits {
-  /** Most time for the archive of a lab, ms. */
-  readonly ms: number
-  /** Most bytes of its files. */
-  readonly bytes: number
-}
 
 const defaultLimits: ArchiveLimits = { ms: 2 * 60 * 60_000, bytes: 64 * 2 ** 30 }
 /** Most archives of closed labs that are made at a time. */
@@ -37,7 +30,6 @@ interface ArchiverOptions {
   readonly source: ArchiveSource
   /** Absent: no archives are kept. */
   readonly store: ArchiveStore | undefined
-  readonly limits?: ArchiveLimits | undefined
   readonly warn: (message: string) => void
 }
 
@@ -54,13 +46,13 @@ export class LabArchiver {
   readonly #archiving = new KeyedMutex()
   readonly #slots = new Slots(maxArchiving)
 
-  constructor({ registry, documents, access, source, store, limits = defaultLimits, warn }: ArchiverOptions) {
+  constructor({ registry, documents, access, source, store, warn }: ArchiverOptions) {
     this.#registry = registry
     this.#documents = documents
     this.#access = access
     this.#source = source
     this.#store = store
-    this.#limits = limits
+    this.#limits = store?.limits ?? defaultLimits
     this.#warn = warn
   }
 

@@ -4,12 +4,11 @@ import type { FeedRequest } from '../host-agent.ts'
 import { onAbort } from '../lib/async/abort.ts'
 import { ignore } from '../lib/async/ignore.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
-import { ApiError } from '../lib/errors/api-error.ts'
 import type { FeedItem } from '../model/event.ts'
 import type { LabProject, LabProjectUpdate } from '../model/lab/project.ts'
 import type { LabTemplate } from '../model/lab/template.ts'
 import { LabAccess } from './access.ts'
-import { type ArchiveLimits, type ArchiveSource, LabArchiver } from './archiver.ts'
+import { type ArchiveSource, LabArchiver } from './archiver.ts'
 import { exportLab } from './archives/archive.ts'
 import type { ArchiveStore } from './archives/archive-store.ts'
 import type { HostProjects, LabArchives } from './archives/archives.ts'
@@ -54,6 +53,25 @@ interface Loaded {
   readonly symbols: SharedDocument<string>
 }
 
+/** The only lab of this process, where each lab has a process of its own and a directory lists them. */
+interface SingleLab {
+  readonly id: string
+  /** Stores the heads and the names of all labs. */
+  readonly directory: LabDirectory
+  /** Copies the lab in the process of the new lab. */
+  readonly copy: CopyLab
+  /** Takes note of the next time at which `runDue` must be called, ms since 1970: the process sleeps until it is asked. */
+  readonly wakeAt: (time: number) => void
+}
+
+/** Labs that have processes of their own, while this one lists them. */
+export interface LabsElsewhere {
+  /** The jobs of all labs. */
+  readonly jobs: JobList
+  /** Moves a lab in its process. */
+  move(id: string, from: string, options: MoveOptions): Promise<string>
+}
+
 interface LabsOptions {
   readonly store: LabStorage
   readonly computes: LabComputes
@@ -64,26 +82,14 @@ interface LabsOptions {
   readonly trust?: FileTrust
   /** Absent: this service has no disk, or its computes have the projects. */
   readonly hostProjects?: HostProjects
-  /** The id of the only lab of this process. It reads the feeds of its computes only while its own feed has readers. */
-  readonly only?: string
-  /** Whether each lab has a process of its own, and this one only lists them. */
-  readonly isDirectory?: boolean
-  /** Stores the heads and the names of all labs; absent: this process does. */
-  readonly directory?: LabDirectory
-  /** Copies a lab in the process of the new lab; absent: this process does. */
-  readonly copy?: CopyLab
+  /** Absent: this process has all labs. */
+  readonly single?: SingleLab
+  /** Absent: the labs are in this process. */
+  readonly elsewhere?: LabsElsewhere
   /** Archives of closed labs apart from their computes; absent: none are kept. */
   readonly keptArchives?: ArchiveStore
-  /** Time for the archive of a closed lab, and most bytes of its files. */
-  readonly archiveLimits?: ArchiveLimits
-  /** Moves a lab that has a process of its own, in that process. */
-  readonly move?: (id: string, from: string, options: MoveOptions) => Promise<string>
   /** How long a drain of a compute may take, s; absent: `defaultDrainS`. */
   readonly drainS?: () => number
-  /** The jobs of all labs, where labs have processes of their own. */
-  readonly jobs?: JobList
-  /** Takes note of the next time at which `runDue` must be called, ms since 1970, for a process that sleeps until it is asked. */
-  readonly wakeAt?: (time: number) => void
   /** How much clients can store; absent: the defaults. Read for each change. */
   readonly limits?: () => LabLimits
   /** Limits how many labs are made; absent: there is no limit, or the directory knows it. */
@@ -111,8 +117,7 @@ export class Labs {
   readonly uses: LabUses
   readonly #drainS: LabsOptions['drainS']
   readonly registry: LabRegistry
-  readonly #isDirectory: boolean
-  readonly #moveElsewhere: LabsOptions['move']
+  readonly #elsewhere: LabsElsewhere | undefined
   readonly #limits: () => LabLimits
   /** Logs failures that are defects. */
   readonly report: (error: unknown, what: string) => void
@@ -143,20 +148,13 @@ export class Labs {
       hostProjects,
       trust,
       keptArchives,
-      archiveLimits,
-      copy,
-      jobs,
-      move,
       warn,
       report,
-      only,
-      directory,
-      isDirectory = false,
+      single,
+      elsewhere,
       limits = () => defaultLabLimits,
-      wakeAt,
     } = options
-    this.#isDirectory = isDirectory
-    this.#moveElsewhere = move
+    this.#elsewhere = elsewhere
     this.#limits = limits
     this.documents = documents
     this.templates = new Templates({
@@ -171,14 +169,14 @@ export class Labs {
     this.hostProjects = hostProjects
     this.trust = trust
     this.keptArchives = keptArchives
-    this.copy = copy
+    this.copy = single?.copy
     this.report = report
     const clientFor = serviceClients(computes)
     this.jobs = new Jobs({
-      ...{ computes, report, noted: directory?.job?.bind(directory) },
+      ...{ computes, report, noted: single?.directory.job?.bind(single.directory) },
       emit: (news) => registry.emit(news),
     })
-    this.jobList = jobs === undefined ? this.jobs : this.jobs.with(jobs)
+    this.jobList = elsewhere === undefined ? this.jobs : this.jobs.with(elsewhere.jobs)
     this.uses = new LabUses({
       openLab: (id) => this.documents.get(id),
       isBusy: (lab) => this.jobs.isBusy(lab.id),
@@ -192,29 +190,29 @@ export class Labs {
     })
     const autoStart = new AutoStart(this.jobs, warn)
     const following = { registry, documents, computes, events, autoStart }
-    const sync = only === undefined ? new ComputeSync(following) : new SyncOnDemand(following, only)
+    const sync = single === undefined ? new ComputeSync(following) : new SyncOnDemand(following, single.id)
     const access = new LabAccess(registry, documents, sync)
     const source: ArchiveSource = {
       archiveOf: (lab, maxBytes) => exportLab(this, lab, { ...archiveOptions, maxBytes }, clientFor),
     }
     const store = keptArchives
-    const archiver = new LabArchiver({ registry, documents, access, source, store, limits: archiveLimits, warn })
+    const archiver = new LabArchiver({ registry, documents, access, source, store, warn })
     const recovery: LabRecovery = {
       recoverSnapshots: (lab, clients) => recoverSnapshots(this, lab, clients),
       recoverMove: (lab, clients) => recoverMove(this, lab, clients),
       forgetOn: (lab, computeId, clients) => forgetOn(this, lab, computeId, clients),
     }
     const projects = new ComputeProjects({ documents, computes, events, sync, recovery })
-    const statusOf = (head: ProjectRecord) => (isDirectory ? statusElsewhere(head) : 'closed')
+    const statusOf = (head: ProjectRecord) => (elsewhere === undefined ? 'closed' : statusElsewhere(head))
     const lists = new LabLists({ registry, documents, access, computes, sync, statusOf })
-    const creation = new LabCreation({ registry, documents, access, computes, projects, autoStart, onlyId: only })
+    const creation = new LabCreation({ registry, documents, access, computes, projects, autoStart, onlyId: single?.id })
     this.lifecycle = new LabLifecycle({
       ...{ registry, documents, access, computes, events, jobs: this.jobs, sync, autoStart },
       ...{ archiver, projects, recovery, creation, lists, warn },
     })
     this.timers = new LabTimers({
       ...{ registry, documents, access, jobs: this.jobs, archiver, remover: this.lifecycle },
-      ...{ clientFor, wakeAt, warn },
+      ...{ clientFor, wakeAt: single?.wakeAt, warn },
     })
     this.#settings = new LabSettings({ registry, documents, access, autoStart, timers: this.timers, lists })
     this.#autoStart = autoStart
@@ -233,15 +231,15 @@ export class Labs {
 
   /** Loads the heads of the labs, templates and symbols. `restore` opens labs. */
   static async start(options: LabsOptions): Promise<Labs> {
-    const { store, events, warn, only, directory, quota, limits = () => defaultLabLimits } = options
-    const shared = { store, limits, warn, isElsewhere: only !== undefined }
+    const { store, events, warn, single, quota, limits = () => defaultLabLimits } = options
+    const shared = { store, limits, warn, isElsewhere: single !== undefined }
     const records = recordStorage(store)
     const [templates, symbols, heads] = await Promise.all([
       SharedDocument.open<LabTemplate>({ ...shared, scope: 'templates' }),
       SharedDocument.open<string>({ ...shared, scope: 'symbols' }),
       records.heads(),
     ])
-    const registry = new LabRegistry({ store: records, heads, directory, quota, limits, warn })
+    const registry = new LabRegistry({ store: records, heads, directory: single?.directory, quota, limits, warn })
     const documents = new LabDocuments({ store: records, events, registry, limits })
     return new Labs(options, { registry, documents, templates, symbols })
   }
@@ -334,9 +332,7 @@ export class Labs {
 
   /** Moves the part of a lab on one compute to another compute, whose id is the result. See `moveLab`. */
   move(id: string, from: string, options: MoveOptions): Promise<string> {
-    if (!this.#isDirectory) return moveLab(this, id, from, options)
-    if (this.#moveElsewhere === undefined) throw new ApiError(501, 'This service cannot move projects')
-    return this.#moveElsewhere(id, from, options)
+    return this.#elsewhere?.move(id, from, options) ?? moveLab(this, id, from, options)
   }
 
   /** Takes note that the document of a lab was replaced. */

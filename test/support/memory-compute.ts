@@ -215,7 +215,6 @@ export async function labsInMemory(
   compute: MemoryCompute,
   store: LabStorage = new MemoryLabs(),
   {
-    isDirectory = false,
     others = new Map(),
     ...more
   }: Partial<Parameters<typeof Labs.start>[0]> & { others?: Map<string, MemoryCompute> } = {},
@@ -231,7 +230,7 @@ export async function labsInMemory(
   }
   const load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   const labs = await Labs.start({
-    ...{ store, computes, isDirectory },
+    ...{ store, computes },
     events: new EventLog({ history: 1000, feeds: () => 64 }, () => load),
     warn: (message) => process.stderr.write(`${message}\n`),
     report: (error, what) => process.stderr.write(`${what}: ${(error as Error).stack}\n`),

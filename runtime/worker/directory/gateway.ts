@@ -10,7 +10,7 @@ import type { FleetMembers, LabPlacements } from '../../../src/fleet/members/mem
 import { Fleet } from '../../../src/fleet/pool/fleet.ts'
 import { notJoined } from '../../../src/fleet/pool/tunnels.ts'
 import { fleetComputes } from '../../../src/labs/computes/fleet-computes.ts'
-import { Labs } from '../../../src/labs/labs.ts'
+import { Labs, type LabsElsewhere } from '../../../src/labs/labs.ts'
 import type { MoveOptions } from '../../../src/labs/moves/move.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import type { Load } from '../../../src/model/host.ts'
@@ -118,10 +118,10 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     warn,
     openLabs: ({ quota }) =>
       Labs.start({
-        ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, quota, warn },
+        ...{ store: labStore, computes: fleetComputes(fleet), quota, warn },
         report: reportDefect,
         limits: () => objectLimits,
-        move: moveAtObjects(objects),
+        elsewhere: new LabObjects(objects, jobs),
         // Feeds of labs come from the objects of the labs.
         events: new EventLog({ history: 0, feeds: () => 0 }),
       }),
@@ -240,11 +240,18 @@ function openImages(env: Env, { storage, objects }: GatewayParts, fleet: Fleet) 
   return { images, digests, pending }
 }
 
-/** Moves a part of a lab by the object of the lab. */
-const moveAtObjects =
-  (objects: Objects) =>
-  async (id: string, from: string, { signal, show }: MoveOptions): Promise<string> => {
-    const lab = objects.project(id)
+/** Labs, each in an object of its own. */
+class LabObjects implements LabsElsewhere {
+  readonly jobs: JobTable
+  readonly #objects: Objects
+
+  constructor(objects: Objects, jobs: JobTable) {
+    this.#objects = objects
+    this.jobs = jobs
+  }
+
+  async move(id: string, from: string, { signal, show }: MoveOptions): Promise<string> {
+    const lab = this.#objects.project(id)
     const cancel = () => void lab.cancelMove(from).catch(ignore('the move ended with the program of its lab'))
     signal.addEventListener('abort', cancel)
     try {
@@ -253,6 +260,7 @@ const moveAtObjects =
       signal.removeEventListener('abort', cancel)
     }
   }
+}
 
 /** Which compute has a part of a lab: the object of a lab on several computes knows. */
 const placementsOfLabs = (labs: Labs, objects: Objects): LabPlacements => ({

@@ -4,7 +4,7 @@ import { EventLog } from '../../../src/fleet/events/event-log.ts'
 import { copyLab } from '../../../src/labs/archives/duplicate.ts'
 import { decodeEntries, encodeEntries, recordStorage } from '../../../src/labs/lab/document-codec.ts'
 import { Lab } from '../../../src/labs/lab/lab.ts'
-import type { LabStorage } from '../../../src/labs/lab/store.ts'
+import type { LabDirectory, LabStorage } from '../../../src/labs/lab/store.ts'
 import { Labs } from '../../../src/labs/labs.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { conflict } from '../../../src/lib/errors/api-error.ts'
@@ -204,22 +204,19 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
       store: storeOf(id, new LabTable(this.ctx.storage), objects, (head) => this.#reportHead(id, head)),
       computes: objectComputes(env, objects),
       events: new EventLog({ history, feeds: () => maxFeeds }),
-      only: id,
       limits: () => objectLimits,
-      directory: {
-        put: (project, head, scope) => resultOf(objects.directory().putLab(project, encode(head), scope && [...scope])),
-        remove: (project) => resultOf(objects.directory().removeLab(project)),
-        job: async (job, project) => objects.directory().noteJob(job, project),
-        freeName: (name) => resultOf(objects.directory().freeLabName(name)),
-      },
       archives: new TableZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
       ...(this.#keptArchives !== undefined && { keptArchives: this.#keptArchives }),
-      copy: (lab, input, caller) => {
-        const copy = crypto.randomUUID()
-        const entries = encode([...encodeEntries(lab.document.entries())])
-        return resultOf(objects.project(copy).copyOf(copy, { source: lab.id, entries, input, caller }))
+      single: {
+        id,
+        directory: directoryOf(objects),
+        copy: (lab, input, caller) => {
+          const copy = crypto.randomUUID()
+          const entries = encode([...encodeEntries(lab.document.entries())])
+          return resultOf(objects.project(copy).copyOf(copy, { source: lab.id, entries, input, caller }))
+        },
+        wakeAt: (time) => this.ctx.waitUntil(this.#wakeAt(Math.max(time, Date.now() + leastMs))),
       },
-      wakeAt: (time) => this.ctx.waitUntil(this.#wakeAt(Math.max(time, Date.now() + leastMs))),
       // biome-ignore lint/suspicious/noConsole: the log of a Worker
       warn: (message) => console.warn(message),
       report: reportDefect,
@@ -236,6 +233,14 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
     return { app, labs, restored }
   }
 }
+
+/** The directory of all labs, by calls of its object. */
+const directoryOf = (objects: Objects): LabDirectory => ({
+  put: (project, head, scope) => resultOf(objects.directory().putLab(project, encode(head), scope && [...scope])),
+  remove: (project) => resultOf(objects.directory().removeLab(project)),
+  job: async (job, project) => objects.directory().noteJob(job, project),
+  freeName: (name) => resultOf(objects.directory().freeLabName(name)),
+})
 
 /** Scopes of the store that all labs share. */
 const shared: ReadonlySet<string> = new Set(['templates', 'symbols'])

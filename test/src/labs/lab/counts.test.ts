@@ -92,7 +92,9 @@ test('the running nodes of a compute that is not connected are unknown', async (
 
 test('a list of labs in other processes has their sizes from their heads', async () => {
   const { lab } = await campus()
-  const directory = await labsInMemory(new MemoryCompute(), undefined, { isDirectory: true })
+  const unasked = () => Promise.reject(new Error('not asked'))
+  const elsewhere = { jobs: { list: async () => [], get: unasked, remove: unasked }, move: unasked }
+  const directory = await labsInMemory(new MemoryCompute(), undefined, { elsewhere })
   await directory.registry.register(lab.id, lab.document.project)
   const [listed] = await directory.list(new MemoryCompute().client)
   // Those processes know what runs.

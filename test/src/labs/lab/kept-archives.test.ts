@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { StoredFile } from '../../../../src/host-agent.ts'
+import type { ArchiveLimits } from '../../../../src/labs/archives/archive-store.ts'
 import type { ArchiveMember, LabArchives } from '../../../../src/labs/archives/archives.ts'
 import type { ComputeClient } from '../../../../src/labs/computes/compute-client.ts'
 import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
@@ -44,10 +45,8 @@ const archives = {
   },
 } as Partial<LabArchives> as LabArchives
 
-type Limits = NonNullable<Parameters<typeof labsInMemory>[2]>['archiveLimits']
-
 /** Labs whose archives are kept when they are closed. `close` makes a lab on a compute, closes it, and gives its id. */
-async function keeping(computes: Record<string, MemoryCompute>, archiveLimits?: Limits) {
+async function keeping(computes: Record<string, MemoryCompute>, limits?: ArchiveLimits) {
   const kept = new Map<string, string>()
   const warnings: string[] = []
   const labs = await labsInMemory(new MemoryCompute(), new MemoryLabs(), {
@@ -57,8 +56,8 @@ async function keeping(computes: Record<string, MemoryCompute>, archiveLimits?: 
       write: async (id, content) => void kept.set(id, await new Response(content).text()),
       read: async () => undefined,
       remove: async (id) => void kept.delete(id),
+      ...(limits !== undefined && { limits }),
     },
-    ...(archiveLimits !== undefined && { archiveLimits }),
     warn: (message) => void warnings.push(message),
   })
   const close = async (compute_id: string) => {
