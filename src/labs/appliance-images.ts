@@ -2,7 +2,8 @@ import type { ApplianceImage } from '../importers/appliance.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
 import { type Image, type ImageKindName, isImageKind } from '../model/image.ts'
 import type { ApplianceImport } from '../model/lab/appliance.ts'
-import type { ComputeClients, Labs } from './labs.ts'
+import type { ComputeClients } from './computes/compute-client.ts'
+import type { Labs } from './service.ts'
 
 /** The names of images on the connected computes, by their digests. A compute that fails to list its images is left out. */
 export async function applianceImages(

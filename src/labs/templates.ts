@@ -11,13 +11,14 @@ import {
   type LabTemplateUpdate,
   type LabTemplateUse,
 } from '../model/lab/template.ts'
+import type { ComputeClients } from './computes/compute-client.ts'
 import type { Conventions } from './lab/conventions.ts'
 import { withoutNulls } from './lab/fields.ts'
 import type { Lab } from './lab/lab.ts'
 import { type LabLimits, limitReached } from './lab/lab-limits.ts'
 import type { SharedDocument } from './lab/shared-document.ts'
-import type { ComputeClients, Labs } from './labs.ts'
 import { createNode, noSuchKind } from './nodes/nodes.ts'
+import type { Labs } from './service.ts'
 
 /** Namespace of the ids of built-in templates (RFC 9562, 5.5). */
 const namespace = 'a8a7a5b0-6d0c-4f5a-9a3a-3f1c5b2b7f10'

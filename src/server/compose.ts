@@ -6,7 +6,7 @@ import { fleetMembers } from '../fleet/members/fleet-members.ts'
 import type { FleetMembers, LabPlacements, PlacementStore } from '../fleet/members/members.ts'
 import { ProjectQuota } from '../fleet/placement/project-quota.ts'
 import type { Fleet } from '../fleet/pool/fleet.ts'
-import type { Labs } from '../labs/labs.ts'
+import type { Labs } from '../labs/service.ts'
 import type { AppServices } from './app-options.ts'
 
 /** What a runtime makes a gateway of: its fleet, where it stores, and what it can do. */

@@ -2,7 +2,7 @@ import { EventLog } from '../../src/fleet/events/event-log.ts'
 import type { Fleet } from '../../src/fleet/pool/fleet.ts'
 import { fleetComputes } from '../../src/labs/computes/fleet-computes.ts'
 import type { LabEntries, LabStorage, StoredHead } from '../../src/labs/lab/store.ts'
-import { Labs } from '../../src/labs/labs.ts'
+import { Labs } from '../../src/labs/service.ts'
 
 /** Documents of labs that are gone with their test. */
 export class MemoryLabs implements LabStorage {

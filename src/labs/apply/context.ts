@@ -1,10 +1,11 @@
 import { ApiError } from '../../lib/errors/api-error.ts'
 import { Revert } from '../../lib/revert.ts'
+import type { ComputeClients } from '../computes/compute-client.ts'
 import { Changes, type LinkRecord, type NodeRecord, type ProjectLastApplied } from '../lab/document.ts'
 import type { EditStep } from '../lab/history.ts'
 import type { Lab, LabNews } from '../lab/lab.ts'
-import type { ComputeClients, Labs } from '../labs.ts'
 import { actOn } from '../nodes/nodes.ts'
+import type { Labs } from '../service.ts'
 import type { PreparedPlan } from './prepare.ts'
 
 /** Who applies a file, and how its nodes start. */

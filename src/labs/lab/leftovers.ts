@@ -3,7 +3,7 @@ import { longWaitsMs } from '../../lib/async/long-waits.ts'
 import { pause } from '../../lib/async/pause.ts'
 import { ignoreNotFound } from '../../lib/errors/api-error.ts'
 import { Revert } from '../../lib/revert.ts'
-import type { ComputeClients } from '../labs.ts'
+import type { ComputeClients } from '../computes/compute-client.ts'
 import type { NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 

@@ -4,13 +4,12 @@ import { linkTypesOf } from '../../model/capture.ts'
 import type { LabCaptureStart, LabLink } from '../../model/lab/link.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
 import { portsOf } from '../../model/lab/ports.ts'
-import type { PortPath } from '../computes/compute-client.ts'
+import type { ComputeClients, PortPath } from '../computes/compute-client.ts'
 import { Changes, type LinkRecord, type NodeRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodePathOf } from '../lab/node-on-compute.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
-import type { ComputeClients } from '../labs.ts'
 
 /** The port at which a link is captured, and its node. */
 interface CapturePoint {

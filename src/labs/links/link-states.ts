@@ -5,10 +5,10 @@ import { withTimeout } from '../../lib/async/timeout.ts'
 import { type DirectLinkState, isSameTraffic, type LinkTraffic, linkVerdictOf } from '../../model/direct-link.ts'
 import type { LabLinkState } from '../../model/lab/link.ts'
 import type { NioState } from '../../model/schema/nio.ts'
+import type { ComputeClients } from '../computes/compute-client.ts'
 import type { LinkRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodePathOf } from '../lab/node-on-compute.ts'
-import type { ComputeClients } from '../labs.ts'
 
 /** Time between two reads of the link states of a lab whose feed has readers of them, ms. */
 const everyMs = 1000

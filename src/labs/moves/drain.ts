@@ -1,8 +1,9 @@
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { ApiError, conflict } from '../../lib/errors/api-error.ts'
 import type { LabJobProject } from '../../model/lab/job.ts'
+import type { ComputeClients } from '../computes/compute-client.ts'
 import type { JobState, StartedJob } from '../jobs/jobs.ts'
-import type { ComputeClients, Labs } from '../labs.ts'
+import type { Labs } from '../service.ts'
 
 /** Labs that move at the same time: each copies its files through the service. */
 const maxAtOnce = 2

@@ -3,11 +3,12 @@ import { pause } from '../../lib/async/pause.ts'
 import { ApiError } from '../../lib/errors/api-error.ts'
 import { nameKey } from '../../model/lab/names.ts'
 import type { LabCheckResult } from '../../model/lab/topology.ts'
+import type { ComputeClients } from '../computes/compute-client.ts'
 import type { JobState, StartedJob } from '../jobs/jobs.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodePathOf } from '../lab/node-on-compute.ts'
-import type { ComputeClients, Labs } from '../labs.ts'
 import { freshLinks } from '../links/link-states.ts'
+import type { Labs } from '../service.ts'
 
 /** Time after which a line is typed again, s, and between two reads of a link, ms. */
 const againS = 5

@@ -2,10 +2,10 @@ import { sha256, toHex } from '../../lib/crypto/secret.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
 import { kindOf } from '../../model/kinds/node.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
+import type { ComputeClients } from '../computes/compute-client.ts'
 import type { NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodePathOf } from '../lab/node-on-compute.ts'
-import type { ComputeClients } from '../labs.ts'
 
 /** Texts of the configurations of a node, by name. */
 export async function configTexts(

@@ -4,11 +4,11 @@ import { ApiError, badRequest, notFound } from '../../lib/errors/api-error.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
 import { kindOf } from '../../model/kinds/node.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
+import type { ComputeClients } from '../computes/compute-client.ts'
 import { Changes, type NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodePathOf, propertiesOf } from '../lab/node-on-compute.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
-import type { ComputeClients } from '../labs.ts'
 import { nodeOnCompute } from './nodes.ts'
 
 /** The text of a configuration, and its digest as an entity tag. */

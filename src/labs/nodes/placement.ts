@@ -5,7 +5,7 @@ import type { LabNodeCreate } from '../../model/lab/node.ts'
 import type { NodeWish } from '../computes/computes.ts'
 import type { NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
-import type { Labs } from '../labs.ts'
+import type { Labs } from '../service.ts'
 
 /** Computes for a new node. */
 interface ComputesFor {

@@ -9,8 +9,9 @@ import { quotedPath } from '../../lib/text/shown.ts'
 import { type Image, type ImageKindName, isImageKind } from '../../model/image.ts'
 import { kindOf } from '../../model/kinds/node.ts'
 import { imageProperties } from '../../model/lab/archive-words.ts'
-import type { ComputeClient } from '../computes/compute-client.ts'
-import type { ComputeClients, Labs } from '../labs.ts'
+import type { ComputeClient, ComputeClients } from '../computes/compute-client.ts'
+
+import type { Labs } from '../service.ts'
 import type { Plan } from './types.ts'
 
 /** An image that a node of a lab file needs. */

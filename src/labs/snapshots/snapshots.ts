@@ -8,6 +8,7 @@ import { nameKey } from '../../model/lab/names.ts'
 import type { LabProject } from '../../model/lab/project.ts'
 import type { LabSnapshot } from '../../model/lab/snapshot.ts'
 import type { RestoreStep } from '../../model/project-snapshot.ts'
+import type { ComputeClients } from '../computes/compute-client.ts'
 import {
   Changes,
   LabDocument,
@@ -19,7 +20,7 @@ import {
 import { withoutNulls } from '../lab/fields.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodePathOf } from '../lab/node-on-compute.ts'
-import type { ComputeClients, Labs } from '../labs.ts'
+import type { Labs } from '../service.ts'
 
 /** The most snapshots of a project. */
 export const maxSnapshots = 100

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import type { ComputeClients, Labs } from '../../../labs/labs.ts'
+import type { ComputeClients } from '../../../labs/computes/compute-client.ts'
+import type { Labs } from '../../../labs/service.ts'
 import { notFound } from '../../../lib/errors/api-error.ts'
 import { applyOptions } from '../../../model/lab/topology.ts'
 import { oneOf } from '../../../model/schema/fields.ts'

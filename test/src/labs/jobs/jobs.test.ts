@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import { EventLog } from '../../../../src/fleet/events/event-log.ts'
+import type { ComputeClients } from '../../../../src/labs/computes/compute-client.ts'
 import type { LabComputes } from '../../../../src/labs/computes/computes.ts'
 import { Jobs } from '../../../../src/labs/jobs/jobs.ts'
 import type { NodeRecord, ProjectRecord } from '../../../../src/labs/lab/document.ts'
 import { Lab } from '../../../../src/labs/lab/lab.ts'
 import type { LabStorage } from '../../../../src/labs/lab/store.ts'
-import type { ComputeClients } from '../../../../src/labs/labs.ts'
 import { ApiError } from '../../../../src/lib/errors/api-error.ts'
 
 /** A job on one pc, of which the compute fails so. */

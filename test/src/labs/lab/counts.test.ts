@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
+import type { ComputeClients } from '../../../../src/labs/computes/compute-client.ts'
 import { Changes } from '../../../../src/labs/lab/document.ts'
-import type { ComputeClients } from '../../../../src/labs/labs.ts'
 import { keepState } from '../../../../src/labs/links/link-states.ts'
 import { createLink } from '../../../../src/labs/links/links.ts'
 import { actOn, createNode, removeNode } from '../../../../src/labs/nodes/nodes.ts'

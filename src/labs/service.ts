@@ -40,8 +40,6 @@ import { SyncOnDemand } from './sync-on-demand.ts'
 import { Templates } from './templates.ts'
 import { LabTimers } from './timers.ts'
 
-export type { ComputeClients }
-
 /** What the archives have that are made of closed labs. */
 const archiveOptions = { withImages: false, withSnapshots: true, resetsAddresses: false, level: 1 }
 
