@@ -22,8 +22,9 @@ const maxAtOnce = 6
 const linksAtOnce = 250
 
 /**
- * Takes the steps of a plan, as a job. When a step fails, or the job is cancelled, all changes are reverted, the last one first. After a crash
- * of the service in between, its next start starts the nodes that were stopped, and the next apply of the same file does the rest.
+ * Takes the steps of a plan, as a job. When a step fails, or the job is cancelled, all changes are reverted, the last one first.
+ * After a crash of the service in between, its next start starts the nodes that were stopped, and the next apply of the same
+ * file does the rest.
  */
 export function applyPlan(labs: Labs, lab: Lab, input: ApplyInput, clientFor: ComputeClients): StartedJob {
   const executor = new ApplyExecutor(labs, lab, input, clientFor)
@@ -125,8 +126,8 @@ class ApplyExecutor {
   }
 
   /**
-   * Takes steps that do not depend on each other. Rejects with the first failure, when no step runs any more; the job logs that one.
-   * Every other failure that is not a refusal is logged here.
+   * Takes steps that do not depend on each other. Rejects with the first failure, when no step runs any more; the job logs that
+   * one. Every other failure that is not a refusal is logged here.
    */
   async #runPhase(steps: readonly StepProgress[]): Promise<void> {
     const failures: unknown[] = []

@@ -15,7 +15,10 @@ import { captureName } from '../plan/diff-link.ts'
 /** Nodes whose configurations are read concurrently. */
 const maxAtOnce = 6
 
-/** A lab file that makes an equal lab; `schemaUrl` is for editors. Comments before it say what a lab file cannot have, and which configurations were not read. */
+/**
+ * A lab file that makes an equal lab; `schemaUrl` is for editors. Comments before it say what a lab file cannot have, and which
+ * configurations were not read.
+ */
 export async function labFileOf(lab: Lab, clientFor: ComputeClients, schemaUrl: string): Promise<string> {
   const records = [...lab.document.nodes.values()]
   const configs = new Map<string, Readonly<Record<string, string>>>()

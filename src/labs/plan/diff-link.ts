@@ -22,7 +22,7 @@ import {
 } from './types.ts'
 
 /** What becomes of a link of the file. */
-export interface LinkDecision extends PlanPart {
+interface LinkDecision extends PlanPart {
   /** Links that others made at its ports: they are deleted. */
   readonly replaced: readonly LinkRecord[]
   /** The id of a link that needs no step, and now counts as made from the file. */
@@ -30,7 +30,7 @@ export interface LinkDecision extends PlanPart {
 }
 
 /** What a link is compared by, beside the file. */
-export interface LinkContext {
+interface LinkContext {
   readonly actual: Actual
   readonly options: PlanOptions
   readonly index: LinkIndex

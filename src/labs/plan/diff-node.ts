@@ -36,7 +36,7 @@ export interface NodeDecision extends PlanPart {
 }
 
 /** What a node is compared by, beside the file. */
-export interface NodeContext {
+interface NodeContext {
   readonly actual: Actual
   readonly options: PlanOptions
   /** Where it is on the map if the file does not say. */

@@ -11,7 +11,9 @@ function stable(value: unknown): string {
   return `{${members.map(([key, it]) => `${JSON.stringify(key)}:${stable(it)}`).join(',')}}`
 }
 
-/** A short digest of a JSON value (53 bits, cyrb53): to notice a change, not against forgery. It keeps secrets out of records. */
+/**
+ * A short digest of a JSON value (53 bits, cyrb53): to notice a change, not against forgery. It keeps secrets out of records.
+ */
 export function fingerprint(value: unknown): string {
   const text = stable(value)
   let [high, low] = [0xdeadbeef, 0x41c6ce57]

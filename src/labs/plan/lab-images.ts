@@ -37,8 +37,9 @@ interface Answers {
 }
 
 /**
- * 400 with line and column for the images that steps of a plan need and no compute has, and for images that have another digest than the file
- * asks for. An image on another compute than that of its node counts: a gateway copies it. An image that cannot be checked now fails its step.
+ * 400 with line and column for the images that steps of a plan need and no compute has, and for images that have another digest
+ * than the file asks for. An image on another compute than that of its node counts: a gateway copies it. An image that cannot be
+ * checked now fails its step.
  */
 export async function requireImages(
   { computes }: Pick<Labs, 'computes'>,

@@ -9,7 +9,10 @@ export const day0Keys = ({ day0 }: DesiredNode, { properties }: NodeRecord): str
   const both = [day0MediumIn(properties), day0 && day0Media[day0.medium]]
   return [...new Set(both.flatMap((medium) => medium?.property ?? []))]
 }
-/** The digest of the CD or disk that the file describes. A file that only names the CD, as an exported file does, leaves it as it is. */
+/**
+ * The digest of the CD or disk that the file describes. A file that only names the CD, as an exported file does, leaves it as it
+ * is.
+ */
 export const day0In = ({ day0, properties }: DesiredNode, { file }: NodeRecord): string | undefined =>
   day0?.digest ?? (day0MediumIn(properties) !== undefined ? file?.day0 : undefined)
 
@@ -28,7 +31,10 @@ const samePorts = (a: unknown, b: unknown): boolean => {
   return same(sorted(a), sorted(b))
 }
 
-/** What the record of a node says of the file. `managed`: the file made the node; `held`: properties that a withheld step would change. */
+/**
+ * What the record of a node says of the file. `managed`: the file made the node; `held`: properties that a withheld step would
+ * change.
+ */
 export function lastAppliedOf(
   want: DesiredNode,
   record: NodeRecord,

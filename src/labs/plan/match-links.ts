@@ -14,7 +14,10 @@ export interface LinkMatch {
   readonly ports: readonly [number, number] | undefined
 }
 
-/** Finds the links of the file: by name, then by their ends. First those with both ports given, so that they are not taken for others. */
+/**
+ * Finds the links of the file: by name, then by their ends. First those with both ports given, so that they are not taken for
+ * others.
+ */
 export function matchLinks(
   wants: readonly DesiredLink[],
   { links }: Pick<Actual, 'links'>,

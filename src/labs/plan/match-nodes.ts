@@ -26,8 +26,8 @@ export type PresentMatch = NodeMatch & { readonly have: NodeRecord }
 export const isPresent = (match: NodeMatch): match is PresentMatch => match.have !== undefined
 
 /**
- * Finds the nodes of the file: by name, by the earlier name (`was`), then a node that was renamed in the lab by its id, which is derived
- * from its first name.
+ * Finds the nodes of the file: by name, by the earlier name (`was`), then a node that was renamed in the lab by its id, which is
+ * derived from its first name.
  */
 export function matchNodes({ lab, nodes }: Desired, actual: Actual, { take_over }: PlanOptions): NodeMatches {
   const byName = new Map([...actual.nodes.values()].map((node) => [nameKey(node.name), node]))

@@ -8,7 +8,7 @@ import type { Actual, PlanExtra, PlanOptions, PlanPart } from './types.ts'
 const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 
 /** What becomes of the configurations of a node: those that change, conflicts, and those that changed on the node alone. */
-export interface MergedConfigs extends Pick<PlanPart, 'withheld' | 'extra'> {
+interface MergedConfigs extends Pick<PlanPart, 'withheld' | 'extra'> {
   readonly differences: readonly NodeDifference[]
 }
 

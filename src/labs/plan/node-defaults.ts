@@ -41,7 +41,10 @@ export function settingDefault(kind: DesiredNode['kind'], key: keyof WantedSetti
   return mapFields[key as keyof typeof mapFields].default ?? null
 }
 
-/** The settings of a node that is recreated: those that the file does not give have their defaults, except the position on the map. */
+/**
+ * The settings of a node that is recreated: those that the file does not give have their defaults, except the position on the
+ * map.
+ */
 export const completeSettings = (kind: DesiredNode['kind'], settings: WantedSettings): WantedSettings => ({
   ...Object.fromEntries(
     settingKeys

@@ -13,8 +13,8 @@ import { startNode } from './start-node.ts'
 import { type Actual, type Plan, type PlanOptions, type PlanPart, stepOf } from './types.ts'
 
 /**
- * What must be done so that a lab is what its file says. Pure: it reads nothing but its arguments, and changes nothing. Applied in full, a
- * second plan of the same file has no step.
+ * What must be done so that a lab is what its file says. Pure: it reads nothing but its arguments, and changes nothing. Applied
+ * in full, a second plan of the same file has no step.
  */
 export function planOf(desired: Desired, actual: Actual, options: PlanOptions = {}): Plan {
   const index = indexLinks(actual.links)

@@ -84,7 +84,7 @@ function freeLinkId(
 }
 
 /** Settings of the ports of segments that links of the file use, by the key of the name and by number. */
-export type UsedPorts = ReadonlyMap<string, ReadonlyMap<number, SegmentPort>>
+type UsedPorts = ReadonlyMap<string, ReadonlyMap<number, SegmentPort>>
 
 export function usedPorts(links: readonly ResolvedLink[], nodes: NodeMatches): UsedPorts {
   const used = new Map<string, Map<number, SegmentPort>>()
@@ -99,8 +99,8 @@ export function usedPorts(links: readonly ResolvedLink[], nodes: NodeMatches): U
 }
 
 /**
- * The ports of a segment, as members of its properties. `used`: those of links of the file; `foreign`: those of links that others made,
- * which stay as they are.
+ * The ports of a segment, as members of its properties. `used`: those of links of the file; `foreign`: those of links that
+ * others made, which stay as they are.
  */
 export function segmentPorts(
   { want: { kind, properties, segment }, have, isManaged }: NodeMatch,

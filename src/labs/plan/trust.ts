@@ -32,8 +32,8 @@ export interface FileTrust {
 const maxShown = 100
 
 /**
- * 403 `not-trusted` when a file would run programs or open files of the host, unless the client trusts it (`isTrusted`) or has trusted
- * the same before. Nothing has changed then.
+ * 403 `not-trusted` when a file would run programs or open files of the host, unless the client trusts it (`isTrusted`) or has
+ * trusted the same before. Nothing has changed then.
  */
 export async function requireTrust(
   trust: FileTrust | undefined,

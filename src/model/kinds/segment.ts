@@ -3,7 +3,7 @@ import type { TObject } from '@sinclair/typebox'
 type Fields = Readonly<Record<string, unknown>>
 
 /** A segment of a lab file, as far as its ports are concerned. */
-export interface SegmentInput {
+interface SegmentInput {
   /** Settings that the file gives. */
   readonly properties: Fields
   /** Settings that the file gives every port, and single ports by number. */

@@ -29,8 +29,8 @@ export function lastAppliedIn(
 }
 
 /**
- * The new bases of configurations. A configuration that equals the file has the file as its base; another one keeps its base. One that has
- * left the file keeps its base while its removal from the node is withheld (`held`).
+ * The new bases of configurations. A configuration that equals the file has the file as its base; another one keeps its base.
+ * One that has left the file keeps its base while its removal from the node is withheld (`held`).
  */
 function basesOf(
   want: DesiredNode,

@@ -36,7 +36,10 @@ export async function createPlannedNode(
   if (want.day0 !== undefined) await insertMedium(context, made.node_id, want.day0)
 }
 
-/** Removes a node that an earlier apply made but did not record, as the service was killed in between. Resolves to whether there was one. */
+/**
+ * Removes a node that an earlier apply made but did not record, as the service was killed in between. Resolves to whether there
+ * was one.
+ */
 async function removeOrphan(
   { lab: { document, id }, clientFor }: ApplyContext,
   error: unknown,

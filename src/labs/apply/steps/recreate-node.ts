@@ -14,7 +14,10 @@ import { appliedTo } from './applied.ts'
 import { configInputs, giveConsole, insertMedium } from './node-parts.ts'
 import type { Task } from './task.ts'
 
-/** Recreates a node under its id: its directory is lost. After a crash in between it is a placeholder, which the next apply makes. */
+/**
+ * Recreates a node under its id: its directory is lost. After a crash in between it is a placeholder, which the next apply
+ * makes.
+ */
 export async function recreateNode(
   context: ApplyContext,
   { want, node_id: id, change: { settings, properties, configs } }: Task<'recreate-node'>,
