@@ -178,11 +178,7 @@ export class Labs {
     this.uses = new LabUses({
       openLab: (id) => this.documents.get(id),
       isBusy: (lab) => this.jobs.isBusy(lab.id),
-      async hasTelnet({ id, document: { project } }) {
-        const count = (computeId: string) => computes.client(computeId).telnetClients(id)
-        const none = ignore('a compute that does not answer counts as without clients')
-        return (await mapLimit(project.computes, (it) => count(it).catch(none))).some((found) => (found ?? 0) > 0)
-      },
+      hasTelnet: (lab) => hasTelnetClients(lab, clientFor),
       close: (lab) => this.close(lab.id, clientFor),
       warn,
     })
@@ -195,11 +191,7 @@ export class Labs {
     }
     const store = keptArchives
     const archiver = new LabArchiver({ registry, documents, access, source, store, warn })
-    const recovery: LabRecovery = {
-      recoverSnapshots: (lab, clients) => recoverSnapshots(this, lab, clients),
-      recoverMove: (lab, clients) => recoverMove(this, lab, clients),
-      forgetOn: (lab, computeId, clients) => forgetOn(this, lab, computeId, clients),
-    }
+    const recovery = recoveryOf(this)
     const projects = new ComputeProjects({ documents, computes, events, sync, recovery })
     const statusOf = (head: ProjectRecord) => (elsewhere === undefined ? 'closed' : statusElsewhere(head))
     const lists = new LabLists({ registry, documents, access, computes, sync, statusOf })
@@ -375,4 +367,17 @@ export class Labs {
       if (!lab.isOpen) this.events.idleProject(lab.id)
     }
   }
+}
+
+const recoveryOf = (labs: Labs): LabRecovery => ({
+  recoverSnapshots: (lab, clientFor) => recoverSnapshots(labs, lab, clientFor),
+  recoverMove: (lab, clientFor) => recoverMove(labs, lab, clientFor),
+  forgetOn: (lab, computeId, clientFor) => forgetOn(labs, lab, computeId, clientFor),
+})
+
+/** Whether a node of the lab has telnet clients. */
+async function hasTelnetClients({ id, document: { project } }: Lab, clientFor: ComputeClients): Promise<boolean> {
+  const none = ignore('a compute that does not answer counts as without clients')
+  const found = await mapLimit(project.computes, (computeId) => clientFor(computeId).telnetClients(id).catch(none))
+  return found.some((count) => (count ?? 0) > 0)
 }
