@@ -9,6 +9,8 @@ const minKnownLoad = 0.02
 /** The kernel counts a wait for a processor when the wait is over: the longest wait, and the interval of the polls, ms. */
 const maxWaitMs = 500
 const pollMs = 10
+/** A thread that ran between two polls may have waited for the rest of that time, which is not counted yet: the longest such time, ms. */
+const maxUncountedMs = 3 * pollMs
 /** A snapshot must be read within this time, ms; the most attempts. */
 const maxReadMs = 5
 const maxReads = 10
@@ -41,8 +43,10 @@ async function whenCounted(pid: number): Promise<Snapshot> {
   for (let before = snapshot(pid); ; ) {
     await pause(pollMs)
     const after = snapshot(pid)
+    // This process waits for a processor itself.
+    const isLate = after.at - before.at > maxUncountedMs
     const waits = [...after.threads].some(
-      ([thread, { isRunnable, ran }]) => isRunnable && before.threads.get(thread)?.ran === ran,
+      ([thread, { isRunnable, ran }]) => isRunnable && (isLate || before.threads.get(thread)?.ran === ran),
     )
     if (!waits || performance.now() > deadline) return after
     before = after
