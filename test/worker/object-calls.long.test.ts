@@ -309,12 +309,17 @@ test('requests that come together have the state of a compute and the list of to
   // What was read is used for five seconds, and for five more while it is read again.
   await new Promise((resolve) => setTimeout(resolve, 5500))
   const before = await worker.counts()
+  const began = performance.now()
   const asking = Array.from({ length: 40 }, (_, index) => worker.status('GET', node, clients[index % 2]))
   expect(new Set(await Promise.all(asking))).toEqual(new Set([200]))
   const after = await worker.counts()
   const of = (name: 'calls' | 'computes', method: string) => (after[name][method] ?? 0) - (before[name][method] ?? 0)
-  // At most one a second: a slow machine may take more than one second.
-  for (const count of [of('computes', 'known'), of('calls', 'tokenList')]) expect([1, 2, 3]).toContain(count)
+  // At most one a second, of the first and the last request too: a slow machine takes more than one second.
+  const most = 2 + Math.ceil((performance.now() - began) / 1000)
+  for (const count of [of('computes', 'known'), of('calls', 'tokenList')]) {
+    expect(count).toBeGreaterThan(0)
+    expect(count).toBeLessThanOrEqual(most)
+  }
 })
 
 test('the directory makes no health checks: in an idle minute it is called only for reports', async () => {
