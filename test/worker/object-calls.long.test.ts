@@ -305,9 +305,12 @@ test('requests that come together have the state of a compute and the list of to
   const user = { name: 'alice', role: 'read', purpose: 'user' }
   const { token } = await worker.call<{ token: string }>('POST', '/v2/tokens', user)
   const clients = [asAdmin, { authorization: `Bearer ${token}` }]
-  for (const headers of clients) expect(await worker.status('GET', node, headers)).toBe(200)
-  // What was read is used for five seconds, and for five more while it is read again.
-  await new Promise((resolve) => setTimeout(resolve, 5500))
+  // What was read is used for five seconds, and for five more while it is read again. The first time, it may have been read by an
+  // earlier test: after the second, it is read less than a second ago.
+  for (let time = 0; time < 2; time++) {
+    for (const headers of clients) expect(await worker.status('GET', node, headers)).toBe(200)
+    await new Promise((resolve) => setTimeout(resolve, 5500))
+  }
   const before = await worker.counts()
   const began = performance.now()
   const asking = Array.from({ length: 40 }, (_, index) => worker.status('GET', node, clients[index % 2]))
