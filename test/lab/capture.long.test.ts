@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { expect } from 'vitest'
-import { createLab, openConsole, start } from '../support/lab.ts'
+import { createLab, startPcs } from '../support/lab.ts'
 import { collect, readWhole } from '../support/pcap.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
@@ -21,8 +21,7 @@ for (const engine of ['embedded', 'vpcs']) {
   it(`the capture of ${engine} pcs that ping each other has every frame that was counted`, async () => {
     const service = await TestService.start({ 'pc.engine': engine })
     const lab = await createLab(service)
-    await start(service, lab.pc1, lab.pc2)
-    const console = await openConsole(service, lab.pc1)
+    const console = await startPcs(service, lab)
     console.type('ping 10.0.0.2 -c 1\r')
     await console.expect('icmp_seq=1 ttl=64')
 
@@ -64,8 +63,7 @@ for (const engine of ['embedded', 'vpcs']) {
   it(`the capture of ${engine} pcs goes on while the service is killed with -9 and started again`, async () => {
     const service = await TestService.start({ 'pc.engine': engine })
     const lab = await createLab(service)
-    await start(service, lab.pc1, lab.pc2)
-    const console = await openConsole(service, lab.pc1)
+    const console = await startPcs(service, lab)
     const port = `${lab.pc1}/adapters/0/ports/0`
     const { pcap_file_path } = await service.call<{ pcap_file_path: string }>('POST', `${port}/start_capture`, {
       capture_file_name: 'survives.pcap',

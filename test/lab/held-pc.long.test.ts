@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { createLab, openConsole, start, status } from '../support/lab.ts'
+import { createLab, openConsole, start, startPcs, status } from '../support/lab.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
@@ -47,8 +47,7 @@ for (const engine of ['embedded', 'vpcs'] as const) {
 test('corrupt between embedded pcs is loss, as they verify checksums', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const lab = await createLab(service)
-  await start(service, lab.pc1, lab.pc2)
-  const console = await openConsole(service, lab.pc1)
+  const console = await startPcs(service, lab)
   console.type('ping 10.0.0.2 -c 1\r')
   await console.expect('icmp_seq=1 ttl=64')
   await console.expect('PC1> ')

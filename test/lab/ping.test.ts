@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { attach, createLab, openConsole, reserve, start } from '../support/lab.ts'
+import { attach, createLab, openConsole, reserve, start, startPcs } from '../support/lab.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
@@ -9,8 +9,7 @@ const vpcs = requireProgram('vpcs')
 test('two embedded pcs ping each other', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const lab = await createLab(service)
-  await start(service, lab.pc1, lab.pc2)
-  const console = await openConsole(service, lab.pc1)
+  const console = await startPcs(service, lab)
   console.type('ping 10.0.0.2 -c 3 -i 50\r')
   await console.expect('10.0.0.2 icmp_seq=3 ttl=64')
 })
@@ -18,8 +17,7 @@ test('two embedded pcs ping each other', async () => {
 testWith(vpcs)('two VPCS ping each other', async () => {
   const service = await TestService.start({ 'pc.engine': 'vpcs' })
   const lab = await createLab(service)
-  await start(service, lab.pc1, lab.pc2)
-  const console = await openConsole(service, lab.pc1)
+  const console = await startPcs(service, lab)
   console.type('ping 10.0.0.2 -c 3 -i 50\r')
   await console.expect('10.0.0.2 icmp_seq=3 ttl=64')
 })
@@ -43,8 +41,7 @@ testWith(vpcs)('a pc of one engine pings a pc of the other, both ways', async ()
 test('a link is removed and another one attached while the pcs run', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const lab = await createLab(service)
-  await start(service, lab.pc1, lab.pc2)
-  const console = await openConsole(service, lab.pc1)
+  const console = await startPcs(service, lab)
   console.type('ping 10.0.0.2 -c 1\r')
   await console.expect('icmp_seq=1 ttl=64')
   await service.call('DELETE', `${lab.pc2}/adapters/0/ports/0/nio`)
@@ -62,8 +59,7 @@ test('a link is removed and another one attached while the pcs run', async () =>
 testWith(vpcs)('Ctrl-C on the console of VPCS ends a ping', async () => {
   const service = await TestService.start({ 'pc.engine': 'vpcs' })
   const lab = await createLab(service)
-  await start(service, lab.pc1, lab.pc2)
-  const console = await openConsole(service, lab.pc1)
+  const console = await startPcs(service, lab)
   console.type('ping 10.0.0.2 -c 100000 -i 50\r')
   await console.expect('icmp_seq=2 ttl=64')
   console.type('\x03')

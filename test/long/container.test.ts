@@ -9,7 +9,7 @@ import { expect, onTestFinished, type TestContext } from 'vitest'
 import { findProgram } from '../../runtime/node/os/system/find-program.ts'
 import { packContainer } from '../../scripts/packages/container.ts'
 import { callsAt } from '../support/calls.ts'
-import { createLab, openConsole, start } from '../support/lab.ts'
+import { createLab, startPcs } from '../support/lab.ts'
 import { freePort, portArguments } from '../support/ports.ts'
 import { requireDevices, requireThing } from '../support/require.ts'
 import { testWith } from '../support/test-with.ts'
@@ -69,8 +69,7 @@ testWith(needed)(
     const service = callsAt(url, 'secret')
     expect(await service.call('GET', '/v2/compute/capabilities')).toMatchObject({ packet_path: 'fast' })
     const lab = await createLab(service)
-    await start(service, lab.pc1, lab.pc2)
-    const terminal = await openConsole(service, lab.pc1)
+    const terminal = await startPcs(service, lab)
     terminal.type('ping 10.0.0.2 -c 1\r')
     await terminal.expect('icmp_seq=1 ttl=64')
   },

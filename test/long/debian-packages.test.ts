@@ -10,7 +10,7 @@ import { counting } from '../node/drivers/qemu/boot-sectors.ts'
 import { booting } from '../node/drivers/qemu/machine-lab.ts'
 import { qemuName } from '../node/drivers/qemu/qemu-process.ts'
 import { DebianMachine, requireDebian } from '../support/debian-machine.ts'
-import { attach, createLab, createPc, openConsole, reserve, start } from '../support/lab.ts'
+import { attach, createLab, createPc, openConsole, reserve, start, startPcs } from '../support/lab.ts'
 import { freePort, portRanges } from '../support/ports.ts'
 import { requireProgram } from '../support/require.ts'
 import { Terminal } from '../support/terminal.ts'
@@ -65,8 +65,7 @@ describeWith(needed)('the Debian packages', () => {
     expect(doctor).toMatch(/^ok +confinement +bubblewrap/m)
     expect((await fetch(`${service.url}/v2/projects`)).status).toBe(401)
     const lab = await createLab(service)
-    await start(service, lab.pc1, lab.pc2)
-    const console = await openConsole(service, lab.pc1)
+    const console = await startPcs(service, lab)
     console.type('ping 10.0.0.2 -c 1000 -i 20\r')
     await console.expect('icmp_seq=3 ')
     const counter = requireProgram(qemuName).skip ? undefined : await service.counter(lab.project)

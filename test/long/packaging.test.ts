@@ -11,7 +11,7 @@ import { packNpm } from '../../scripts/packages/npm.ts'
 import { parse } from '../documents/markdown.ts'
 import { callsAt } from '../support/calls.ts'
 import { endsWithUs } from '../support/ends-with-us.ts'
-import { createLab, openConsole, start } from '../support/lab.ts'
+import { createLab, startPcs } from '../support/lab.ts'
 import { hangMs } from '../support/limits.ts'
 import { freePort, portArguments } from '../support/ports.ts'
 
@@ -103,8 +103,7 @@ async function serves(cwd: string, user: User | undefined, command: string, ...a
   for (const file of files) expect((await fetch(url + file)).status).toBe(200)
   expect(await service.call('GET', '/v2/compute/capabilities')).toMatchObject({ packet_path: 'fast' })
   const lab = await createLab(service)
-  await start(service, lab.pc1, lab.pc2)
-  const terminal = await openConsole(service, lab.pc1)
+  const terminal = await startPcs(service, lab)
   terminal.type('ping 10.0.0.2 -c 1\r')
   await terminal.expect('icmp_seq=1 ttl=64')
   child.kill('SIGTERM')

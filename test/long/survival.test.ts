@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
-import { createLab, openConsole, start, status } from '../support/lab.ts'
+import { createLab, openConsole, start, startPcs, status } from '../support/lab.ts'
 import { hangMs } from '../support/limits.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
@@ -13,8 +13,7 @@ for (const engine of ['embedded', 'vpcs']) {
   it(`a service killed with -9 does not disturb ${engine} pcs, and the next one adopts them`, async () => {
     const service = await TestService.start({ 'pc.engine': engine })
     const lab = await createLab(service)
-    await start(service, lab.pc1, lab.pc2)
-    const console = await openConsole(service, lab.pc1)
+    const console = await startPcs(service, lab)
     const before = await service.call('GET', lab.pc1)
     console.type('ping 10.0.0.2 -c 1000 -i 20\r')
     await console.expect('icmp_seq=3 ')
@@ -53,8 +52,7 @@ for (const engine of ['embedded', 'vpcs']) {
     await expect.poll(() => status(service, lab.pc1)).toBe('stopped')
     await expect.poll(() => status(service, lab.pc2)).toBe('stopped')
     for (const child of children) expect(await state(child)).toMatch(/gone|Z/)
-    await start(service, lab.pc1, lab.pc2)
-    const console = await openConsole(service, lab.pc1)
+    const console = await startPcs(service, lab)
     console.type('ping 10.0.0.2 -c 1\r')
     await console.expect('icmp_seq=1 ttl=64')
   })
@@ -69,8 +67,7 @@ for (const engine of ['embedded', 'vpcs']) {
     await service.restart()
     expect(await status(service, lab.pc1)).toBe('stopped')
     for (const child of children) expect(await state(child)).toMatch(/gone|Z/)
-    await start(service, lab.pc1, lab.pc2)
-    const console = await openConsole(service, lab.pc1)
+    const console = await startPcs(service, lab)
     console.type('ping 10.0.0.2 -c 1\r')
     await console.expect('icmp_seq=1 ttl=64')
   })
@@ -101,8 +98,7 @@ test('a service that ends as soon as it is ready stops the nodes that the one be
 test('with on_exit = "keep" SIGTERM leaves the nodes running', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded', on_exit: 'keep' })
   const lab = await createLab(service)
-  await start(service, lab.pc1, lab.pc2)
-  const console = await openConsole(service, lab.pc1)
+  const console = await startPcs(service, lab)
   await service.end()
   console.type('ping 10.0.0.2 -c 1\r')
   await console.expect('icmp_seq=1 ttl=64')

@@ -12,7 +12,7 @@ import { qemuName } from '../node/drivers/qemu/qemu-process.ts'
 import { idling, ring } from '../stand-in/mips/programs.ts'
 import { hex } from '../support/dynamips.ts'
 import { IouConsole, iourc, requireGcc, standIn } from '../support/iou.ts'
-import { attach, createLab, createPc, openConsole, reserve, start } from '../support/lab.ts'
+import { attach, createLab, createPc, openConsole, reserve, start, startPcs } from '../support/lab.ts'
 import { requireLibvirt } from '../support/libvirt.ts'
 import { nextProgram, program010 } from '../support/old-program.ts'
 import { readPcap } from '../support/pcap.ts'
@@ -284,8 +284,7 @@ test('when the keeper from before an upgrade is killed, its nodes are reported a
     .poll(() => service.call<Shown>('GET', lab.pc1))
     .toMatchObject({ status: 'stopped', status_reason: expect.stringContaining('died') })
   expect((await service.call<Shown>('GET', fresh)).status).toBe('started')
-  await start(service, lab.pc1, lab.pc2)
-  const console = await openConsole(service, lab.pc1)
+  const console = await startPcs(service, lab)
   console.type('ping 10.0.0.2 -c 1\r')
   await console.expect('icmp_seq=1 ttl=64')
   expect(existsSync(join(service.data, 'run/keeper.sock'))).toBe(false)

@@ -60,6 +60,16 @@ export async function openConsole(service: Pick<TestService, 'call'>, node: stri
   return terminal
 }
 
+/**
+ * Starts both pcs of a lab; the console of the first, once the second is at its prompt as well: a VPCS that does not have its address
+ * yet is "not reachable" to a ping.
+ */
+export async function startPcs(service: Pick<TestService, 'call'>, { pc1, pc2 }: Lab): Promise<Terminal> {
+  await start(service, pc1, pc2)
+  const [console] = await Promise.all([openConsole(service, pc1), openConsole(service, pc2)])
+  return console
+}
+
 export async function status(service: TestService, node: string): Promise<string> {
   return (await service.call<{ status: string }>('GET', node)).status
 }

@@ -3,7 +3,7 @@ import { rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import type { LabLink } from '../../../../src/model/lab/link.ts'
-import { createLab, openConsole, start } from '../../../support/lab.ts'
+import { createLab, startPcs } from '../../../support/lab.ts'
 import { hangMs } from '../../../support/limits.ts'
 import { requireDevices } from '../../../support/require.ts'
 import { TestService } from '../../../support/service.ts'
@@ -20,8 +20,7 @@ testWith(privileged)('a capture whose disk is full is reported on the feed of it
   const { pcap_file_path } = await service.call<{ pcap_file_path: string }>('POST', `${port}/start_capture`, capture)
   await service.call('POST', `${port}/stop_capture`)
   mountSmallDisk(dirname(pcap_file_path))
-  await start(service, lab.pc1, lab.pc2)
-  const console = await openConsole(service, lab.pc1)
+  const console = await startPcs(service, lab)
   const feed = await service.fetch(`${lab.project}/notifications`, { signal: AbortSignal.timeout(hangMs) })
   await service.call('POST', `${port}/start_capture`, capture)
   console.type('ping 10.0.0.2 -c 3 -i 20\r')
