@@ -91,10 +91,15 @@ export interface Asked {
  * ask for, and more than one of `computes` has some. They are deleted again.
  */
 export async function serveManyClients(gateway: Asked, computes: readonly Asked[]): Promise<void> {
+  // A compute that reports its processors busy may get none. What was placed within a minute reduces the room of the others, to less
+  // than that of a busy one in the third round.
+  for (let rounds = 1; (await servedBy(gateway, computes)) < 2; rounds++) expect(rounds).toBeLessThan(3)
+}
+
+/** One round of it; how many computes had some of the projects. */
+async function servedBy(gateway: Asked, computes: readonly Asked[]): Promise<number> {
   const idsAt = async (asked: Asked) => (await asked.call<Project[]>('GET', projects)).map((it) => it.project_id)
   const before = await idsAt(gateway)
-  // Loads that were read at one moment may differ by so much that one compute gets all.
-  await expect.poll(() => hasTwoOfLikeRoom(gateway), { timeout: hangMs }).toBe(true)
   // No more than one compute has ports for: a busy one leaves nearly all to the others.
   const ids = Array.from({ length: 80 }, () => randomUUID())
   // Twenty are asked for twice.
@@ -111,21 +116,11 @@ export async function serveManyClients(gateway: Asked, computes: readonly Asked[
     computes.map(async (compute) => (await idsAt(compute)).filter((id) => !known.has(id))),
   )
   expect(perCompute.flat().sort()).toEqual(ids.toSorted())
-  // Of three, one may have been too busy for any.
-  expect(perCompute.filter(({ length }) => length > 0).length).toBeGreaterThan(1)
   const nodes = await Promise.all(ids.map((id) => gateway.call<unknown[]>('GET', `${projects}/${id}/pc/nodes`)))
   expect(nodes.map(({ length }) => length)).toEqual(ids.map(() => 1))
   await Promise.all(ids.map((id) => gateway.call('DELETE', `${projects}/${id}`)))
   expect(await idsAt(gateway)).toHaveLength(before.length)
-}
-
-/** Whether two computes are so little apart that some of 80 projects go to each: 80 reduce the room of one to a ninth. */
-async function hasTwoOfLikeRoom(gateway: Asked): Promise<boolean> {
-  const known = (await gateway.call<Compute[]>('GET', '/v2/computes')).filter((it) => it.connected)
-  // From 90 % on all are equally busy.
-  const rooms = known.flatMap(({ cpu_usage_percent: cpu }) => (cpu == null ? [] : [100 - Math.min(cpu, 90)]))
-  const [first = Number.POSITIVE_INFINITY, second = 0] = rooms.sort((a, b) => b - a)
-  return first / second < 6
+  return perCompute.filter(({ length }) => length > 0).length
 }
 
 /** Patches the first ports of two pcs together, which are given by their paths. */
