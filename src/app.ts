@@ -93,36 +93,31 @@ export function createApp(options: AppOptions): App {
     compose([answerErrors, findEndpoint, ...dispatch]),
   ]
   const server = `patchbay/${version}`
-  const trusted = (request: Request, id: string): RequestContext => ({
-    ...{ app: parts, id, method: request.method, path: pathOf(request.url), startedAt: clock(), headers: {} },
-    ...{
-      peer: insidePeer,
-      notes: {},
-      dialect: undefined,
-      request,
-      upgrade: runtime.upgrade,
-      identity: serviceIdentity,
-    },
+  /** The context of a request whose sender was admitted; `more`: what differs for one from outside. */
+  const contextOf = (request: Request, id: string, more: Partial<RequestContext> = {}): RequestContext => ({
+    app: parts,
+    id,
+    method: request.method,
+    path: pathOf(request.url),
+    startedAt: clock(),
+    headers: {},
+    peer: insidePeer,
+    notes: {},
+    dialect: undefined,
+    request,
+    upgrade: runtime.upgrade,
+    ...more,
   })
   return {
     async fetch(request, admitted, notes = {}) {
-      const { method } = request
       const id = requestIdOf(request) ?? nextId()
-      const { dialect } = options
-      const context: RequestContext = {
-        app: parts,
-        id,
-        method,
-        path: pathOf(request.url),
-        startedAt: clock(),
+      const context = contextOf(request, id, {
         headers: { Server: server, 'X-Request-Id': id },
         peer: parts.peerOf(request),
         notes,
-        dialect: dialect?.speaks(request) === true ? dialect : undefined,
-        request,
-        upgrade: runtime.upgrade,
-      }
-      if (admitted !== undefined) context.identity = admitted
+        dialect: options.dialect?.speaks(request) === true ? options.dialect : undefined,
+        ...(admitted !== undefined && { identity: admitted }),
+      })
       return fromOutside(context) as Promise<Response>
     },
 
@@ -142,14 +137,14 @@ export function createApp(options: AppOptions): App {
     },
 
     async inside(request) {
-      const context = trusted(request, nextId())
+      const context = contextOf(request, nextId(), { identity: serviceIdentity })
       return finish(await fromInside(context), context.headers, runtime)
     },
 
     async throughTunnel(request, upgrade) {
-      const context = trusted(request, requestIdOf(request) ?? nextId())
-      context.upgrade = upgrade
-      context.caller = callerThroughTunnel(request, context.id)
+      const id = requestIdOf(request) ?? nextId()
+      const caller = callerThroughTunnel(request, id)
+      const context = contextOf(request, id, { identity: serviceIdentity, caller, upgrade })
       return finishRelayed(await fromTunnel(context), context.headers, runtime)
     },
   }

@@ -109,8 +109,8 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const inside = (request: Request) => app.inside(request)
   const limits = () => organizations?.limitsOf(defaultOrganization) ?? withoutLimits
   const host = await open({ config, log, records, tokens, limits, port: () => port, inside }).catch(notReadable)
-  /** What the app of each organization has, too. */
   const admits = { access: accessOf(config, verifier), peer: peerOf(config), tickets } satisfies AdmissionParts
+  /** What the app of each organization has, too. */
   const common = {
     version,
     runtime: {
@@ -132,19 +132,22 @@ export async function serve(config: LoadedConfig): Promise<number> {
     },
   } satisfies Partial<AppOptions>
   const app: App = createApp({
-    ...{ ...common, agent: host.agent, services: { ...host.services, tokens } },
-    admission: { ...admits, rateLimit, logins, sessions },
-    ...(organizations !== undefined && {
-      services: { ...host.services, tokens, organizations: organizations.all },
-      admission: {
-        ...{ ...admits, rateLimit, logins, sessions },
-        organizationLimit: (identity) => organizations.count(identity),
-      },
-      steps: {
-        admit: nodeAdmitSteps,
-        dispatch: [routeRequest((admitted) => organizations.answer(admitted)), ...dispatchSteps],
-      },
-    }),
+    ...common,
+    agent: host.agent,
+    services: { ...host.services, tokens, organizations: organizations?.all },
+    admission: {
+      ...admits,
+      rateLimit,
+      logins,
+      sessions,
+      ...(organizations && { organizationLimit: (identity) => organizations.count(identity) }),
+    },
+    steps: {
+      admit: nodeAdmitSteps,
+      dispatch: organizations
+        ? [routeRequest((admitted) => organizations.answer(admitted)), ...dispatchSteps]
+        : dispatchSteps,
+    },
   })
   void organizations?.start()
   const server = await listen({

@@ -55,10 +55,10 @@ async function bodyOf(
 function handlerContextOf(context: RequestContext): Context<HostAgent> {
   const { app, peer, dialect, upgrade } = context
   const identity: Identity = identityOf(context)
-  const { services, agent: configured } = app.options
+  const { services } = app.options
   const agent = agentOf(context)
   const { caller, answered } = requestingCallerOf(context)
-  const hasNoLocal = typeof configured === 'function' && services?.fleet?.hasLocal === false
+  const hasNoLocal = app.isGateway && services?.fleet?.hasLocal === false
   const dispatchInternally = (request: Request, path: string, over?: Upgrade) =>
     redispatch(context, request, path, over)
   return {
