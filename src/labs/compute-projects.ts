@@ -8,6 +8,7 @@ import type { LabComputes } from './computes/computes.ts'
 import type { LabDocuments } from './documents.ts'
 import type { ProjectRecord } from './lab/document.ts'
 import type { Lab } from './lab/lab.ts'
+import { LabStates } from './lab-states.ts'
 import type { ComputeSync } from './sync.ts'
 
 /** Recovers what operations that ended with the service have left. */
@@ -33,8 +34,8 @@ export class ComputeProjects {
   readonly #events: EventLog
   readonly #sync: ComputeSync
   readonly #recovery: LabRecovery
-  /** Closed labs that are being opened, and those that `withOpen` is closing on their computes again. */
-  readonly #opening = new Set<string>()
+  readonly states = new LabStates()
+  /** Closed labs that `withOpen` is closing on their computes again. */
   readonly #leaving = new Map<string, Promise<void>>()
   /** Number of running operations of `withOpen`, by lab. */
   readonly #users = new Map<string, number>()
@@ -49,6 +50,7 @@ export class ComputeProjects {
 
   /** Takes note that a lab is open from now on. */
   opened(lab: Lab): Lab {
+    this.states.move(lab.id, 'ready')
     lab.isOpen = true
     this.#events.openProject(lab.id)
     this.#documents.addOpen(lab)
@@ -58,6 +60,7 @@ export class ComputeProjects {
 
   /** Takes note that an open lab was closed or deleted; `action` is the event about it. */
   closed(lab: Lab, action: 'project.closed' | 'project.deleted'): void {
+    this.states.move(lab.id, action === 'project.closed' ? 'end' : 'gone')
     lab.isOpen = false
     lab.isOver = true
     lab.closing.abort()
@@ -84,7 +87,8 @@ export class ComputeProjects {
       if (left > 0) this.#users.set(lab.id, left)
       else {
         this.#users.delete(lab.id)
-        if (!lab.isOpen && this.#documents.get(lab.id) === undefined && !this.#opening.has(lab.id)) {
+        const isOpening = this.states.of(lab.id) === 'opening'
+        if (!lab.isOpen && this.#documents.get(lab.id) === undefined && !isOpening) {
           const leaving = this.close(lab, clientFor)
           this.#leaving.set(lab.id, leaving)
           await leaving.finally(() => this.#leaving.delete(lab.id))
@@ -126,12 +130,6 @@ export class ComputeProjects {
         `it is connected again, or remove it first with DELETE /v2/computes/${absent.compute_id}`,
       { code: 'compute-unreachable', headers: retryAfter },
     )
-  }
-
-  /** Takes note that a lab is being opened, until the result is disposed: what ends just now must not close it again. */
-  opening(id: string): Disposable {
-    this.#opening.add(id)
-    return { [Symbol.dispose]: () => void this.#opening.delete(id) }
   }
 
   /** Resolves when an operation that is closing the lab again on its computes has done so. */

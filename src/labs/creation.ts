@@ -83,6 +83,7 @@ export class LabCreation {
       // Before the next `await`, so that no other request takes the name.
       this.#registry.requireQuota(id)
       this.#registry.add(id, record, scope)
+      using _ = this.#projects.states.begin(id, 'open', 'fail')
       try {
         const lab = await this.#access.creating(id, async () => {
           await this.#registry.announce(id, record, scope)

@@ -1,4 +1,3 @@
-import type { EventLog } from '../fleet/events/event-log.ts'
 import { retryAfter } from '../fleet/members/fan-out.ts'
 import { ignore } from '../lib/async/ignore.ts'
 import { KeyedMutex } from '../lib/async/keyed-mutex.ts'
@@ -33,7 +32,6 @@ interface LifecycleOptions {
   readonly documents: LabDocuments
   readonly access: LabAccess
   readonly computes: LabComputes
-  readonly events: EventLog
   readonly jobs: Jobs
   readonly sync: ComputeSync
   readonly autoStart: AutoStart
@@ -51,7 +49,6 @@ export class LabLifecycle {
   readonly #documents: LabDocuments
   readonly #access: LabAccess
   readonly #computes: LabComputes
-  readonly #events: EventLog
   readonly #jobs: Jobs
   readonly #sync: ComputeSync
   readonly #autoStart: AutoStart
@@ -71,7 +68,6 @@ export class LabLifecycle {
     documents,
     access,
     computes,
-    events,
     jobs,
     sync,
     autoStart,
@@ -86,7 +82,6 @@ export class LabLifecycle {
     this.#documents = documents
     this.#access = access
     this.#computes = computes
-    this.#events = events
     this.#jobs = jobs
     this.#sync = sync
     this.#autoStart = autoStart
@@ -168,7 +163,7 @@ export class LabLifecycle {
       await this.#recovery.recoverSnapshots(lab, clientFor)
       await this.#recovery.recoverMove(lab, clientFor).catch(ignore('the next opening of the project tries again'))
       const { computes, name } = lab.document.project
-      const opening = this.#projects.opening(id)
+      using _opening = this.#projects.states.begin(id, 'open', 'fail')
       try {
         await this.#projects.left(id)
         await mapLimit(computes, async (computeId) => {
@@ -187,8 +182,6 @@ export class LabLifecycle {
         // Those that have opened it.
         await this.#projects.close(lab, clientFor).catch(ignore('the client gets the first error'))
         throw error
-      } finally {
-        opening[Symbol.dispose]()
       }
       await this.#sync.refresh(lab, computes, clientFor)
       this.#sync.nodesRead()
@@ -197,6 +190,7 @@ export class LabLifecycle {
         try {
           await this.#saveOpen(lab, true)
         } catch (error) {
+          using _closing = this.#projects.states.begin(id, 'close', 'refuse')
           await this.#projects.close(lab, clientFor).catch(ignore('the client gets the first error'))
           this.#projects.closed(lab, 'project.closed')
           throw error
@@ -249,6 +243,7 @@ export class LabLifecycle {
       await lab.requireSavable()
       this.#jobs.endOf(id, 'The project was closed')
       await lab.exclusive(async () => {
+        using _ = this.#projects.states.begin(id, 'close', 'refuse')
         await this.#projects.close(lab, clientFor)
         await saveOrRevert(
           lab,
@@ -308,6 +303,7 @@ export class LabLifecycle {
 
   async #discardNow(lab: Lab, clientFor: ComputeClients): Promise<void> {
     const { id, document } = lab
+    using _ = this.#projects.states.begin(id, 'delete', 'refuse')
     const { formerComputes = [], name } = document.project
     for (const computeId of computesWithFiles(document.project)) {
       const isLeft = formerComputes.includes(computeId)
@@ -326,11 +322,7 @@ export class LabLifecycle {
     await this.#documents.remove(id)
     await this.#archiver.removed(id)
     await this.#registry.remove(id)
-    if (lab.isOpen) this.#projects.closed(lab, 'project.deleted')
-    else {
-      this.#documents.publish(lab, 'project.deleted')
-      this.#events.closeProject(lab.id)
-    }
+    this.#projects.closed(lab, 'project.deleted')
   }
 
   /**
@@ -353,12 +345,14 @@ export class LabLifecycle {
           await this.#projects.requirePresent(open, 'close')
           wasOpen = true
           await open.exclusive(async () => {
+            using _ = this.#projects.states.begin(id, 'close', 'refuse')
             await this.#projects.close(open, clientFor)
             // The record says that it is open: after a crash the next start opens it.
             this.#projects.closed(open, 'project.closed')
           }, force)
         }
-        return run(await this.#access.find(id))
+        using _moving = this.#projects.states.begin(id, 'move', 'moved')
+        return await run(await this.#access.find(id))
       })
     } finally {
       moving[Symbol.dispose]()

@@ -197,7 +197,7 @@ export class Labs {
     const lists = new LabLists({ registry, documents, access, computes, sync, statusOf })
     const creation = new LabCreation({ registry, documents, access, computes, projects, autoStart, onlyId: single?.id })
     this.lifecycle = new LabLifecycle({
-      ...{ registry, documents, access, computes, events, jobs: this.jobs, sync, autoStart },
+      ...{ registry, documents, access, computes, jobs: this.jobs, sync, autoStart },
       ...{ archiver, projects, recovery, creation, lists, warn },
     })
     this.timers = new LabTimers({

@@ -21,6 +21,7 @@ import { withoutNulls } from '../lab/fields.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodePathOf } from '../lab/node-on-compute.ts'
 import type { Labs } from '../service.ts'
+import { afterRestoreEvent, type RestoreEvent, type RestoreFacts } from './restore-states.ts'
 
 /** The most snapshots of a project. */
 export const maxSnapshots = 100
@@ -140,12 +141,12 @@ export function restoreSnapshot(
 }
 
 async function restorePrepared(labs: Labs, lab: Lab, record: SnapshotRecord, clientFor: ComputeClients): Promise<void> {
-  await setRestoring(lab, { snapshot_id: record.snapshot_id, phase: 'swapping', lastRunning: runningIn(lab) })
+  await moveRestore(lab, 'begin', { snapshot_id: record.snapshot_id, lastRunning: runningIn(lab) })
   try {
     await exchange(labs, lab, record, clientFor)
   } catch (error) {
     // Where this cannot be saved, the next start finds nothing to exchange, and turns back then.
-    await turnBack(lab).catch(ignore('the files are exchanged back in any case'))
+    await moveRestore(lab, 'fail').catch(ignore('the files are exchanged back in any case'))
     await undoRestore(lab, record, clientFor).catch(ignore('opening the project undoes the restore'))
     if (lab.isOpen) await runAgain(labs, lab, clientFor).catch(ignore('the client gets the first error'))
     throw error
@@ -196,8 +197,8 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, clientFor:
     const { project } = document
     const changes = replacing(document, kept)
     // These fields keep their present values.
-    const { name, is_open, revision, path, archiving, stop_at, ttl_deletes, moving, formerComputes, pendingLinks } =
-      project
+    const { name, is_open, revision, path, restoring } = project
+    const { archiving, stop_at, ttl_deletes, moving, formerComputes, pendingLinks } = project
     const {
       snapshotInProgress: _,
       archiving: _______,
@@ -209,9 +210,9 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, clientFor:
       ...then
     } = kept.project
     const emptied = project.computes.filter((id) => !computes.includes(id))
-    const more = withoutNulls({ archiving, stop_at, ttl_deletes, moving, formerComputes, pendingLinks })
-    const now = { name, is_open, revision, path, ...more }
-    changes.project({ ...then, ...now, restoring: { snapshot_id, phase: 'committed', formerComputes: emptied } })
+    const more = withoutNulls({ archiving, stop_at, ttl_deletes, moving, formerComputes, pendingLinks, restoring })
+    const now = { ...then, name, is_open, revision, path, ...more }
+    changes.project(afterRestoreEvent(now, 'commit', { snapshot_id, formerComputes: emptied }))
     return { changes, news: () => [], result: undefined, isChecked: true }
   })
   labs.replaced(lab)
@@ -244,7 +245,7 @@ export async function recoverSnapshots(labs: Labs, lab: Lab, clientFor: ComputeC
       await exchange(labs, lab, record, clientFor)
     } catch (error) {
       if (error instanceof ApiError && error.code === 'compute-unreachable') throw error
-      await turnBack(lab)
+      await moveRestore(lab, 'fail')
     }
   }
   const { phase, formerComputes = [] } = lab.document.project.restoring ?? interrupted
@@ -254,7 +255,7 @@ export async function recoverSnapshots(labs: Labs, lab: Lab, clientFor: ComputeC
   await stepOnAll(lab, snapshot_id, { step: 'finish', computes, clientFor })
   for (const computeId of formerComputes)
     await clientFor(computeId).removeProject(lab.id).catch(ignore('the lab has no nodes on that compute any more'))
-  if (Object.keys(record?.lastRunning ?? {}).length === 0) await setRestoring(lab, undefined)
+  if (Object.keys(record?.lastRunning ?? {}).length === 0) await moveRestore(lab, 'end')
 }
 
 /** Exchanges the files back; `runRestored` then starts the nodes that ran. */
@@ -263,18 +264,12 @@ async function undoRestore(lab: Lab, record: SnapshotRecord | undefined, clientF
   if (restoring === undefined) return
   const { snapshot_id, lastRunning = {} } = restoring
   await stepOnAll(lab, snapshot_id, { step: 'undo', computes: record?.computes ?? computes, clientFor })
-  await setRestoring(
-    lab,
-    Object.keys(lastRunning).length === 0 ? undefined : { snapshot_id, phase: 'rolled-back', lastRunning },
-  )
+  const isOver = Object.keys(lastRunning).length === 0
+  await setProject(lab, (project) => {
+    const reverted = afterRestoreEvent(project, 'revert', { snapshot_id, lastRunning })
+    return isOver ? afterRestoreEvent(reverted, 'end') : reverted
+  })
 }
-
-/** Records that a restore is rolled back. */
-const turnBack = (lab: Lab): Promise<void> =>
-  setProject(lab, ({ restoring, ...project }) => ({
-    ...project,
-    ...(restoring && { restoring: { ...restoring, phase: 'rolling-back' as const } }),
-  }))
 
 async function finishTaking(lab: Lab, clientFor: ComputeClients): Promise<void> {
   const { snapshotInProgress, computes } = lab.document.project
@@ -304,7 +299,7 @@ export async function runRestored(lab: Lab, clientFor: ComputeClients): Promise<
       lab.emit({ action: 'log.warning', event: { message } })
     }
   })
-  await setRestoring(lab, undefined)
+  await moveRestore(lab, 'end')
 }
 
 async function stepOnAll(
@@ -315,8 +310,9 @@ async function stepOnAll(
   for (const computeId of computes) await clientFor(computeId).restoreSnapshot(lab.id, snapshotId, step)
 }
 
-const setRestoring = (lab: Lab, restoring: Restoring | undefined): Promise<void> =>
-  setProject(lab, ({ restoring: _, ...project }) => ({ ...project, ...(restoring && { restoring }) }))
+/** Saves the state of a restore after an event. */
+const moveRestore = (lab: Lab, event: RestoreEvent, facts?: RestoreFacts): Promise<void> =>
+  setProject(lab, (project) => afterRestoreEvent(project, event, facts))
 
 const setProject = (lab: Lab, change: (project: ProjectRecord) => ProjectRecord): Promise<void> =>
   lab.edit(({ project }) => ({ changes: new Changes().project(change(project)), news: () => [], result: undefined }))

@@ -8,8 +8,9 @@ import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
 import { mapLimit } from '../../../../src/lib/async/map-limit.ts'
 import { ApiError, conflict, notFound } from '../../../../src/lib/errors/api-error.ts'
+import { StateMachine } from '../../../../src/lib/state-machine.ts'
 import type { Project } from '../../../../src/model/project.ts'
-import { ProjectSnapshot, type RestoreStep } from '../../../../src/model/project-snapshot.ts'
+import { ProjectSnapshot, type RestoreStep, restoreSteps } from '../../../../src/model/project-snapshot.ts'
 import { isUuid } from '../../../../src/model/schema/fields.ts'
 import type { EngineNode } from '../nodes/engine-node.ts'
 import type { LifeCycle } from '../nodes/life-cycle.ts'
@@ -140,11 +141,17 @@ export class ProjectSnapshots implements SnapshotAgent {
     const { path, status } = await this.#options.projects.get(projectId)
     const directory = join(path, markerDirectory, 'restore')
     const [next, before] = [join(directory, 'next'), join(directory, 'before')]
-    if ((step === 'commit' || step === 'undo') && status === 'open' && (step === 'commit' || (await exists(before))))
+    const state = (await exists(before)) ? 'swapped' : (await exists(next)) ? 'prepared' : 'none'
+    if (status === 'open' && (step === 'commit' || (step === 'undo' && state === 'swapped')))
       throw conflict(`project_id: project ${projectId} is open: close it first`)
+    if (step === 'prepare') await this.#find(path, snapshotId)
+    if (!new StateMachine('A restore', restoreSteps, state).can(step))
+      throw conflict(
+        step === 'commit'
+          ? 'The restore is not prepared'
+          : 'A restore of this project was not finished: undo or finish it first',
+      )
     if (step === 'prepare') {
-      await this.#find(path, snapshotId)
-      if (await exists(before)) throw conflict('A restore of this project was not finished: undo or finish it first')
       await requireSpace(path, this.#options.minFreeMb())
       try {
         await removeTree(directory)
@@ -163,7 +170,6 @@ export class ProjectSnapshots implements SnapshotAgent {
 
   /** Puts the parts of `next` in the place of those of the project, which go to `before`. Goes on after a crash in the middle. */
   async #exchange(path: string, next: string, before: string): Promise<void> {
-    if (!(await exists(next))) throw conflict('The restore is not prepared')
     const found = await readProject(path)
     const then = await readProject(next)
     if (found === undefined || then === undefined) throw conflict('The record of the project cannot be read')

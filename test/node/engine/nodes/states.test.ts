@@ -1,12 +1,10 @@
-import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { type NodeEvent, StateMachine, transitions } from '../../../../runtime/node/engine/nodes/states.ts'
+import { type NodeEvent, NodeStates, nodeTransitions } from '../../../../runtime/node/engine/nodes/states.ts'
 
-const events = Object.keys(transitions) as NodeEvent[]
+const events = Object.keys(nodeTransitions) as NodeEvent[]
 
-function after(...moves: NodeEvent[]): StateMachine {
-  const machine = new StateMachine()
+function after(...moves: NodeEvent[]): NodeStates {
+  const machine = new NodeStates()
   for (const event of moves) machine.move(event)
   return machine
 }
@@ -34,21 +32,4 @@ test('a node does not move without a transition', () => {
   expect(events.filter((event) => machine.can(event))).toEqual(['suspend', 'stop', 'end', 'lose'])
   expect(() => machine.move('start')).toThrow('A node that is started has no transition "start"')
   expect(machine.state).toBe('started')
-})
-
-test('every state is reached, and left', () => {
-  const all = events.map((event) => transitions[event])
-  const [left, reached] = [all.flatMap(({ from }) => [...from]), all.map(({ to }) => to)]
-  for (const state of left) expect(reached).toContain(state)
-  for (const state of reached.filter((it) => it !== 'before')) expect(left).toContain(state)
-})
-
-test('the architecture shows the transitions', async () => {
-  const rows = events.map((event) => {
-    const { from, to, when } = transitions[event]
-    const arrow = `── ${event} `.padEnd(12, '─')
-    return `  ${from.join(', ').padEnd(29)}${arrow}▶ ${to.padEnd(11)}${when}`
-  })
-  const text = await readFile(join(import.meta.dirname, '../../../../docs/architecture.md'), 'utf8')
-  expect(text).toContain(rows.join('\n'))
 })

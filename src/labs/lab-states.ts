@@ -1,0 +1,45 @@
+import { StateMachine, type Transitions } from '../lib/state-machine.ts'
+
+/** What becomes of a lab. Clients see a lab as opened while it is open, closing, or being deleted after it was open. */
+type LabState = 'closed' | 'opening' | 'open' | 'closing' | 'moving' | 'deleting' | 'deleted'
+
+/** All transitions of a lab, by what causes them; docs/architecture.md shows them. */
+export const labTransitions = {
+  open: { from: ['closed'], to: 'opening', when: 'a client opens or makes it, or the service starts' },
+  ready: { from: ['opening'], to: 'open', when: 'its projects are open on its computes' },
+  fail: { from: ['opening'], to: 'closed', when: 'a compute refuses; all close their projects again' },
+  close: { from: ['open'], to: 'closing', when: 'a client closes it, or it is to be moved' },
+  end: { from: ['closing'], to: 'closed', when: 'its projects are closed, which stops its nodes' },
+  move: { from: ['closed'], to: 'moving', when: 'its compute is drained' },
+  moved: { from: ['moving'], to: 'closed', when: 'it is on the other compute, or stays; it may open again' },
+  delete: { from: ['closed', 'open'], to: 'deleting', when: 'a client or its ttl deletes it' },
+  gone: { from: ['deleting'], to: 'deleted', when: 'its projects and its document are removed' },
+  refuse: { from: ['closing', 'deleting'], to: 'before', when: 'a compute, or the disk, refuses' },
+} as const satisfies Transitions<LabState, string>
+
+export type LabTransition = keyof typeof labTransitions
+
+/** The state of each lab. Who changes one has locked the lab (`LabAccess`). */
+export class LabStates {
+  /** Of labs that are neither closed nor deleted. */
+  readonly #machines = new Map<string, StateMachine<LabState, LabTransition>>()
+
+  of(id: string): LabState {
+    return this.#machines.get(id)?.state ?? 'closed'
+  }
+
+  /** Throws when the state has no such transition: that is a defect. */
+  move(id: string, event: LabTransition): void {
+    const machine = this.#machines.get(id) ?? new StateMachine('A project', labTransitions, 'closed')
+    machine.move(event)
+    if (machine.state === 'closed' || machine.state === 'deleted') this.#machines.delete(id)
+    else this.#machines.set(id, machine)
+  }
+
+  /** Begins what `end` ends when the result is disposed, unless something else has ended it. */
+  begin(id: string, event: LabTransition, end: LabTransition): Disposable {
+    this.move(id, event)
+    const begun = this.of(id)
+    return { [Symbol.dispose]: () => void (this.of(id) === begun && this.move(id, end)) }
+  }
+}
