@@ -2,6 +2,7 @@ import { ignore } from '../lib/async/ignore.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
 import { ApiError, badRequest, ignoreNotFound, retryLater } from '../lib/errors/api-error.ts'
 import { requireNoSeparator } from '../lib/errors/project-name.ts'
+import { Revert } from '../lib/revert.ts'
 import type { ProjectScope } from '../model/access/project-scope.ts'
 import { type LabProject, type LabProjectCreate, labSettings } from '../model/lab/project.ts'
 import { isUuid } from '../model/schema/fields.ts'
@@ -84,31 +85,26 @@ export class LabCreation {
       this.#registry.requireQuota(id)
       this.#registry.add(id, record, scope)
       using _ = this.#projects.states.begin(id, 'open', 'fail')
-      try {
-        const lab = await this.#access.creating(id, async () => {
-          await this.#registry.announce(id, record, scope)
-          const compute = clientFor(record.computes[0] as string)
-          // A project that only the compute knows has nodes that the new one would not show, and would delete.
-          const known = project_id == null ? undefined : await compute.project(id).catch(ignoreNotFound)
-          if (known !== undefined) throw projectExists(id)
-          const made = await compute.openProject({ project_id: id, name, path })
-          const head = { ...record, path: made.path }
-          try {
-            await this.#documents.saveNew(id, head)
-          } catch (error) {
-            await compute.removeProject(id).catch(ignore('it is listed as a project of its compute'))
-            throw error
-          }
-          await this.#registry.put(id, head)
-          return this.#projects.opened(this.#documents.make(id, new Map([['project', head]])))
-        })
-        this.#documents.publish(lab, 'project.created')
-        await this.#autoStart.startAfterReboot(lab, record.computes, clientFor)
-        return lab.project()
-      } catch (error) {
-        await this.#registry.remove(id).catch(ignore('the client gets the first error'))
-        throw error
-      }
+      const lab = await this.#access.creating(id, async () => {
+        await using revert = new Revert(ignore('what is left of it is listed as a project of its compute'))
+        revert.add(() => this.#registry.remove(id))
+        await this.#registry.announce(id, record, scope)
+        const compute = clientFor(record.computes[0] as string)
+        // A project that only the compute knows has nodes that the new one would not show, and would delete.
+        const known = project_id == null ? undefined : await compute.project(id).catch(ignoreNotFound)
+        if (known !== undefined) throw projectExists(id)
+        const made = await compute.openProject({ project_id: id, name, path })
+        revert.add(() => compute.removeProject(id))
+        const head = { ...record, path: made.path }
+        await this.#documents.saveNew(id, head)
+        revert.add(() => this.#documents.remove(id))
+        await this.#registry.put(id, head)
+        revert.commit()
+        return this.#projects.opened(this.#documents.make(id, new Map([['project', head]])))
+      })
+      this.#documents.publish(lab, 'project.created')
+      await this.#autoStart.startAfterReboot(lab, record.computes, clientFor)
+      return lab.project()
     })
   }
 
@@ -139,33 +135,31 @@ export class LabCreation {
       }
       this.#registry.requireQuota(id)
       this.#registry.add(id, record, scope)
-      let isNew = false
-      try {
-        const lab = this.#documents.make(id, new Map([['project', record]]))
-        await this.#registry.announce(id, record, scope)
-        const input = { project_id: id, name }
-        // Before the record is saved: after a crash the next start removes an unfinished project from all its computes.
-        for (const computeId of record.computes)
-          if ((await clientFor(computeId).projects()).some(({ project_id }) => project_id === id))
-            throw projectExists(id)
-        await this.#documents.saveNew(id, record)
-        isNew = true
-        const made = await clientFor(first).openProject({ ...input, path })
-        for (const computeId of like.slice(1)) await clientFor(computeId).openProject(input)
-        await fill(lab)
-        await this.#projects.close(lab, clientFor)
-        await lab.edit(({ project: { unfinished: _, ...project } }) => ({
-          changes: new Changes().project({ ...project, path: made.path }),
-          news: () => [],
-          result: undefined,
-        }))
-        await this.#registry.put(id, lab.document.project)
-        this.#registry.emit({ action: 'project.created', event: lab.project() })
-        return lab.project()
-      } catch (error) {
-        await this.drop(id, isNew ? record.computes : [], clientFor).catch(ignore('the client gets the first error'))
-        throw error
-      }
+      /** The computes where a project of this id is the new one. */
+      const own: string[] = []
+      await using revert = new Revert(ignore('the next start of the service removes an unfinished project'))
+      revert.add(() => this.drop(id, own, clientFor))
+      const lab = this.#documents.make(id, new Map([['project', record]]))
+      await this.#registry.announce(id, record, scope)
+      const input = { project_id: id, name }
+      // Before the record is saved: after a crash the next start removes an unfinished project from all its computes.
+      for (const computeId of record.computes)
+        if ((await clientFor(computeId).projects()).some(({ project_id }) => project_id === id)) throw projectExists(id)
+      await this.#documents.saveNew(id, record)
+      own.push(...record.computes)
+      const made = await clientFor(first).openProject({ ...input, path })
+      for (const computeId of like.slice(1)) await clientFor(computeId).openProject(input)
+      await fill(lab)
+      await this.#projects.close(lab, clientFor)
+      await lab.edit(({ project: { unfinished: _, ...project } }) => ({
+        changes: new Changes().project({ ...project, path: made.path }),
+        news: () => [],
+        result: undefined,
+      }))
+      await this.#registry.put(id, lab.document.project)
+      revert.commit()
+      this.#registry.emit({ action: 'project.created', event: lab.project() })
+      return lab.project()
     })
   }
 

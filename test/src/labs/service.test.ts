@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { ComputeClient, ComputeNode } from '../../../src/labs/computes/compute-client.ts'
 import { createDrawing } from '../../../src/labs/drawings.ts'
 import type { SnapshotRecord } from '../../../src/labs/lab/document.ts'
+import type { LabDirectory } from '../../../src/labs/lab/store.ts'
 import { createNode, duplicateNode, removeNode, updateNode } from '../../../src/labs/nodes/nodes.ts'
 import { restoreSnapshot, snapshotView, takeSnapshot } from '../../../src/labs/snapshots/snapshots.ts'
 import { ApiError, conflict } from '../../../src/lib/errors/api-error.ts'
@@ -310,6 +311,26 @@ test('a new node does not get the name of one that a snapshot has brought back w
     ['PC1', 'PC2'],
     ['PC1', 'PC2'],
   ])
+})
+
+test('a project that its directory refuses at the end is left neither on its compute nor in the store', async () => {
+  const [compute, store] = [new MemoryCompute(), new MemoryLabs()]
+  const id = '11111111-2222-4333-8444-555555555555'
+  const directory: Partial<LabDirectory> = {
+    put: async (_, { path }) => {
+      if (path !== null) throw conflict('The directory refuses')
+    },
+    remove: async () => {},
+  }
+  const single = { id, directory: directory as LabDirectory, copy: async () => ({}) as never, wakeAt: () => {} }
+  const openProject = async () => {
+    await compute.client().openProject({ project_id: id, name: 'lab' })
+    return { path: '/lab' }
+  }
+  const labs = await labsInMemory(compute, store, { single })
+  const clientFor = () => Object.assign(compute.client(), { openProject }) as unknown as ComputeClient
+  await expect(labs.create({ name: 'lab' }, clientFor)).rejects.toMatchObject({ status: 409 })
+  expect([compute.projects.size, await store.load(id), labs.registry.has(id)]).toEqual([0, undefined, false])
 })
 
 test('a deletion of a project waits for a new node, and nothing remains of either', async () => {

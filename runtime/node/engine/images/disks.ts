@@ -1,6 +1,8 @@
 import { mkdir, readdir, realpath, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { badRequest, conflict, forbidden, missingImage } from '../../../../src/lib/errors/api-error.ts'
+import { Revert } from '../../../../src/lib/revert.ts'
 import { compareText } from '../../../../src/lib/text/compare-text.ts'
 import { quotedPath } from '../../../../src/lib/text/shown.ts'
 import type { DiskCreate, DiskExtend } from '../../../../src/model/image.ts'
@@ -155,14 +157,10 @@ async function refuseExisting(file: string): Promise<void> {
 async function publish(workshop: string, file: string): Promise<void> {
   const directory = dirname(file)
   const others = (await readdir(workshop)).filter((name) => name !== basename(file))
-  const moved: string[] = []
-  try {
-    for (const name of [...others, basename(file)]) {
-      await moveToFree(join(workshop, name), join(directory, name))
-      moved.push(join(directory, name))
-    }
-  } catch (error) {
-    await Promise.all(moved.map((it) => rm(it, { force: true })))
-    throw error
+  await using revert = new Revert(ignore('the client gets the first error'))
+  for (const name of [...others, basename(file)]) {
+    await moveToFree(join(workshop, name), join(directory, name))
+    revert.add(() => rm(join(directory, name), { force: true }))
   }
+  revert.commit()
 }

@@ -8,6 +8,7 @@ import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
 import { mapLimit } from '../../../../src/lib/async/map-limit.ts'
 import { ApiError, conflict, forbidden, notFound } from '../../../../src/lib/errors/api-error.ts'
 import { requireNoSeparator } from '../../../../src/lib/errors/project-name.ts'
+import { Revert } from '../../../../src/lib/revert.ts'
 import { compareText } from '../../../../src/lib/text/compare-text.ts'
 import type { Project, ProjectCreate, ProjectStatusFilter, ProjectUpdate } from '../../../../src/model/project.ts'
 import { isUuid } from '../../../../src/model/schema/fields.ts'
@@ -187,18 +188,19 @@ export class Projects implements ProjectAgent {
   async reserveUdpPort(projectId: string): Promise<number> {
     const project = await this.find(projectId)
     project.requireUsable()
+    await using revert = new Revert(ignore('a change in memory does not fail'))
     const port = await this.#options.ports.allocate('udp', projectId)
-    try {
-      // The project may have been closed while the port was tested; then the port must be released here.
-      project.requireUsable()
-      // Changed before the save, so that of two simultaneous reservations the later save has both.
-      project.record = { ...project.record, udp_ports: [...(project.record.udp_ports ?? []), port] }
-      await withDiskErrors('The record of the project', () => project.save())
-    } catch (error) {
-      this.#options.ports.release('udp', port, projectId)
-      project.record = { ...project.record, udp_ports: project.record.udp_ports?.filter((it) => it !== port) ?? [] }
-      throw error
-    }
+    revert.add(() => this.#options.ports.release('udp', port, projectId))
+    // The project may have been closed while the port was tested.
+    project.requireUsable()
+    // Changed before the save, so that of two simultaneous reservations the later save has both.
+    const ports = () => project.record.udp_ports ?? []
+    project.record = { ...project.record, udp_ports: [...ports(), port] }
+    revert.add(() => {
+      project.record = { ...project.record, udp_ports: ports().filter((it) => it !== port) }
+    })
+    await withDiskErrors('The record of the project', () => project.save())
+    revert.commit()
     return port
   }
 

@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { ignore } from '../../../../../src/lib/async/ignore.ts'
 import { conflict } from '../../../../../src/lib/errors/api-error.ts'
+import { Revert } from '../../../../../src/lib/revert.ts'
 import { withDiskErrors } from '../../../engine/storage/disk.ts'
 import { makeDirectory } from '../../../engine/storage/durable-file.ts'
 import type { CloneRequest } from '../driver.ts'
@@ -35,24 +36,22 @@ export class VirtualBoxClones {
   ): Promise<VirtualBoxVm> {
     await this.#requireFreeName(name)
     await withDiskErrors('The directory of a clone', () => makeDirectory(directory))
-    const known = source.snapshots.find((each) => baseNames.includes(each.name))
-    const base = known ?? (await this.#takeBase(source))
     this.#creating.add(uuid)
     try {
+      await using revert = new Revert(ignore('the client gets the first error'))
+      const known = source.snapshots.find((each) => baseNames.includes(each.name))
+      const base = known ?? (await this.#takeBase(source))
+      if (known === undefined) revert.add(() => this.#machines.run('snapshot', source.uuid, 'delete', base.uuid))
+      revert.add(() => this.#removeRest(uuid, directory))
       await this.#machines.run(
         ...['clonevm', source.uuid, '--snapshot', base.uuid, '--options', 'link', '--name', name],
         ...['--basefolder', directory, '--uuid', uuid, '--register'],
       )
       await this.#machines.run('setextradata', uuid, cloneMark, 'yes')
       await this.#machines.run('snapshot', uuid, 'take', 'reset')
-      return await this.#machines.get(uuid)
-    } catch (error) {
-      await this.#undo(uuid, directory)
-      if (known === undefined)
-        await this.#machines
-          .run('snapshot', source.uuid, 'delete', base.uuid)
-          .catch(ignore('the next clone is made from the same snapshot'))
-      throw error
+      const clone = await this.#machines.get(uuid)
+      revert.commit()
+      return clone
     } finally {
       this.#creating.delete(uuid)
     }
@@ -139,14 +138,12 @@ export class VirtualBoxClones {
     return base
   }
 
-  /** Removes the remains of a failed clone. Never rejects, so that the caller reports the first failure. */
-  async #undo(uuid: string, directory: string): Promise<void> {
-    try {
-      const clone = await this.#machines.find(uuid)
-      if (clone !== undefined) await this.#machines.run('unregistervm', uuid)
-      const file = clone?.file ?? (await findSettings(directory, uuid))
-      if (file !== undefined && isWithin(directory, file)) await this.#delete(dirname(file))
-    } catch {}
+  /** Removes what is left of a failed clone. */
+  async #removeRest(uuid: string, directory: string): Promise<void> {
+    const clone = await this.#machines.find(uuid)
+    if (clone !== undefined) await this.#machines.run('unregistervm', uuid)
+    const file = clone?.file ?? (await findSettings(directory, uuid))
+    if (file !== undefined && isWithin(directory, file)) await this.#delete(dirname(file))
   }
 
   async #delete(directory: string): Promise<void> {
