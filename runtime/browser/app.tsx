@@ -13,16 +13,16 @@ export const App = () => (
   </>
 )
 
-const serviceScreen = () => import('./labs/on-demand.ts').then((it) => it.ServiceScreen)
+const serviceScreen = () => import('./labs/on-demand.ts').then((module) => module.ServiceScreen)
 
 /** The screens about the service; their part of the page is loaded with the first of them. */
 const ServiceScreen = (props: { screen: ServiceScreenName }) => <Loaded load={serviceScreen} props={props} />
 
-const consoleScreen = () => import('./lab/on-demand.ts').then((it) => it.ConsoleScreen)
+const consoleScreen = () => import('./lab/on-demand.ts').then((module) => module.ConsoleScreen)
 /** A console in a window of its own. */
 const ConsoleScreen = (props: { lab: string; node: string }) => <Loaded load={consoleScreen} props={props} />
 
-const signIn = () => import('./labs/on-demand.ts').then((it) => it.SignIn)
+const signIn = () => import('./labs/on-demand.ts').then((module) => module.SignIn)
 
 function Screen() {
   if (session.value === undefined) return null

@@ -150,7 +150,7 @@ export class Patchbay {
       return key === 'path' || key === 'filename'
         ? value
             .split('/')
-            .map((it) => pathOf`${it}`)
+            .map((segment) => pathOf`${segment}`)
             .join('/')
         : pathOf`${value}`
     })

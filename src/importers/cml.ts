@@ -199,8 +199,9 @@ function configFiles(part: Part): { name: string | undefined; text: string }[] {
   return config
     .items()
     .flatMap(
-      (it) =>
-        it.attempt(() => ({ name: fileName(it.get('name')), text: it.get('content').optionalText() ?? '' })) ?? [],
+      (file) =>
+        file.attempt(() => ({ name: fileName(file.get('name')), text: file.get('content').optionalText() ?? '' })) ??
+        [],
     )
     .filter(({ text }) => text !== '')
 }

@@ -70,10 +70,10 @@ export function importContainerlab(source: Source, input: ContainerlabInput = {}
 export function positionsOf({ root }: Source): MapPositions {
   const annotations = root.asObject().get('nodeAnnotations').itemsOrNone()
   return new Map(
-    annotations.flatMap((it) => {
-      const position = it.asObject().get('position').asObject()
+    annotations.flatMap((annotation) => {
+      const position = annotation.asObject().get('position').asObject()
       const [x, y] = ['x', 'y'].map((key) => position.get(key).numberOrNone())
-      const id = it.asObject().get('id').textOrNone()
+      const id = annotation.asObject().get('id').textOrNone()
       return x === undefined || y === undefined || id === undefined ? [] : [[id, [x, y] as const] as const]
     }),
   )
@@ -157,7 +157,7 @@ class TopologyReader {
     const ports = this.#ports.get(node.name) ?? new Map<string, ReadEnd>()
     const mapFields: Fields = { ...this.#at(node), ...orderFields(node) }
     const add = (fields: Fields, portOf: (port: string) => string | undefined = (port) => port): void => {
-      const ready = [mapFields.ready, fields.ready].filter((it) => it !== undefined)
+      const ready = [mapFields.ready, fields.ready].filter((field) => field !== undefined)
       const all = {
         ...fields,
         ...mapFields,
@@ -302,7 +302,7 @@ class TopologyReader {
   #addOrder(node: NodeSettings): void {
     const waits: { part: Part; name: string }[] = []
     const addWait = (part: Part, name: Part) => {
-      const text = name.attempt((it) => it.text())
+      const text = name.attempt((value) => value.text())
       if (text !== undefined) waits.push({ part, name: text })
     }
     for (const part of node.get('wait-for')?.itemsOrNone() ?? []) addWait(part, part)

@@ -225,7 +225,7 @@ function withTemplates(nodes: ReadonlyMap<string, Fields>): {
   const names = new Map<string, string>()
   for (const [group, [first = {}, ...others]] of groups) {
     const isShared = ([key, value]: [string, unknown]) =>
-      !own.has(key) && others.every((it) => JSON.stringify(it[key]) === JSON.stringify(value))
+      !own.has(key) && others.every((other) => JSON.stringify(other[key]) === JSON.stringify(value))
     const shared = Object.entries(first).filter(isShared)
     if (others.length === 0 || shared.length < fewestShared) continue
     const wanted = String(first.image ?? first.initrd ?? first.kind)
@@ -352,4 +352,4 @@ export const cdOf = (file: string, config: unknown): Fields => ({
 
 /** A position on the map, within its limits. */
 export const mapPosition = (coordinates: readonly number[]): number[] =>
-  coordinates.map((it) => Math.round(Math.max(-1_000_000, Math.min(1_000_000, it))))
+  coordinates.map((coordinate) => Math.round(Math.max(-1_000_000, Math.min(1_000_000, coordinate))))

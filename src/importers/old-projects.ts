@@ -228,7 +228,8 @@ function newerNode(value: unknown, revision = newestRevision): unknown {
 }
 
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-const xml = (value: unknown): string => String(value ?? '').replaceAll(/[&<>"]/g, (it) => escapes[it] as string)
+const xml = (value: unknown): string =>
+  String(value ?? '').replaceAll(/[&<>"]/g, (character) => escapes[character] as string)
 
 /** The drawings of GNS3 1.x as SVG: notes, rectangles and ellipses. Pictures are files, which documents only name. */
 function drawingsOf(topology: Members): Members[] {

@@ -209,7 +209,7 @@ function writeRecord(out: Uint8Array, entry: File | Directory, id: readonly numb
 const directoryIdentifier = (it: Directory, tree: Tree): number[] =>
   it.parent === undefined ? [0] : identifier(it, tree)
 const pathTableSize = (directories: readonly Directory[], tree: Tree): number =>
-  directories.reduce((sum, it) => sum + evenly(8 + directoryIdentifier(it, tree).length), 0)
+  directories.reduce((sum, directory) => sum + evenly(8 + directoryIdentifier(directory, tree).length), 0)
 const evenly = (bytes: number): number => bytes + (bytes % 2)
 
 /** A path table (ECMA-119, 9.4). */

@@ -44,7 +44,9 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
   const { diagnostics, isPartial = false } = names
   const positionOf = (key: string) => at(value, key)?.at ?? value.at
   const keys = Object.keys(given)
-  const form = (Object.keys(forms) as (keyof typeof forms)[]).find((it) => forms[it].some((key) => keys.includes(key)))
+  const form = (Object.keys(forms) as (keyof typeof forms)[]).find((word) =>
+    forms[word].some((key) => keys.includes(key)),
+  )
   if (form === undefined) {
     if (!isPartial)
       diagnostics.add(

@@ -109,7 +109,7 @@ function opened(value: unknown, path: Path): unknown {
 
 /** The value at the keys to it; undefined: there is none. */
 export const valueAt = (value: unknown, path: Path): unknown =>
-  path.reduce((it: unknown, key) => (typeof it === 'object' ? (it as never)?.[key] : undefined), value)
+  path.reduce((found: unknown, key) => (typeof found === 'object' ? (found as never)?.[key] : undefined), value)
 
 /** A value as data. */
 export function plainOf(value: Value): unknown {

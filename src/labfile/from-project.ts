@@ -199,8 +199,10 @@ function settingsOf(record: LabNode, leftOut: string[]): DesiredSettings {
 function namingOf(record: LabNode, leftOut: string[]): Pick<DesiredSettings, 'port_name_format' | 'custom_adapters'> {
   const { node_type, port_name_format: format, port_segment_size, first_port_name } = record
   const { create, ports, portNameFormat }: KindDescriptor = kindOf(node_type as DesiredNode['kind'])
-  const adapters = record.custom_adapters.map((it) =>
-    Object.fromEntries(Object.entries(it).filter(([, value]) => value !== null && value !== undefined && value !== '')),
+  const adapters = record.custom_adapters.map((adapter) =>
+    Object.fromEntries(
+      Object.entries(adapter).filter(([, value]) => value !== null && value !== undefined && value !== ''),
+    ),
   ) as LabNode['custom_adapters']
   const shapes = ports?.(record.properties) ?? []
   const takesAdapters = 'custom_adapters' in create.properties
@@ -274,7 +276,7 @@ function linksOf({ nodes, links, captured }: ProjectState, made: ReadonlyMap<str
     const [a, b] = link.nodes.map((end) => endIn(end, made))
     if (a === undefined || b === undefined) {
       leftOut.push(
-        `A link of ${link.nodes.map(({ node_id }) => nodes.find((it) => it.node_id === node_id)?.name ?? node_id).join(' and ')}.`,
+        `A link of ${link.nodes.map(({ node_id }) => nodes.find((node) => node.node_id === node_id)?.name ?? node_id).join(' and ')}.`,
       )
       continue
     }

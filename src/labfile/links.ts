@@ -35,7 +35,7 @@ export interface LinkTarget {
 
 /** The names that ends may have. */
 export const namesOf = (targets: ReadonlyMap<string, Pick<LinkTarget, 'name'>>): string[] =>
-  [...targets.values()].map((it) => it.name)
+  [...targets.values()].map((target) => target.name)
 
 /** An end, with its line. */
 interface FoundEnd {

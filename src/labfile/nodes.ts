@@ -279,7 +279,7 @@ function readConfigs(
 
 /** The default of a member of a create; undefined without any. */
 export const defaultOf = (schema: TSchema): unknown =>
-  schema.default ?? (schema.anyOf as TSchema[] | undefined)?.find((it) => it.default !== undefined)?.default
+  schema.default ?? (schema.anyOf as TSchema[] | undefined)?.find((option) => option.default !== undefined)?.default
 
 /** The fields with the defaults of the schema. */
 function withDefaults(kind: NodeKindName, fields: Readonly<Record<string, unknown>>): Record<string, unknown> {

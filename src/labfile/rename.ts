@@ -103,7 +103,7 @@ class RenameEdits {
 
   /** Whether the list of a template that a node takes over names nodes by variables. */
   #isOfVariable({ after }: DesiredNode): boolean {
-    const known = new Set(this.#lists().flatMap(({ list }) => list.map((it) => keyOf(String(it)))))
+    const known = new Set(this.#lists().flatMap(({ list }) => list.map((entry) => keyOf(String(entry)))))
     return after.some((it) => this.#renamed.has(it) && !known.has(keyOf(it)))
   }
 
@@ -126,8 +126,8 @@ class RenameEdits {
 
   #templates(): LabFileEdit[] {
     return this.#lists().flatMap(({ path, list }) =>
-      list.flatMap((it, index) => {
-        const name = this.#names.get(keyOf(String(it)))
+      list.flatMap((entry, index) => {
+        const name = this.#names.get(keyOf(String(entry)))
         return name === undefined ? [] : [{ path: [...path, index], value: escaped(name) }]
       }),
     )
@@ -155,7 +155,7 @@ class RenameEdits {
       if (!link.ends.some(isOther)) return []
       const written = valueAt(this.#raw, ['links', number])
       const next = links[number] as unknown
-      const [ends, texts] = [written, next].map((it) => (isMap(it) ? it.ends : it) as unknown[])
+      const [ends, texts] = [written, next].map((entry) => (isMap(entry) ? entry.ends : entry) as unknown[])
       const all = link.ends.map((end, at) => (isOther(end) ? this.#end(ends?.[at], end, texts?.[at]) : ends?.[at]))
       return [{ path: isMap(written) ? ['links', number, 'ends'] : ['links', number], value: all }]
     })

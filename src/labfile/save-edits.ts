@@ -100,7 +100,7 @@ export class Edits {
 }
 
 const isNamed = (nodes: ReadonlySet<DesiredNode>, name: string): boolean =>
-  [...nodes].some((it) => keyOf(it.name) === keyOf(name))
+  [...nodes].some((node) => keyOf(node.name) === keyOf(name))
 
 function lostNode({ name, kind }: DesiredNode): EditedObject {
   const [section, what] = isSegmentKind(kind) ? (['segments', 'segment'] as const) : (['nodes', 'node'] as const)
@@ -113,7 +113,7 @@ export function checkEdits(
   { desired, lost }: { readonly desired: Desired; readonly lost: Lost },
 ): EditedObject[] {
   const writtenAnew = ({ name }: DesiredLink) =>
-    desired.links.slice(links.length).find((it) => keyOf(it.name ?? '') === keyOf(name ?? ''))?.name
+    desired.links.slice(links.length).find((link) => keyOf(link.name ?? '') === keyOf(name ?? ''))?.name
   const names = new Map(
     links.flatMap((link, index) =>
       link.name === undefined
@@ -154,15 +154,17 @@ export function withoutEmpty(list: readonly EditedObject[], raw: unknown): Edite
     const canGo = ['links', 'segments', 'checks', 'members'].includes(String(path.at(-1))) && path.length !== 2
     return canGo && parents.get(parentOf(edit)) === size
   }
-  return list.map((it) => ({
-    ...it,
-    edits: it.edits.map((edit) => (isEmptied(edit) ? { path: edit.path.slice(0, -1), value: undefined } : edit)),
+  return list.map((edited) => ({
+    ...edited,
+    edits: edited.edits.map((edit) => (isEmptied(edit) ? { path: edit.path.slice(0, -1), value: undefined } : edit)),
   }))
 }
 
 /** The keys of a node, and of its labels. */
 const keysIn = (fields: unknown): string[] =>
-  isMap(fields) ? [...Object.keys(fields), ...Object.keys(member(fields, 'labels')).map((it) => `labels.${it}`)] : []
+  isMap(fields)
+    ? [...Object.keys(fields), ...Object.keys(member(fields, 'labels')).map((label) => `labels.${label}`)]
+    : []
 
 /** The keys of a node that are compared one by one: the members of a segment are links. */
 const without = ({ members: _, ...fields }: Fields): Fields => fields

@@ -125,7 +125,8 @@ const withoutComputes = (desired: Desired, names: ReadonlySet<string>): Desired 
 /** The edits for nodes that are on other computes than their file says, by name. An edit of the compute of the lab is that of the first node. */
 function computeEdits({ desired, records, computes = [] }: SaveInputs, raw: unknown): Map<string, LabFileEdit> {
   const root = isMap(raw) ? raw : {}
-  const idOf = (word: string) => computes.find((it) => it.compute_id === word || it.name === word)?.compute_id ?? word
+  const idOf = (word: string) =>
+    computes.find((compute) => compute.compute_id === word || compute.name === word)?.compute_id ?? word
   const changes = desired.nodes.flatMap((node) => {
     const { name, compute_id: word, segment } = node
     const record = records?.get(name)
@@ -133,7 +134,7 @@ function computeEdits({ desired, records, computes = [] }: SaveInputs, raw: unkn
     const path = [segment === undefined ? 'nodes' : 'segments', name, 'compute']
     const isOfLab = valueAt(raw, path) === undefined && escaped(word) === root.compute
     const isNamed = word !== idOf(word)
-    const now = computes.find((it) => it.compute_id === record.compute_id)
+    const now = computes.find((compute) => compute.compute_id === record.compute_id)
     const value = escaped((isNamed ? now?.name : undefined) ?? record.compute_id)
     return [{ name, isMoved: idOf(word) !== record.compute_id, isOfLab, edit: { path, value } }]
   })
@@ -149,26 +150,26 @@ function computeEdits({ desired, records, computes = [] }: SaveInputs, raw: unkn
 }
 
 const withComputes = (edits: readonly EditedObject[], computes: ReadonlyMap<string, LabFileEdit>): EditedObject[] =>
-  edits.map((it) => {
-    const edit = it.do === 'update' && it.what !== 'link' ? computes.get(it.name) : undefined
-    if (edit === undefined) return it
-    const keys = [...it.keys, 'compute']
-    const [whole] = it.edits
-    if (whole?.path.length !== 2 || edit.path.length === 1) return { ...it, keys, edits: [...it.edits, edit] }
-    return { ...it, keys, edits: [{ ...whole, value: { ...(whole.value as Fields), compute: edit.value } }] }
+  edits.map((edited) => {
+    const edit = edited.do === 'update' && edited.what !== 'link' ? computes.get(edited.name) : undefined
+    if (edit === undefined) return edited
+    const keys = [...edited.keys, 'compute']
+    const [whole] = edited.edits
+    if (whole?.path.length !== 2 || edit.path.length === 1) return { ...edited, keys, edits: [...edited.edits, edit] }
+    return { ...edited, keys, edits: [{ ...whole, value: { ...(whole.value as Fields), compute: edit.value } }] }
   })
 
 /** The changes, with those of the names of nodes. */
 function withRenamed(changes: readonly SavedChange[], { desired, renamed }: SaveInputs): SavedChange[] {
   const isOf =
     (name: string) =>
-    (it: SavedChange): boolean =>
-      it.name === name && (it.what === 'node' || it.what === 'segment')
+    (change: SavedChange): boolean =>
+      change.name === name && (change.what === 'node' || change.what === 'segment')
   const named = [...renamed].map(([was, { name }]): SavedChange => {
-    const what = desired.nodes.find((it) => it.name === name)?.segment === undefined ? 'node' : 'segment'
+    const what = desired.nodes.find((node) => node.name === name)?.segment === undefined ? 'node' : 'segment'
     return { ...(changes.find(isOf(name)) ?? { do: 'update', what, name, keys: [] }), was }
   })
-  return [...named, ...changes.filter((it) => !named.some(({ name }) => isOf(name)(it)))]
+  return [...named, ...changes.filter((change) => !named.some(({ name }) => isOf(name)(change)))]
 }
 
 /** The file as it is written: with templates and variables. */
@@ -317,7 +318,7 @@ class Save {
     const left = new Set(this.#actual.links)
     const links = desired.links.map((link) => {
       const isOfTurned = link.ends.some(({ node }) => turned.has(keyOf(node)))
-      const found = isOfTurned ? undefined : [...left].find((it) => isSameLink(link, it))
+      const found = isOfTurned ? undefined : [...left].find((other) => isSameLink(link, other))
       if (found === undefined) {
         this.#lostLinks.add(link)
         return link

@@ -21,7 +21,9 @@ const nodeKinds = kinds.map(({ name }) => name).filter((name) => !isSegmentKind(
 export const kindWords: readonly string[] = [...nodeKinds, ...Object.keys(shortWords)]
 /** The kind of a word. */
 export const kindOfWord = (word: string): NodeKindName | undefined =>
-  Object.hasOwn(shortWords, word) ? shortWords[word as keyof typeof shortWords] : nodeKinds.find((it) => it === word)
+  Object.hasOwn(shortWords, word)
+    ? shortWords[word as keyof typeof shortWords]
+    : nodeKinds.find((kind) => kind === word)
 /** The word for a kind that the printed file has. */
 export const wordOfKind = (kind: NodeKindName): string =>
   Object.entries(shortWords).find(([, it]) => it === kind)?.[0] ?? kind

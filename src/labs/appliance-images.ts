@@ -19,7 +19,7 @@ export async function applianceImages(
   )
   const there: readonly Image[] = lists.flat()
   return images.map(({ setting, filename, md5, size, from }) => {
-    const same = md5 === undefined ? undefined : there.find((it) => it.md5sum === md5)
+    const same = md5 === undefined ? undefined : there.find((other) => other.md5sum === md5)
     const namesake = there.find(({ path }) => path === filename)
     // Another image has this name already: the digest in the name tells the two apart.
     const free = namesake === undefined || md5 === undefined ? filename : withDigest(filename, md5)

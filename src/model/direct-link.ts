@@ -107,7 +107,7 @@ export function linkVerdictOf(
     if (status === 'stopped') return ['stopped', `${name} is not running: start it`]
     if (status === 'suspended') return ['stopped', `${name} is suspended: resume it`]
   }
-  const found = worst.find((it) => ends.some(({ link }) => link === it)) ?? 'ok'
+  const found = worst.find((verdict) => ends.some(({ link }) => link === verdict)) ?? 'ok'
   return [found, ends.find(({ link }) => link === found)?.reason ?? null]
 }
 

@@ -58,7 +58,9 @@ const isPlain = /^[\x20-\x7e]*$/
 export const escaped = (text: string): string =>
   isPlain.test(text)
     ? text
-    : text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (it) => {
-        const code = it.codePointAt(0) as number
-        return escapes[it] ?? (code < 256 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`)
+    : text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (character) => {
+        const code = character.codePointAt(0) as number
+        return (
+          escapes[character] ?? (code < 256 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`)
+        )
       })

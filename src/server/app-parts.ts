@@ -124,7 +124,7 @@ function publicMatcher(endpoints: readonly Endpoint[], routes: Routes): AppParts
   const paths = new Set([...all].map(({ path }) => path))
   const folders = [...paths].flatMap((path) => /^(.*\/)\{\w+\}$/.exec(path)?.[1] ?? [])
   return (method, path) =>
-    (paths.has(path) || folders.some((it) => path.startsWith(it))) &&
+    (paths.has(path) || folders.some((folder) => path.startsWith(folder))) &&
     all.has(routes.match(method, path)?.endpoint as Endpoint)
 }
 

@@ -72,7 +72,7 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
     const id = event.dataTransfer?.getData(templateMedia)
     const point = onMap(view.value, inWindow(event))
     const drawn = drawables.find(({ kind }) => kind === id)
-    const template = editor.templates.value.find((it: LabTemplate) => it.template_id === id)
+    const template = editor.templates.value.find((known: LabTemplate) => known.template_id === id)
     if (drawn === undefined && template === undefined) return
     event.preventDefault()
     if (drawn !== undefined) void lab.draw(drawn.kind, point)

@@ -27,9 +27,9 @@ export function Shapes({ window: lab }: { window: LabWindow }) {
         links
           .row(id)
           ?.peek()
-          .nodes.map((it) => it.node_id) ?? []
-      if (selection.has(id) || ends.some((it) => selection.has(it))) return true
-      const positions = ends.flatMap((it) => nodes.get(it) ?? [])
+          .nodes.map((end) => end.node_id) ?? []
+      if (selection.has(id) || ends.some((nodeId) => selection.has(nodeId))) return true
+      const positions = ends.flatMap((nodeId) => nodes.get(nodeId) ?? [])
       return overlaps(boxAround(positions), region)
     })
   })

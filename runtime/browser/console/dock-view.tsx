@@ -141,7 +141,7 @@ interface PacketsProps {
   readonly isShown: boolean
 }
 
-const packetView = () => import('../packets/packet-view.tsx').then((it) => it.PacketView)
+const packetView = () => import('../packets/packet-view.tsx').then((module) => module.PacketView)
 
 /** The packets of a link; their part of the page is loaded with the first of them. */
 const Packets = (props: PacketsProps) => <Loaded load={packetView} props={props} />

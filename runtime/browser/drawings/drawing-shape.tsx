@@ -11,7 +11,7 @@ import { fontSize, lineStep, linesOf, pictureOf, type Shape, type ShapeKind, sha
 export function Drawings({ window: lab }: { window: LabWindow }) {
   const { drawings } = lab.editor.store
   // Only a change of a layer changes their order.
-  const ids = useComputed(() => stacked(drawings.values()).map((it) => it.drawing_id))
+  const ids = useComputed(() => stacked(drawings.values()).map((drawing) => drawing.drawing_id))
   return (
     <>
       {ids.value.map((id) => {

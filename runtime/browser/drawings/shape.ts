@@ -176,7 +176,8 @@ function sizeOfText(text: string, size: number): { width: number; height: number
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 /** A text for the content of an element or the value of an attribute. */
-export const escaped = (text: string): string => text.replace(/[&<>"]/g, (it) => entities[it] ?? it)
+export const escaped = (text: string): string =>
+  text.replace(/[&<>"]/g, (character) => entities[character] ?? character)
 const names: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
 
 /** A text without entities (XML 1.0, 4.6); unknown ones stay. */

@@ -12,7 +12,7 @@ export function aligned(positions: Positions, axis: 'x' | 'y'): Map<string, Poin
 /** Puts the same distance between nodes, along the axis on which they are further apart: the outer ones stay. */
 export function distributed(positions: Positions): Map<string, Point> {
   const extent = (axis: 'x' | 'y') => {
-    const values = [...positions.values()].map((it) => it[axis])
+    const values = [...positions.values()].map((position) => position[axis])
     return Math.max(...values) - Math.min(...values)
   }
   const axis = extent('x') >= extent('y') ? 'x' : 'y'

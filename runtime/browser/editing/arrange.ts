@@ -37,5 +37,6 @@ export function arranged(
   return new Map(moved.map((it) => [it.id, { x: onGrid(it.x), y: onGrid(it.y) }]))
 }
 
-const mean = (values: readonly number[]): number => values.reduce((sum, it) => sum + it, 0) / Math.max(1, values.length)
+const mean = (values: readonly number[]): number =>
+  values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)
 const onGrid = (value: number): number => Math.round(value / grid) * grid

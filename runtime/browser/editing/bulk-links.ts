@@ -24,7 +24,9 @@ export function linksBetween(
   const [ends, reasons]: [Ends[], string[]] = [[], []]
   for (const a of nodes.filter(({ name }) => matches(name, from)))
     for (const b of nodes.filter(({ name }) => matches(name, to))) {
-      const isLinked = all.some((it) => [a, b].every(({ node_id }) => it.nodes.some((end) => end.node_id === node_id)))
+      const isLinked = all.some((link) =>
+        [a, b].every(({ node_id }) => link.nodes.some((end) => end.node_id === node_id)),
+      )
       if (a === b || isLinked) continue
       const found = endsFor(a, b, all)
       if ('reason' in found) {

@@ -20,8 +20,8 @@ export interface EditorCommand {
 const hasNodes = ({ editor }: LabWindow) => editor.selectedNodes.length > 0
 const hasOneNode = ({ editor }: LabWindow) => editor.selection.value.size === 1 && editor.selectedNodes.length === 1
 const canMove = ({ editor }: LabWindow) => editor.movable.length > 0
-const canRestack = ({ editor }: LabWindow) => editor.selectedDrawings.some((it) => !it.locked)
-const selectedIds = ({ editor }: LabWindow) => editor.selectedNodes.map((it) => it.node_id)
+const canRestack = ({ editor }: LabWindow) => editor.selectedDrawings.some((drawing) => !drawing.locked)
+const selectedIds = ({ editor }: LabWindow) => editor.selectedNodes.map((node) => node.node_id)
 /** Distance of one press of an arrow key, and with Shift, pixels. */
 const [step, smallStep] = [20, 1]
 const arrows = { Left: [-1, 0], Right: [1, 0], Up: [0, -1], Down: [0, 1] } as const

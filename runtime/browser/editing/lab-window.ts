@@ -173,7 +173,7 @@ export class LabWindow {
   async addInMiddle(template: LabTemplate): Promise<void> {
     const { x, y } = this.#middle
     const taken = [...this.editor.store.nodes.values().map(centreOf), ...this.#coming]
-    const isFree = (point: Point) => taken.every((it) => Math.hypot(it.x - point.x, it.y - point.y) > tile)
+    const isFree = (point: Point) => taken.every((other) => Math.hypot(other.x - point.x, other.y - point.y) > tile)
     const points = Array.from({ length: taken.length + 1 }, (_, index) => {
       const step = pointBeside(index)
       return { x: x + step.x, y: y + step.y }

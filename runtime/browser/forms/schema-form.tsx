@@ -32,7 +32,7 @@ export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onCancel
     fault.value = ''
     try {
       const changes = Object.entries(typed.value).map(([name, text]) => {
-        const field = fields.find((it) => it.name === name)
+        const field = fields.find((known) => known.name === name)
         return [name, typeof text === 'boolean' || field === undefined ? text : valueIn(field, text)]
       })
       isSaving.value = true

@@ -18,7 +18,7 @@ const isLab = (name: string): boolean => /\.(ya?ml|json|gns3|gns3a|gns3p|gns3pro
 /** Sorts files that were given together. When none looks like a lab, each is tried: the service says what is wrong with it. */
 export function givenFiles<F extends { readonly name: string }>(files: readonly F[]): GivenFile<F>[] {
   const isBeside = ({ name }: F) =>
-    name.endsWith(annotationsEnd) && files.some((it) => it.name === name.slice(0, -annotationsEnd.length))
+    name.endsWith(annotationsEnd) && files.some((file) => file.name === name.slice(0, -annotationsEnd.length))
   const labs = files.filter((it) => isLab(it.name) && !isBeside(it))
   const beside = labs.length === 0 ? [] : files.filter((it) => !isLab(it.name))
   return (labs.length === 0 ? files : labs).map((file) => ({

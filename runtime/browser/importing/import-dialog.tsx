@@ -15,7 +15,7 @@ interface ImportProps {
 
 /** Makes labs and templates of files, one after the other, and shows which parts were not imported. */
 export function ImportDialog({ files, onClose }: ImportProps) {
-  const imports = useMemo(() => givenFiles(files).map((it) => new FileImport(it)), [files])
+  const imports = useMemo(() => givenFiles(files).map((given) => new FileImport(given)), [files])
   const isRunning = imports.some((it) => it.isRunning)
   const cancel = () => {
     for (const it of imports) it.cancel()

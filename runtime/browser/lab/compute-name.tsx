@@ -11,8 +11,8 @@ export function ComputeName({ id }: { id: string }) {
     name.value = id
     client
       .call('GET /v2/computes/{compute_id}', { params: { compute_id: id } })
-      .then((it) => {
-        if (isWanted) name.value = it.name
+      .then((compute) => {
+        if (isWanted) name.value = compute.name
       })
       .catch(ignore('its id is shown'))
     return () => {

@@ -2,10 +2,10 @@ import type { LabWindow } from '../editing/lab-window.ts'
 import { Loaded } from '../parts/loaded.tsx'
 import { LabPanel } from './lab-panel.tsx'
 
-const nodePanel = () => import('./on-demand.ts').then((it) => it.NodePanel)
-const linkPanel = () => import('./on-demand.ts').then((it) => it.LinkPanel)
-const manyPanel = () => import('./on-demand.ts').then((it) => it.ManyPanel)
-const drawingPanel = () => import('./on-demand.ts').then((it) => it.DrawingPanel)
+const nodePanel = () => import('./on-demand.ts').then((module) => module.NodePanel)
+const linkPanel = () => import('./on-demand.ts').then((module) => module.LinkPanel)
+const manyPanel = () => import('./on-demand.ts').then((module) => module.ManyPanel)
+const drawingPanel = () => import('./on-demand.ts').then((module) => module.DrawingPanel)
 
 /** What is selected: a node, a link, a drawing, several of them, or the lab itself. */
 export function Inspector({ window: lab }: { window: LabWindow }) {

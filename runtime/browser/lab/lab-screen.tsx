@@ -18,11 +18,11 @@ import { Inspector } from './inspector.tsx'
 import { Palette } from './palette.tsx'
 import { Tool, Toolbar } from './toolbar.tsx'
 
-const dockView = () => import('./on-demand.ts').then((it) => it.DockView)
-const listView = () => import('./on-demand.ts').then((it) => it.ListView)
-const bulkLinkDialog = () => import('./on-demand.ts').then((it) => it.BulkLinkDialog)
-const exportDialog = () => import('./on-demand.ts').then((it) => it.ExportDialog)
-const keysDialog = () => import('./on-demand.ts').then((it) => it.KeysDialog)
+const dockView = () => import('./on-demand.ts').then((module) => module.DockView)
+const listView = () => import('./on-demand.ts').then((module) => module.ListView)
+const bulkLinkDialog = () => import('./on-demand.ts').then((module) => module.BulkLinkDialog)
+const exportDialog = () => import('./on-demand.ts').then((module) => module.ExportDialog)
+const keysDialog = () => import('./on-demand.ts').then((module) => module.KeysDialog)
 
 /** Follows a lab while the component is shown. */
 function useLab(name: string): { live: LiveLab; window: LabWindow } {

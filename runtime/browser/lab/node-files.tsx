@@ -48,7 +48,7 @@ export function NodeFiles({ node: { project_id, node_id, name } }: { node: LabNo
   }
   const shown = files.value?.toSorted((a, b) => a.path.localeCompare(b.path, 'en', { numeric: true })) ?? []
   const addressOf = (path: string) => {
-    const segments = path.split('/').map((it) => pathOf`/${it}`)
+    const segments = path.split('/').map((segment) => pathOf`/${segment}`)
     return pathOf`/v2/projects/${project_id}/nodes/${node_id}/files` + segments.join('')
   }
   return (

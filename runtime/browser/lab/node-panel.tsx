@@ -120,10 +120,10 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
   )
 }
 
-const computeName = () => import('./on-demand.ts').then((it) => it.ComputeName)
-const configEditor = () => import('./on-demand.ts').then((it) => it.ConfigEditor)
-const nodeFiles = () => import('./on-demand.ts').then((it) => it.NodeFiles)
-const nodeLog = () => import('./on-demand.ts').then((it) => it.NodeLog)
+const computeName = () => import('./on-demand.ts').then((module) => module.ComputeName)
+const configEditor = () => import('./on-demand.ts').then((module) => module.ConfigEditor)
+const nodeFiles = () => import('./on-demand.ts').then((module) => module.NodeFiles)
+const nodeLog = () => import('./on-demand.ts').then((module) => module.NodeLog)
 
 interface PartProps {
   readonly title: string
@@ -139,7 +139,7 @@ function Part({ title, window: { openParts }, children }: PartProps) {
       open={isOpen}
       onToggle={({ currentTarget: { open } }) => {
         if (open === isOpen) return
-        const others = [...openParts.value].filter((it) => it !== title)
+        const others = [...openParts.value].filter((part) => part !== title)
         openParts.value = new Set(open ? [...others, title] : others)
       }}
     >
@@ -159,7 +159,9 @@ function Ports({ node, window: lab }: { node: LabNode; window: LabWindow }) {
       <h3>Ports</h3>
       <ul class="ports">
         {node.ports.map((port) => {
-          const link = links.find(({ nodes }) => nodes.some((it) => it.node_id === node.node_id && isPort(port, it)))
+          const link = links.find(({ nodes }) =>
+            nodes.some((linkEnd) => linkEnd.node_id === node.node_id && isPort(port, linkEnd)),
+          )
           const end = link && otherEnd(link, node.node_id)
           const peer = end && store.nodes.get(end.node_id)
           return (

@@ -23,8 +23,8 @@ const detailsMs = 30_000
 const importHint =
   'Drop files here to import them: lab files, archives (.gns3project), labs of containerlab, GNS3 and CML, appliances (.gns3a).'
 
-const labDialog = () => import('./on-demand.ts').then((it) => it.LabDialog)
-const importDialog = () => import('./on-demand.ts').then((it) => it.ImportDialog)
+const labDialog = () => import('./on-demand.ts').then((module) => module.LabDialog)
+const importDialog = () => import('./on-demand.ts').then((module) => module.ImportDialog)
 
 /** All labs. */
 export function LabsScreen() {

@@ -53,8 +53,8 @@ export function FrameFilter({ filters, onCheck, onChange }: FilterProps) {
     void check()
       // A compute of an older version has no checks: the expression may be right.
       .catch(() => unchecked)
-      .then((it) => {
-        if (!over.signal.aborted) found.value = it
+      .then((frames) => {
+        if (!over.signal.aborted) found.value = frames
       })
     return () => over.abort()
   }, [wanted, isChanged])

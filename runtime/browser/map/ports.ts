@@ -13,15 +13,15 @@ export function portName(node: LabNode | undefined, end: MapPort): string {
 }
 
 export const shortPortName = (node: LabNode | undefined, end: MapPort): string =>
-  node?.ports.find((it) => isPort(it, end))?.short_name ?? `${end.adapter_number}/${end.port_number}`
+  node?.ports.find((port) => isPort(port, end))?.short_name ?? `${end.adapter_number}/${end.port_number}`
 
 /** The links at a node. */
 export const linksAt = (links: readonly LabLink[], nodeId: string): LabLink[] =>
-  links.filter(({ nodes }) => nodes.some((it) => it.node_id === nodeId))
+  links.filter(({ nodes }) => nodes.some((end) => end.node_id === nodeId))
 
 /** The ports of a node without a link, in its own order. */
 export function freePorts(node: LabNode, links: readonly LabLink[]): Port[] {
-  const ends = links.flatMap(({ nodes }) => nodes.filter((it) => it.node_id === node.node_id))
+  const ends = links.flatMap(({ nodes }) => nodes.filter((end) => end.node_id === node.node_id))
   return node.ports.filter((port) => !ends.some((end) => isPort(port, end)))
 }
 
@@ -50,4 +50,4 @@ const endOf = ({ node_id }: LabNode, { adapter_number, port_number }: MapPort): 
 
 /** The end of a link that is not at a node. */
 export const otherEnd = ({ nodes }: LabLink, nodeId: string): LabLinkEnd | undefined =>
-  nodes.find((it) => it.node_id !== nodeId)
+  nodes.find((end) => end.node_id !== nodeId)

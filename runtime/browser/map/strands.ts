@@ -23,6 +23,6 @@ export function strandsOf(links: readonly LabLink[]): Map<string, Strand> {
 
 const pairOf = ({ nodes }: LabLink): string =>
   nodes
-    .map((it) => it.node_id)
+    .map((end) => end.node_id)
     .sort()
     .join(' ')

@@ -32,8 +32,8 @@ export function Loaded<P extends object>({ load, props }: LoadedProps<P>) {
   useEffect(() => {
     if (views.has(load)) return
     loadedBy(load)
-      .then((it) => {
-        views.set(load, it as ComponentType<never>)
+      .then((view) => {
+        views.set(load, view as ComponentType<never>)
         setLoaded(() => load)
       })
       .catch(notifyError)

@@ -15,9 +15,9 @@ export const ResourceTable = ({ caption, columns, hasActions = false, children }
     {caption !== undefined && <caption>{caption}</caption>}
     <thead>
       <tr>
-        {columns.map((it) => (
-          <th scope="col" key={it}>
-            {it}
+        {columns.map((column) => (
+          <th scope="col" key={column}>
+            {column}
           </th>
         ))}
         {hasActions && (

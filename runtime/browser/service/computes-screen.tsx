@@ -24,8 +24,8 @@ type Open =
 export function ComputesScreen() {
   const computes = useComputes()
   const dialog = useSignal<Open | undefined>(undefined)
-  const open = (it: Open) => () => {
-    dialog.value = it
+  const open = (opened: Open) => () => {
+    dialog.value = opened
   }
   const close = () => {
     dialog.value = undefined

@@ -24,9 +24,9 @@ export function DeclaredForm({ title, schema: name, members, verb, values, onSen
   useEffect(() => {
     declaredSchema(name)
       .then((found) => {
-        const properties = members.flatMap((it) => {
-          const member = found.properties?.[it]
-          return member === undefined ? [] : [[it, member] as const]
+        const properties = members.flatMap((key) => {
+          const member = found.properties?.[key]
+          return member === undefined ? [] : [[key, member] as const]
         })
         schema.value = { ...found, properties: Object.fromEntries(properties) }
       })

@@ -13,7 +13,7 @@ export function DoctorScreen() {
   useEffect(() => {
     listComputes()
       .then((all) => {
-        computes.value = all.filter((it) => it.connected)
+        computes.value = all.filter((compute) => compute.connected)
       })
       .catch(notifyError)
   }, [])

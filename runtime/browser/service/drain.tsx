@@ -11,7 +11,7 @@ import { isAdministrator } from '../state/session.ts'
 /** The last drain of a compute; undefined: there is none that is known. */
 export const drainOf = ({ compute_id }: Compute, jobs: readonly LabJob[]): LabJob | undefined =>
   jobs
-    .filter((it) => it.action === 'drain' && it.compute_id === compute_id)
+    .filter((job) => job.action === 'drain' && job.compute_id === compute_id)
     .sort((a, b) => a.started_at.localeCompare(b.started_at))
     .at(-1)
 
@@ -24,7 +24,7 @@ export function DrainDialog({ compute, onClose }: { compute: Compute; onClose: (
     client
       .call('GET /v2/projects')
       .then((all) => {
-        labs.value = all.filter((it) => it.compute_ids?.includes(compute_id))
+        labs.value = all.filter((lab) => lab.compute_ids?.includes(compute_id))
       })
       .catch((error) => {
         fault.value = messageOf(error)

@@ -44,7 +44,7 @@ export function ImagesScreen() {
     client
       .call('GET /v2/kinds')
       .then((all) => {
-        kinds.value = all.filter((it): it is LabKind & { name: ImageKind } => it.has_images)
+        kinds.value = all.filter((kind): kind is LabKind & { name: ImageKind } => kind.has_images)
       })
       .catch(notifyError)
   }, [])
@@ -72,16 +72,16 @@ function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known:
   const read = () =>
     client
       .call(`GET /v2/compute/${kind}/images`)
-      .then((it) => {
+      .then((list) => {
         // A gateway has the lists of its computes one after the other.
-        images.value = it.toSorted((a, b) => compareText(a.path, b.path))
+        images.value = list.toSorted((a, b) => compareText(a.path, b.path))
       })
       .catch(notifyError)
   const readUses = () =>
     client
       .call(`GET /v2/compute/${kind}/image_uses`)
-      .then((it) => {
-        uses.value = new Map(it.map((use) => [use.path, use]))
+      .then((list) => {
+        uses.value = new Map(list.map((use) => [use.path, use]))
       })
       .catch(ignore('the images are shown without their uses'))
   useEffect(() => {
@@ -90,9 +90,9 @@ function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known:
   }, [kind])
   const begin = (file: File) => {
     const upload = new ImageUpload(kind, file)
-    const before = uploads.value.find((it) => it.kind === kind && it.upload.name === file.name)
+    const before = uploads.value.find((other) => other.kind === kind && other.upload.name === file.name)
     before?.upload.pause()
-    uploads.value = [...uploads.value.filter((it) => it !== before), { kind, upload }]
+    uploads.value = [...uploads.value.filter((other) => other !== before), { kind, upload }]
     void run(upload)
   }
   const addFiles = (files: Iterable<File> | null | undefined) => {
@@ -286,7 +286,7 @@ function Users({ use, labs }: { use: ImageUse | undefined; labs: readonly LabPro
   return (
     <ul>
       {use.used_by.map(({ project_id, nodes }) => {
-        const lab = labs.find((it) => it.project_id === project_id)
+        const lab = labs.find((known) => known.project_id === project_id)
         const more = nodes.length - mostNames
         return (
           <li key={project_id}>
@@ -315,7 +315,7 @@ function computeNames(use: ImageUse | undefined, computes: readonly Compute[]): 
 }
 
 const forget = (upload: ImageUpload): void => {
-  uploads.value = uploads.value.filter((it) => it.upload !== upload)
+  uploads.value = uploads.value.filter((other) => other.upload !== upload)
 }
 
 interface UploadProps {

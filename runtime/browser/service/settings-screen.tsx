@@ -17,9 +17,9 @@ export const SettingsScreen = () => (
       <RadioGroup
         label="Colours"
         value={theme.value}
-        options={themes.map((it) => [it, themeNames[it]])}
-        onChange={(it) => {
-          theme.value = it
+        options={themes.map((name) => [name, themeNames[name]])}
+        onChange={(name) => {
+          theme.value = name
         }}
       />
     </section>

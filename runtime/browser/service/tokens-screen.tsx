@@ -27,8 +27,8 @@ export function TokensScreen() {
   const read = () =>
     client
       .call('GET /v2/tokens')
-      .then((it) => {
-        tokens.value = it
+      .then((list) => {
+        tokens.value = list
         fault.value = ''
       })
       .catch((error: unknown) => {

@@ -67,7 +67,7 @@ function columns(isTerminal: boolean): (frame: CapturedFrame) => string {
     if (!isTerminal) return `${head}${name}  ${text}`
     const room = (process.stdout.columns || defaultColumns) - head.length - name.length - 2
     const shown = text.length > room ? `${text.slice(0, Math.max(0, room - 1))}…` : text
-    const colour = info.includes('[Malformed') || info.startsWith('Bogus') ? colours.red : (it: string) => it
+    const colour = info.includes('[Malformed') || info.startsWith('Bogus') ? colours.red : (plain: string) => plain
     return `${colours.dim(head.slice(0, widths.time))}${head.slice(widths.time)}${colours.cyan(name)}  ${colour(shown)}`
   }
 }

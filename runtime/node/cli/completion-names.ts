@@ -18,7 +18,7 @@ export const namesOfService: Names = async (what, word, server) => {
     const client = await clientOf({ server })
     const found = await lists[what]?.(client, word, signal)
     // A name with a line break or a tab would be several words to a shell, and others would control the terminal.
-    return (found ?? []).filter((it) => escapeUnsafe(it.word) === it.word).slice(0, maxNames)
+    return (found ?? []).filter((candidate) => escapeUnsafe(candidate.word) === candidate.word).slice(0, maxNames)
   } catch {
     return []
   }
@@ -39,10 +39,14 @@ const inLab =
   ): List =>
   async (client, word, signal) => {
     const slash = word.indexOf('/')
-    if (slash === -1) return (await labs(client, word, signal)).map((it) => ({ ...it, word: `${it.word}/` }))
+    if (slash === -1)
+      return (await labs(client, word, signal)).map((candidate) => ({ ...candidate, word: `${candidate.word}/` }))
     const name = word.slice(0, slash)
     const lab = await client.call('GET /v2/projects/{project_id}', { params: { project_id: name }, signal })
-    return (await list(lab, { client, signal })).map((it) => ({ ...it, word: `${name}/${it.word}` }))
+    return (await list(lab, { client, signal })).map((candidate) => ({
+      ...candidate,
+      word: `${name}/${candidate.word}`,
+    }))
   }
 
 const lists: Partial<Readonly<Record<Completion, List>>> = {
@@ -81,7 +85,10 @@ const lists: Partial<Readonly<Record<Completion, List>>> = {
   image: async (client, _, signal) => {
     const { imageKinds } = await import('../../../src/model/image.ts')
     const listOf = async (kind: (typeof imageKinds)[number]) =>
-      (await client.call(`GET /v2/compute/${kind}/images`, { signal })).map((it) => ({ word: it.path, about: kind }))
+      (await client.call(`GET /v2/compute/${kind}/images`, { signal })).map((image) => ({
+        word: image.path,
+        about: kind,
+      }))
     return (await Promise.all(imageKinds.map(listOf))).flat()
   },
 }

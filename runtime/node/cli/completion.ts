@@ -86,16 +86,20 @@ async function ofCommand(
     } else positional.push(it)
   }
   const server = given.get('server')
-  const valuesOf = async (it: { choices?: readonly string[]; complete?: Completion; name?: string }, text: string) => {
-    if (it.choices !== undefined) return { words: it.choices.map((word) => ({ word, about: '' })), files: false }
-    if (it.complete === 'command') return { words: namesOf(Object.entries(commands), 0), files: false }
-    const isFile = it.complete === 'file'
-    const found = it.complete === undefined || isFile ? [] : await names(it.complete, text, server)
+  const valuesOf = async (
+    parameter: { choices?: readonly string[]; complete?: Completion; name?: string },
+    text: string,
+  ) => {
+    if (parameter.choices !== undefined)
+      return { words: parameter.choices.map((word) => ({ word, about: '' })), files: false }
+    if (parameter.complete === 'command') return { words: namesOf(Object.entries(commands), 0), files: false }
+    const isFile = parameter.complete === 'file'
+    const found = parameter.complete === undefined || isFile ? [] : await names(parameter.complete, text, server)
     // `LAB/NODE` goes on after the lab, `LAB[/NODE]` may end there.
-    const words = it.name?.includes('[/')
+    const words = parameter.name?.includes('[/')
       ? found.map((name) => ({ ...name, word: name.word.replace(/\/$/, '') }))
       : found
-    return { words, files: isFile || it.name?.includes('FILE') === true }
+    return { words, files: isFile || parameter.name?.includes('FILE') === true }
   }
   if (open !== undefined) return valuesOf(flags[open] ?? {}, word)
   if (isFlags && word.startsWith('-')) {

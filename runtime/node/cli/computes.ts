@@ -178,8 +178,8 @@ export async function computesLabel({
 async function computesNamed(words: readonly string[], { client, signal }: CommandContext): Promise<Compute[]> {
   const all = await client.call('GET /v2/computes', { signal })
   return words.map((word) => {
-    const named = all.filter((it) => it.name === word)
-    const found = all.find((it) => it.compute_id === word) ?? named[0]
+    const named = all.filter((compute) => compute.name === word)
+    const found = all.find((compute) => compute.compute_id === word) ?? named[0]
     if (found !== undefined && found.compute_id !== word && named.length > 1)
       throw new CommandError(exits.failed, [
         {

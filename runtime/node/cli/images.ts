@@ -116,7 +116,7 @@ async function imageFinder(
     const [one, ...others] = fits
     if (others.length > 0)
       throw wrongArguments(
-        `${word}: several kinds have an image of this name: ${fits.map((it) => it.kind).join(', ')}`,
+        `${word}: several kinds have an image of this name: ${fits.map((image) => image.kind).join(', ')}`,
         '--kind KIND selects one',
       )
     if (one !== undefined) return one
@@ -130,7 +130,7 @@ async function imageFinder(
 async function imagesOf({ client, signal }: CommandContext): Promise<KindImage[]> {
   const lists = await Promise.all(
     imageKinds.map(async (kind) =>
-      (await client.call(`GET /v2/compute/${kind}/images`, { signal })).map((it): KindImage => ({ ...it, kind })),
+      (await client.call(`GET /v2/compute/${kind}/images`, { signal })).map((image): KindImage => ({ ...image, kind })),
     ),
   )
   return lists.flat().sort((a, b) => compareText(a.path, b.path))

@@ -189,7 +189,8 @@ const leftOutLines = (file: string, leftOut: readonly LeftOut[], title: string):
         '',
         title,
         ...leftOut.map(
-          (it) => `  ${file}:${it.line}:${it.column}: ${shown(`${it.path === '' ? '' : `${it.path}: `}${it.message}`)}`,
+          (diagnostic) =>
+            `  ${file}:${diagnostic.line}:${diagnostic.column}: ${shown(`${diagnostic.path === '' ? '' : `${diagnostic.path}: `}${diagnostic.message}`)}`,
         ),
       ]
 

@@ -58,7 +58,7 @@ const totalOf = (all: readonly Counts[]): Counts => {
 }
 
 function suiteOf(document: Document, { lab, file, began, seconds, parts, errors }: LabTestResult) {
-  const of = (state: TestPart['state']) => parts.filter((it) => it.state === state).length
+  const of = (state: TestPart['state']) => parts.filter((part) => part.state === state).length
   const hasErrors = errors.length > 0
   const counts: Counts = {
     tests: parts.length + (hasErrors ? 1 : 0),

@@ -96,7 +96,7 @@ export function onlyLabFile(): string {
 /** The lab files of the working directory. */
 export const labFilesHere = (): string[] =>
   readdirSync('.')
-    .filter((it) => /^(?:lab|.+\.lab)\.(?:ya?ml|json)$/.test(it))
+    .filter((entry) => /^(?:lab|.+\.lab)\.(?:ya?ml|json)$/.test(entry))
     .sort()
 
 /** Whether a word names a lab file, and not a lab. */

@@ -238,7 +238,7 @@ async function takeAway(name: string, { client, signal }: CommandContext): Promi
 
 const rank: readonly ExitCode[] = [exits.interrupted, exits.noService, exits.failed, exits.wrong]
 const worstOf = (results: readonly LabTestResult[]): ExitCode =>
-  rank.find((it) => results.some(({ exit }) => exit === it)) ?? exits.done
+  rank.find((code) => results.some(({ exit }) => exit === code)) ?? exits.done
 
 const rounded = (seconds: number): number => Math.round(seconds * 10) / 10
 
@@ -253,7 +253,7 @@ const resultJson = ({ file, lab, name, exit, seconds, parts, errors }: LabTestRe
 
 /** `2 labs, 5 checks: all ok in 3.1 s` */
 function summaryOf(results: readonly LabTestResult[], seconds: number): string[] {
-  const parts = results.flatMap((it) => it.parts.filter(({ kind }) => kind === 'check'))
+  const parts = results.flatMap((result) => result.parts.filter(({ kind }) => kind === 'check'))
   const bad = results.filter(({ exit }) => exit !== exits.done)
   const word = bad.some(({ exit }) => exit === exits.interrupted)
     ? 'interrupted'

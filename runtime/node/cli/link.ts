@@ -75,12 +75,20 @@ export async function linkOf(word: string, context: CommandContext): Promise<{ f
   )
   const [nodes, links] = await Promise.all([nodesOf(lab, context), linksOf(lab, context)])
   const wanted = plain(word.slice(slash + 1))
-  const textsOf = (it: LabLink): string[] => {
-    const ends = endsText(it, nodes).split(' -- ')
+  const textsOf = (link: LabLink): string[] => {
+    const ends = endsText(link, nodes).split(' -- ')
     const names = ends.map((end) => end.slice(0, end.lastIndexOf(':')))
     const [a = '', b = ''] = ends
     const [nodeA = '', nodeB = ''] = names
-    return [it.name ?? '', it.link_id, ...ends, `${a}--${b}`, `${b}--${a}`, `${nodeA}--${nodeB}`, `${nodeB}--${nodeA}`]
+    return [
+      link.name ?? '',
+      link.link_id,
+      ...ends,
+      `${a}--${b}`,
+      `${b}--${a}`,
+      `${nodeA}--${nodeB}`,
+      `${nodeB}--${nodeA}`,
+    ]
   }
   const found = links.filter((it) => textsOf(it).map(plain).includes(wanted))
   const [one] = found

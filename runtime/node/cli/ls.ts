@@ -32,7 +32,7 @@ export async function ls({ flags, signal }: CommandInput<typeof serviceFlags>): 
         name,
         status === 'closed' ? 'closed' : running === 0 ? 'stopped' : 'running',
         running === 0 ? `${nodes}` : `${running} of ${nodes}`,
-        [stopText(end), status_reason ?? ''].filter((it) => it !== '').join('; '),
+        [stopText(end), status_reason ?? ''].filter((text) => text !== '').join('; '),
       ])
       return tableOf(['LAB', 'STATE', 'NODES', ''], rows)
     },

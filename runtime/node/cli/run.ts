@@ -50,7 +50,7 @@ function beforeEnd(words: readonly string[]): readonly string[] {
 
 /** Whether that is the first word of commands of two words, and no command itself. */
 export const isGroup = (word: string, commands: Table): boolean =>
-  !Object.hasOwn(commands, word) && Object.keys(commands).some((it) => it.startsWith(`${word} `))
+  !Object.hasOwn(commands, word) && Object.keys(commands).some((command) => command.startsWith(`${word} `))
 
 /** The command that the words begin with: its name may have two words. */
 export function found(

@@ -12,7 +12,7 @@ export function tableOf(head: readonly string[], rows: readonly (readonly (strin
     chars: Object.fromEntries(borders.map((it) => [it, ''])),
     style: { head: [], 'padding-left': 0, 'padding-right': 2 },
   })
-  table.push(...rows.map((row) => row.map((it) => escapeUnsafe(String(it)))))
+  table.push(...rows.map((row) => row.map((cell) => escapeUnsafe(String(cell)))))
   return table
     .toString()
     .split('\n')

@@ -105,7 +105,7 @@ export async function computeNames({ client, signal }: CommandContext): Promise<
   const all = await client.call('GET /v2/computes', { signal }).catch(none)
   return (id) => {
     const name = all.find(({ compute_id }) => compute_id === id)?.name ?? id
-    return all.filter((it) => it.name === name).length > 1 ? id : name
+    return all.filter((other) => other.name === name).length > 1 ? id : name
   }
 }
 

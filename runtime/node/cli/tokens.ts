@@ -64,7 +64,7 @@ export async function tokensCreate({
 }
 
 const roles = ['read', 'operate', 'admin'] as const
-const roleOf = (word: string | undefined) => roles.find((it) => it === word) ?? 'operate'
+const roleOf = (word: string | undefined) => roles.find((role) => role === word) ?? 'operate'
 
 /** `patchbay tokens rm TOKEN...`: revokes tokens. */
 export async function tokensRm({ args, flags, signal }: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {

@@ -409,7 +409,7 @@ function summary({ steps, withheld, lab }: LabPlan, { name }: LabSource, seconds
   const verbs = { create: 'created', update: 'changed', delete: 'deleted', start: 'started' } as const
   const parts = (Object.keys(verbs) as (keyof typeof verbs)[]).flatMap((does) => {
     const kinds = (['project', 'node', 'segment', 'link'] as const).flatMap((what) => {
-      const number = steps.filter((it) => it.do === does && it.what === what).length
+      const number = steps.filter((step) => step.do === does && step.what === what).length
       return number === 0 || what === 'project' ? [] : [counted(number, what)]
     })
     return kinds.length === 0 ? [] : [`${verbs[does]} ${listed(kinds)}`]

@@ -49,5 +49,5 @@ const refusal = (file: string, untrusted: readonly Untrusted[]): CommandDiagnost
     message: 'the file would run programs or open files on this computer, and is not trusted; nothing was changed',
     hint: '--trust allows it; use it only if you know where the file comes from',
   },
-  ...untrusted.map((it) => ({ file, message: lineOf(it) })),
+  ...untrusted.map((field) => ({ file, message: lineOf(field) })),
 ]

@@ -35,16 +35,16 @@ export async function watch({ args: [word = ''], flags, signal }: CommandInput<t
       `${shown(lab.name)}: ${runningText(nodes.values())}${note}   (Ctrl-C leaves)`,
       tableOf(
         ['NODE', 'STATE', ...(hasReasons ? ['REASON'] : [])],
-        all.map((it) => [it.name, stateOf(it), ...(hasReasons ? [it.status_reason ?? ''] : [])]),
+        all.map((node) => [node.name, stateOf(node), ...(hasReasons ? [node.status_reason ?? ''] : [])]),
       ),
     ]
     if (links.size > 0) {
       const rows = [...links.values()]
-        .map((it) => [
-          linkText(it, all),
-          it.suspend ? 'suspended' : (it.verdict ?? '-'),
-          rate(it.traffic_ab?.bits_per_s),
-          rate(it.traffic_ba?.bits_per_s),
+        .map((link) => [
+          linkText(link, all),
+          link.suspend ? 'suspended' : (link.verdict ?? '-'),
+          rate(link.traffic_ab?.bits_per_s),
+          rate(link.traffic_ba?.bits_per_s),
         ])
         .sort(([a = ''], [b = '']) => nameOrder.compare(a, b))
       parts.push(tableOf(['LINK', 'STATE', 'THERE', 'BACK'], rows))
@@ -53,7 +53,9 @@ export async function watch({ args: [word = ''], flags, signal }: CommandInput<t
     const lines = parts.join('\n\n').split('\n')
     const fitting =
       lines.length < rows ? lines : [...lines.slice(0, rows - 2), `... ${lines.length - rows + 2} more lines`]
-    process.stdout.write(`${home}${fitting.map((it) => fitted(it, columns) + restOfLine).join('\r\n')}${restOfScreen}`)
+    process.stdout.write(
+      `${home}${fitting.map((line) => fitted(line, columns) + restOfLine).join('\r\n')}${restOfScreen}`,
+    )
   }
   let timer: NodeJS.Timeout | undefined
   const changed = () => {

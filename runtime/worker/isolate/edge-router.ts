@@ -316,8 +316,8 @@ export class EdgeRouter {
         const { forwardRequest } = agent
         // Other feeds come from the object.
         return Object.assign(agent, {
-          forwardRequest: (it: ProjectRequest) =>
-            requester.notes.localRoute === undefined ? undefined : forwardRequest(it),
+          forwardRequest: (request: ProjectRequest) =>
+            requester.notes.localRoute === undefined ? undefined : forwardRequest(request),
         })
       },
       services: { fleet: this.#computes.fleet, feeds: this.#feeds(env) },

@@ -164,7 +164,9 @@ const shapes: Readonly<Record<string, Shape>> = {
     protocol: compute.protocol === 'https' ? 'https' : 'http',
     capabilities: capabilities((compute.capabilities ?? {}) as Members, version),
   }),
-  ...Object.fromEntries(sharedKinds.map((it) => [String(it[0].node.$id), (node: Members) => computeNode(it, node)])),
+  ...Object.fromEntries(
+    sharedKinds.map((kind) => [String(kind[0].node.$id), (node: Members) => computeNode(kind, node)]),
+  ),
   LabNode: labNode,
   LabLink: labLink,
   LabProject: (project) => ({ ...(project.kept as Members), ...pick(project, projectMembers) }),

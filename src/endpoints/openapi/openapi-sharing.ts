@@ -25,11 +25,14 @@ export function sharedSchemas(document: Json): Json {
     Object.entries(paths).map(([path, item]) => [
       path,
       Object.fromEntries(
-        Object.entries(item).map(([key, it]) => {
-          if (!methods.has(key)) return [key, it]
-          const operation = it as Json
-          const replies = Object.entries(operation.responses as Json).map(([status, it]) => [status, responses.of(it)])
-          const takes = (operation.parameters as unknown[]).map((it) => parameters.of(it))
+        Object.entries(item).map(([key, value]) => {
+          if (!methods.has(key)) return [key, value]
+          const operation = value as Json
+          const replies = Object.entries(operation.responses as Json).map(([status, reply]) => [
+            status,
+            responses.of(reply),
+          ])
+          const takes = (operation.parameters as unknown[]).map((parameter) => parameters.of(parameter))
           return [key, { ...operation, parameters: takes, responses: Object.fromEntries(replies) }]
         }),
       ),

@@ -172,8 +172,8 @@ const errorWord: Json = {
 function asEnum(schema: Json): Json {
   const { anyOf, ...rest } = schema
   if (!Array.isArray(anyOf) || anyOf.length < 2) return schema
-  const words = (anyOf as Json[]).map((it) =>
-    Object.keys(it).every((key) => key === 'const' || key === 'type') ? it : {},
+  const words = (anyOf as Json[]).map((option) =>
+    Object.keys(option).every((key) => key === 'const' || key === 'type') ? option : {},
   )
   const [first] = words
   const isChoice = words.every((it) => typeof it.const === 'string' && it.type === first?.type)

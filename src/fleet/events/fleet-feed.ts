@@ -71,8 +71,8 @@ export function withFleet(
     reader
       .read()
       .then(
-        (it) => {
-          result = it
+        (value) => {
+          result = value
         },
         (error: unknown) => {
           failure = { error }

@@ -34,7 +34,7 @@ export function gatewayImages(fanOut: FanOut, { uploads, byAdmin, isKept }: Gate
   const receivers = async (kind: ImageKindName, name: string): Promise<readonly Member[]> => {
     const there = await fanOut.present()
     if (!isKept || there.length < 2) return there
-    const isThere = await mapLimit(there, (it) => hasImage(fanOut.agentOf(it), kind, name), undefined, silentMs)
+    const isThere = await mapLimit(there, (member) => hasImage(fanOut.agentOf(member), kind, name), undefined, silentMs)
     const having = there.filter((_, index) => isThere[index])
     return having.length > 0 ? having : (await inOrderOf(kind, name, there)).slice(0, 1)
   }
@@ -184,9 +184,11 @@ async function requireUnused(fanOut: FanOut, kind: ImageKindName, name: string):
       // If a node of it needs the image, it refuses the change itself.
       return []
     })
-    const nodes = uses.flatMap(({ path, used_by = [] }) => (path === name ? used_by.flatMap((it) => it.nodes) : []))
+    const nodes = uses.flatMap(({ path, used_by = [] }) =>
+      path === name ? used_by.flatMap((project) => project.nodes) : [],
+    )
     if (nodes.length === 0) return
-    const shown = nodes.slice(0, maxNodes).map((it) => `the node ${it}`)
+    const shown = nodes.slice(0, maxNodes).map((node) => `the node ${node}`)
     const more = nodes.length > maxNodes ? ` and ${nodes.length - maxNodes} more` : ''
     throw conflict(`image: ${quotedImage(name)} is needed by ${shown.join(', ')}${more}`)
   }, members)

@@ -40,7 +40,7 @@ export class Scheduler {
     this.#placed.set(id, times)
     return () => {
       // The list may have been replaced meanwhile.
-      const left = this.#recent(id).filter((it) => it !== placed)
+      const left = this.#recent(id).filter((time) => time !== placed)
       if (left.length > 0) this.#placed.set(id, left)
       else this.#placed.delete(id)
     }

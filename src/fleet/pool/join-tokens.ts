@@ -58,7 +58,7 @@ export function listedTokens(list: () => readonly string[], bindings: JoinBindin
       const all = await listed()
       const known = all.find((it) => it.key === key)
       if (known === undefined || known.compute_id !== undefined) return known?.compute_id
-      await bindings.put(key, computeId, (other) => all.some((it) => it.key === other))
+      await bindings.put(key, computeId, (other) => all.some((token) => token.key === other))
       return computeId
     },
     isOwned: async (computeId) =>

@@ -128,7 +128,7 @@ export function archiveOf(
       create === undefined || (key in create.properties && (gns3 === undefined || theirs.has(key)))
     const all = Object.entries(rest.properties)
     // A startup script is in the archive as a file.
-    const apart = all.filter((it) => !isTheirs(it) && !it[0].startsWith('startup_script'))
+    const apart = all.filter((entry) => !isTheirs(entry) && !entry[0].startsWith('startup_script'))
     more.nodes[rest.node_id] = {
       ...withoutNulls({ ready, kept, labels, placement }),
       after,

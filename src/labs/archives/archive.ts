@@ -71,8 +71,8 @@ export async function exportLab(
       const { document, more } = archiveOf(lab.document, { ...options, images: sums })
       // Before the first byte of the archive, so that a compute that is not connected is an error and no archive that breaks off.
       const lists = await filesOn(lab, lab.document.project.computes, clientFor)
-      const listsOf = async (it: SnapshotRecord) =>
-        [it, await filesOn(lab, it.computes, clientFor, it.snapshot_id)] as const
+      const listsOf = async (snapshot: SnapshotRecord) =>
+        [snapshot, await filesOn(lab, snapshot.computes, clientFor, snapshot.snapshot_id)] as const
       const listsOfSnapshots = await mapLimit(snapshots, listsOf)
       const ended = withResolvers<void>()
       const room = new Room(options.maxBytes)

@@ -71,7 +71,7 @@ export const linkOrphan = (lab: Lab, computeId: string, linkId: string, clientFo
 
 /** Several as one. */
 export const all = (orphans: readonly Orphan[]): Orphan => ({
-  isWanted: () => orphans.every((it) => it.isWanted()),
+  isWanted: () => orphans.every((orphan) => orphan.isWanted()),
   async remove() {
     for (const it of orphans) if (!it.isWanted()) await it.remove().catch(ignoreNotFound)
   },

@@ -61,7 +61,7 @@ export class SharedDocument<T> {
       if (this.#fault !== undefined) throw this.#fault
       const { store, scope } = this.#options
       if (value !== undefined && !this.#values.has(id)) requireRoom(this.#values.size)
-      this.#bytes ??= [...this.#values.values()].reduce((sum, it) => sum + jsonBytes(it), 0)
+      this.#bytes ??= [...this.#values.values()].reduce((sum, stored) => sum + jsonBytes(stored), 0)
       const growth = jsonBytes(value) - jsonBytes(this.#values.get(id))
       if (growth > 0) this.#requireBytes(this.#bytes + growth)
       await store.save(scope, new Map([[id, value]]))

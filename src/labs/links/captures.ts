@@ -150,7 +150,9 @@ const save = (lab: Lab, id: string, capture: LinkRecord['capture']): Promise<Lab
 function defaultName(lab: Lab, link: LinkRecord): string {
   const ends = link.nodes.map(({ node_id, adapter_number, port_number }) => {
     const node = lab.node(node_id)
-    const port = portsOf(node).find((it) => it.adapter_number === adapter_number && it.port_number === port_number)
+    const port = portsOf(node).find(
+      (known) => known.adapter_number === adapter_number && known.port_number === port_number,
+    )
     return `${node.name}_${port?.name ?? `${adapter_number}-${port_number}`}`
       .replaceAll(/[^0-9A-Za-z_-]/g, '-')
       .slice(0, 90)

@@ -134,7 +134,7 @@ async function saveLinks(
       requireUnlinked(lab, records)
       return {
         changes: records.reduce((all, record) => all.put('link', record.link_id, record), new Changes()),
-        news: () => records.map((it) => ({ action: 'link.created', event: lab.linkView(it) })),
+        news: () => records.map((link) => ({ action: 'link.created', event: lab.linkView(link) })),
         result: undefined,
       }
     }, step)

@@ -395,7 +395,7 @@ function commitOf(
       computes: [...new Set(project.computes.map((id) => (id === from ? to : id)))],
       formerComputes: [...new Set([...formerComputes.filter((id) => id !== to), from])],
       ...(pendingLinks.length + cut.length > 0 && {
-        pendingLinks: [...new Set([...pendingLinks, ...cut.map((it) => it.link_id)])],
+        pendingLinks: [...new Set([...pendingLinks, ...cut.map((link) => link.link_id)])],
       }),
     })
   }

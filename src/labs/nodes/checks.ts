@@ -59,7 +59,7 @@ export function runChecks(
 }
 
 function stateOf(results: readonly LabCheckResult[]): JobState {
-  const of = (state: LabCheckResult['state']) => results.filter((it) => it.state === state)
+  const of = (state: LabCheckResult['state']) => results.filter((result) => result.state === state)
   const [failed] = of('failed')
   return {
     reason: failed === undefined ? null : `${failed.name}: ${failed.saw ?? 'not true'}`,

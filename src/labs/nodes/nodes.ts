@@ -232,7 +232,7 @@ export async function updateNode(
         for (const it of later) changes.put('node', it.node_id, it)
         return {
           changes,
-          news: () => [next, ...later].map((it) => ({ action: 'node.updated', event: lab.nodeView(it) })),
+          news: () => [next, ...later].map((node) => ({ action: 'node.updated', event: lab.nodeView(node) })),
           get result() {
             return lab.nodeView(next)
           },
@@ -268,7 +268,7 @@ function afterRename(nodes: Iterable<NodeRecord>, { node_id, name: old }: NodeRe
   const isOld = (it: string) => nameKey(it) === nameKey(old)
   return [...nodes]
     .filter((it) => it.node_id !== node_id && it.after.some(isOld))
-    .map((it) => ({ ...it, after: it.after.map((word) => (isOld(word) ? name : word)) }))
+    .map((node) => ({ ...node, after: node.after.map((word) => (isOld(word) ? name : word)) }))
 }
 
 /** 400 for a kind that is not here, with the word that was probably meant. */

@@ -87,9 +87,9 @@ function imagesOf(
     return imageProperties({ node_type: kind, properties: all })
       .map((field) => ({ field, name: all[field] as string }))
       .filter(({ name }) => !name.startsWith('/') && !name.startsWith('./'))
-      .map((it) => ({
+      .map((image) => ({
         ...{ want, kind, compute_id: computeOf(want) },
-        ...{ ...it, digest: it.field === main ? imageDigest : undefined },
+        ...{ ...image, digest: image.field === main ? imageDigest : undefined },
       }))
   })
 }

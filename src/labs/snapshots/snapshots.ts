@@ -57,7 +57,7 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: C
     const { snapshots } = lab.document
     if (snapshots.size >= maxSnapshots)
       throw conflict(`The project has reached the limit of ${maxSnapshots} snapshots: delete one first`)
-    const namesake = [...snapshots.values()].find((it) => nameKey(it.name) === nameKey(name))
+    const namesake = [...snapshots.values()].find((snapshot) => nameKey(snapshot.name) === nameKey(name))
     if (namesake !== undefined)
       throw conflict(`name: a snapshot ${namesake.name} already exists; choose another name`, { code: 'name-taken' })
     const snapshot_id = crypto.randomUUID()
@@ -69,21 +69,21 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: C
       await setProject(lab, ({ snapshotInProgress: _, ...it }) => ({ ...it, snapshotInProgress: snapshot_id }))
       const { computes } = kept.project
       const all = await Promise.allSettled(computes.map((id) => clientFor(id).takeSnapshot(lab.id, snapshot_id)))
-      const taken = all.map((it) => {
-        if (it.status === 'rejected') throw it.reason
-        return it.value
+      const taken = all.map((outcome) => {
+        if (outcome.status === 'rejected') throw outcome.reason
+        return outcome.value
       })
       return { kept, taken, computes }
     }
     const { kept, taken, computes } = await labs.withOpenLab(lab, clientFor, () => lab.exclusive(takeAll))
     await labs.documents.putSideDocument(snapshot_id, kept)
-    const lastRunning: NonNullable<SnapshotRecord['lastRunning']> = Object.assign({}, ...taken.map((it) => it.ran))
+    const lastRunning: NonNullable<SnapshotRecord['lastRunning']> = Object.assign({}, ...taken.map((part) => part.ran))
     const record: SnapshotRecord = {
       ...{ snapshot_id, name, created_at: Math.floor(Date.now() / 1000), computes },
       size: taken.reduce((sum, { size }) => sum + size, 0),
       ...{
         lastRunning,
-        running: kept.node.filter((it) => it.node_id in lastRunning && !isSegmentKind(it.node_type)).length,
+        running: kept.node.filter((node) => node.node_id in lastRunning && !isSegmentKind(node.node_type)).length,
       },
     }
     await lab.edit(({ project: { snapshotInProgress: _, ...project } }) => ({

@@ -137,7 +137,7 @@ async function revertAll(
     const news = records.map(([key, record]) => newsOf(lab, key, lab.document.read([key]).get(key), record))
     const changes = new Changes()
     for (const [key, record] of records) changes.entries.set(key, record)
-    await lab.edit(() => ({ changes, news: () => news.map((it) => it()), result: undefined }), step)
+    await lab.edit(() => ({ changes, news: () => news.map((make) => make()), result: undefined }), step)
   }
   /** Changes a link while no other request does, unless one has deleted it meanwhile. 409 when one has changed it. */
   const changeLink = (key: string, change: (present: LinkRecord) => Promise<void>): Promise<void> => {

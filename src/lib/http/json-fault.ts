@@ -43,7 +43,7 @@ function withPosition(text: string, begin: string): string {
 
 /** The text with a dot for every character within double quotes, so that only JSON's own characters are left. */
 const withoutTexts = (text: string): string =>
-  text.replace(/"(?:[^"\\]|\\.)*"/gs, (it) => `"${'·'.repeat(Math.max(0, it.length - 2))}"`)
+  text.replace(/"(?:[^"\\]|\\.)*"/gs, (string) => `"${'·'.repeat(Math.max(0, string.length - 2))}"`)
 
 const count = (text: string, sign: string): number => text.split(sign).length - 1
 

@@ -104,7 +104,10 @@ const chassisOf: Readonly<Record<DynamipsPlatform, Readonly<Record<string, Chass
   c7200: { '': { ...none, slots: 7, first: ioCards, takes: portAdapters } },
 }
 
-export const chassisNames = ['', ...Object.values(chassisOf).flatMap((of) => Object.keys(of).filter((it) => it !== ''))]
+export const chassisNames = [
+  '',
+  ...Object.values(chassisOf).flatMap((of) => Object.keys(of).filter((chassis) => chassis !== '')),
+]
 
 export const slotFields = ['slot0', 'slot1', 'slot2', 'slot3', 'slot4', 'slot5', 'slot6'] as const
 export const wicFields = ['wic0', 'wic1', 'wic2'] as const

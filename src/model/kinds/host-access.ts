@@ -39,6 +39,6 @@ export const unsafePcLines = (text: string, setting: string): HostAccess[] =>
   text.split(/[\r\n]+/).flatMap((line) => {
     const [word = ''] = line.trim().toLowerCase().split(/\s+/)
     // `%h` becomes the name of the node, which may begin with anything.
-    const isUnsafe = /^(!|%h)/.test(word) || unsafePcCommands.some((it) => word !== '' && it.startsWith(word))
+    const isUnsafe = /^(!|%h)/.test(word) || unsafePcCommands.some((command) => word !== '' && command.startsWith(word))
     return isUnsafe ? [{ setting, value: line.trim().slice(0, 500) }] : []
   })

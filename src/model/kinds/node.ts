@@ -21,14 +21,15 @@ const list: readonly KindDescriptor[] = kinds
 const byName = Object.fromEntries(list.map((it) => [it.name, it])) as Record<NodeKindName, KindDescriptor>
 export const kindOf = (name: NodeKindName): KindDescriptor => byName[name]
 /** The same for a kind that may not be known here. */
-export const kindIfKnown = (name: string): KindDescriptor | undefined => list.find((it) => it.name === name)
+export const kindIfKnown = (name: string): KindDescriptor | undefined => list.find((kind) => kind.name === name)
 
 /** See `KindDescriptor.isAlwaysOn`; a kind that is not known here is not. */
-export const isAlwaysOn = (kind: string): boolean => list.some((it) => it.name === kind && it.isAlwaysOn === true)
+export const isAlwaysOn = (kind: string): boolean =>
+  list.some((known) => known.name === kind && known.isAlwaysOn === true)
 
 /** Whether nodes of a kind always run for clients of GNS3. */
 export const runsAlwaysInGns3 = (kind: string): boolean =>
-  list.some((it) => it.name === kind && (it.isAlwaysOn === true || it.gns3?.runsAlways === true))
+  list.some((known) => known.name === kind && (known.isAlwaysOn === true || known.gns3?.runsAlways === true))
 
 /** Whether nodes of a kind have no state: a project is exported and copied while they run. */
 export const isStateless = runsAlwaysInGns3

@@ -30,7 +30,7 @@ export const mappedPortsFor =
   (port: TObject, least: (segment: SegmentInput) => number): PortsFor =>
   (segment) => {
     const { everyPort, ports, used, foreign, present, isManaged } = segment
-    const there = new Map(portList(present).map((it) => [it.port_number, it]))
+    const there = new Map(portList(present).map((mapped) => [mapped.port_number, mapped]))
     const isOurs = (number: number) => used.has(number) || ports[number] !== undefined
     // Ports of others stay: those with their links, and in a segment that the file did not make all.
     const others = isManaged ? foreign : [...there.keys()]

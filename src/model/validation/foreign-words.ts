@@ -7,7 +7,9 @@ const pathWords: readonly string[] = [...kinds.map(({ name }) => name), 'applian
 
 /** From known words of other programs to ours. */
 const foreign: Readonly<Record<string, string>> = {
-  ...Object.fromEntries(kinds.flatMap(({ name, aliases = [] }: KindDescriptor) => aliases.map((it) => [it, name]))),
+  ...Object.fromEntries(
+    kinds.flatMap(({ name, aliases = [] }: KindDescriptor) => aliases.map((alias) => [alias, name])),
+  ),
   gns3vm: 'appliancevm',
   // Of emulators.
   amd64: 'x86_64',

@@ -61,7 +61,9 @@ function hint(wanted: TSchema, got: unknown, field: string): string {
 }
 
 const branchesOf = (schema: TSchema): TSchema[] =>
-  (Array.isArray(schema.anyOf) ? schema.anyOf : [schema]).flatMap((it) => (it === schema ? [it] : branchesOf(it)))
+  (Array.isArray(schema.anyOf) ? schema.anyOf : [schema]).flatMap((branch) =>
+    branch === schema ? [branch] : branchesOf(branch),
+  )
 const literalsOf = (schema: TSchema): string[] =>
   branchesOf(schema).flatMap(({ const: word }) => (typeof word === 'string' ? [word] : []))
 
@@ -84,8 +86,9 @@ function blame(error: ValueError): Issue {
   const { path, schema, value, errors } = error
   if (isUnknownProperty(error)) return { path, schema, value, unknownIn: schema }
   // The errors of a branch can be read once.
-  const branches = errors.map((branch) => [...branch].map((it) => ({ it, blamed: blame(it) })))
-  const isInside = ({ it, blamed }: (typeof branches)[number][number]) => blamed.path !== path || isUnknownProperty(it)
+  const branches = errors.map((branch) => [...branch].map((inner) => ({ inner, blamed: blame(inner) })))
+  const isInside = ({ inner, blamed }: (typeof branches)[number][number]) =>
+    blamed.path !== path || isUnknownProperty(inner)
   const meant = branches.find((found) => found.length > 0 && found.every(isInside))
   return meant?.[0]?.blamed ?? { path, schema, value }
 }

@@ -77,7 +77,7 @@ export class Tokens {
     },
     isOwned: async (computeId) => {
       const its = await this.#store.ofCompute(computeId)
-      return its.some((it) => this.#isJoinToken(it))
+      return its.some((token) => this.#isJoinToken(token))
     },
     grantOf: async (key) => {
       const record = await this.#joinTokenOf(key)

@@ -11,8 +11,8 @@ export function pathHint(path: string, templates: readonly string[]): string {
     if (theirs !== undefined) {
       return `. "${theirs}" is called "${ours}" here: use that, or set aliases = { ${theirs} = "${ours}" } in the configuration`
     }
-    const meant = respelt(path).find((it) =>
-      templates.some((template) => matches(segmentsOf(it), segmentsOf(template))),
+    const meant = respelt(path).find((candidate) =>
+      templates.some((template) => matches(segmentsOf(candidate), segmentsOf(template))),
     )
     if (meant !== undefined) return `. Did you mean ${meant}?`
     const hint = oneWordWrong(segmentsOf(path), templates)

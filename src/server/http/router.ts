@@ -63,7 +63,7 @@ export class Routes {
       const named = this.#routes.find((it) => isNamed(it) && hasWordsOf(it, route.segments))
       if (named !== undefined) route.named = named
     }
-    this.#words = new Set(this.#routes.flatMap(({ segments }) => segments.filter((it) => !it.includes('{'))))
+    this.#words = new Set(this.#routes.flatMap(({ segments }) => segments.filter((segment) => !segment.includes('{'))))
   }
 
   /** The match, or the methods of the path for OPTIONS. 404, 405 with `Allow`, 400 for a malformed path. */

@@ -79,7 +79,7 @@ export class CloudKind
     for (const port of ports) this.#requireWhole(port)
     await this.change(node, { ports_mapping: ports })
     if (node.status === 'stopped') return
-    const changed = before.filter((port) => !ports.some((it) => isDeepStrictEqual(it, port)))
+    const changed = before.filter((port) => !ports.some((next) => isDeepStrictEqual(next, port)))
     for (const { port_number } of changed) await this.#disconnect(node, port_number)
     for (const { port_number } of ports) {
       const port = { adapter: 0, port: port_number }

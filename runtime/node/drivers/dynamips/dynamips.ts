@@ -69,7 +69,7 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
 
   readonly wiring: PortWiring<DynamipsProperties> = {
     lineOf: (node, { adapter, port }) =>
-      this.ports(node).find((it) => it.adapter === adapter && it.port === port)?.line ?? 'ethernet',
+      this.ports(node).find((known) => known.adapter === adapter && known.port === port)?.line ?? 'ethernet',
   }
 
   readonly actions: NodeActions<typeof dynamips, DynamipsProperties> = {

@@ -201,7 +201,7 @@ export class Leftovers {
 
   #all(): Promise<Map<string, Leftover>> {
     this.#loaded ??= readDurable(this.#options.file, jsonOf(Type.Array(Leftover))).then(
-      (found) => new Map(found?.value.map((it) => [it.uuid, it])),
+      (found) => new Map(found?.value.map((vm) => [vm.uuid, vm])),
     )
     return this.#loaded
   }

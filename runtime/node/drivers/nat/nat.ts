@@ -133,7 +133,7 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
     if (prefix !== '' && !isIPv6(prefix)) throw badRequest(`ipv6_prefix: ${ipv6_prefix} is not an IPv6 network`)
     const others = [...this.#host.nodes()].filter(({ key }) => key !== node.key)
     const taken = others.flatMap(({ record }) =>
-      record.properties.port_forwards.map((it) => ({ ...it, of: record.name })),
+      record.properties.port_forwards.map((forward) => ({ ...forward, of: record.name })),
     )
     for (const [index, forward] of port_forwards.entries()) {
       const where = `port_forwards/${index}`

@@ -60,7 +60,7 @@ export function diskArguments(disks: readonly MachineDisk[], isPc: boolean, fact
   const scsi = ['lsi53c895a', 'virtio-scsi-pci'].find((model) => facts.devices.has(model))
   const isScsi = isPc && scsi !== undefined
   const parts = diskSlots.flatMap((slot) => {
-    const disk = disks.find((it) => it.slot === slot)
+    const disk = disks.find((known) => known.slot === slot)
     return disk === undefined ? [] : [diskPart(disk, isScsi, facts)]
   })
   // One controller for all SCSI disks; it must come first.

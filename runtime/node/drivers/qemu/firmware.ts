@@ -43,7 +43,9 @@ export async function firmwareOf(image: string, nodeDirectory: string): Promise<
 /** The UEFIs of the host for a machine such as `pc-q35-7.2`. Those with Secure Boot, which needs signed systems, come last. */
 export async function systemUefis(architecture: string, machine: string): Promise<readonly SystemUefi[]> {
   const fits = ({ targets }: SystemUefi) =>
-    targets.some((it) => it.architecture === architecture && it.machines.some((pattern) => matches(machine, pattern)))
+    targets.some(
+      (target) => target.architecture === architecture && target.machines.some((pattern) => matches(machine, pattern)),
+    )
   const isSecure = ({ features }: SystemUefi) => Number(features.includes('secure-boot'))
   return (await described()).filter(fits).sort((a, b) => isSecure(a) - isSecure(b))
 }

@@ -186,7 +186,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
       for (const { device, inserted } of await this.#execute<BlockNode[]>(qmp, 'query-block')) {
         if (inserted === undefined || inserted.ro || dirname(resolve(node.directory, inserted.file)) === node.directory)
           continue
-        const slot = diskSlots.find((it) => diskId(it) === device)
+        const slot = diskSlots.find((known) => diskId(known) === device)
         throw conflict(
           slot === undefined ? `${device} is not a disk of the project` : `linked_clone is off: ${slot} is an image`,
         )

@@ -98,7 +98,7 @@ export class Images implements ImageAgent {
     await removeTemporaries(this.#directory)
     await this.executables.open()
     const directories = imageKinds.map((kind) => this.library.ownDirectory(kind))
-    await Promise.all(directories.map((it) => makeDirectory(it).then(() => removeLeftovers(it))))
+    await Promise.all(directories.map((directory) => makeDirectory(directory).then(() => removeLeftovers(directory))))
   }
 
   async close(): Promise<void> {
@@ -128,7 +128,10 @@ export class Images implements ImageAgent {
     const users = await nodesByImage({ kind, library, nodes: this.#options.nodes?.() ?? [] })
     const use = async ({ file, name }: FoundImage) => {
       const nodes = users.get(await realFile(file)) ?? []
-      return { path: name, used_by: byProject(nodes.map((it) => ({ project_id: it.project_id, nodes: [it.name] }))) }
+      return {
+        path: name,
+        used_by: byProject(nodes.map((node) => ({ project_id: node.project_id, nodes: [node.name] }))),
+      }
     }
     return Promise.all((await library.all(kind)).map(use))
   }

@@ -43,7 +43,7 @@ const partsMark = (file: string, group: string): string => {
 export async function hasPartsBeside(file: string, groups: readonly string[]): Promise<boolean> {
   const marks = groups.map((group) => partsMark(file, group))
   const names = await readdir(dirname(file)).catch(() => [])
-  return names.some((name) => name.endsWith('.part') && marks.some((it) => name.startsWith(it)))
+  return names.some((name) => name.endsWith('.part') && marks.some((mark) => name.startsWith(mark)))
 }
 /** The temporary directory beside a file for a disk tool. */
 export const workshopBeside = (file: string): string => join(dirname(file), `${mark}${random()}.disk`)

@@ -69,7 +69,7 @@ export class Creation {
     revert.add(() => isMade && rm(node.directory, { recursive: true, force: true }))
     // Otherwise the node would come back after a restart.
     revert.add(() =>
-      node.removeRecord().catch((it: unknown) => project.unsaved(node.key, `The removal of ${name}`, it)),
+      node.removeRecord().catch((error: unknown) => project.unsaved(node.key, `The removal of ${name}`, error)),
     )
     revert.add(() => cleanup?.dispose?.(node))
     revert.add(() => cleanup?.onRemoved?.(node, how).catch(() => cleanup.deferredCleanup?.(node, how)))

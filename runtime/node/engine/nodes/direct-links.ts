@@ -228,7 +228,7 @@ export class DirectLinks implements LinkAgent {
           const detached = await this.#clear(project, stored)
           // The next one of the list sees it.
           project.enterLinks(
-            [...detached, stored].map((it) => [it.link_id, it] as const),
+            [...detached, stored].map((next) => [next.link_id, next] as const),
             revert,
           )
           changed.push(stored)

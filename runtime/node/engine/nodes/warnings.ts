@@ -6,4 +6,6 @@ export const warningsOf = (
   { record }: Pick<KindNode<unknown>, 'record'>,
   messages: readonly (string | undefined)[],
 ): EventPayload[] =>
-  messages.flatMap((it) => (it === undefined ? [] : [{ type: 'log.warning', message: `${record.name}: ${it}` }]))
+  messages.flatMap((message) =>
+    message === undefined ? [] : [{ type: 'log.warning', message: `${record.name}: ${message}` }],
+  )

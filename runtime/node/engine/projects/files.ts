@@ -44,11 +44,11 @@ export class ProjectFiles implements FileAgent {
     const root = await this.#rootOf(projectId, snapshot)
     const paths = await regularFiles(root, snapshot === undefined ? root : join(root, 'project-files'))
     const files: ProjectFile[] = []
-    const work = async (it: string) => {
-      const stats = await lstat(it, { bigint: true }).catch(() => undefined)
+    const work = async (file: string) => {
+      const stats = await lstat(file, { bigint: true }).catch(() => undefined)
       if (stats?.isFile() !== true) return
-      const path = relative(root, it).split(sep).join('/')
-      const md5sum = sums ? await this.#options.checksums.of(it, stats) : undefined
+      const path = relative(root, file).split(sep).join('/')
+      const md5sum = sums ? await this.#options.checksums.of(file, stats) : undefined
       if (md5sum !== undefined) files.push({ path, md5sum })
       else if (!sums) files.push({ path, size: Number(stats.size) })
     }

@@ -197,7 +197,7 @@ export class Projects implements ProjectAgent {
     const ports = () => project.record.udp_ports ?? []
     project.record = { ...project.record, udp_ports: [...ports(), port] }
     revert.add(() => {
-      project.record = { ...project.record, udp_ports: ports().filter((it) => it !== port) }
+      project.record = { ...project.record, udp_ports: ports().filter((other) => other !== port) }
     })
     await withDiskErrors('The record of the project', () => project.save())
     revert.commit()
@@ -414,7 +414,7 @@ export class Projects implements ProjectAgent {
   async #pathsOnDisk(): Promise<string[]> {
     const { rules } = this.#options
     const [inside, outside] = await Promise.all(
-      [rules.projectsDirectory, this.#elsewhere].map((it) => readdir(it).catch(() => [])),
+      [rules.projectsDirectory, this.#elsewhere].map((directory) => readdir(directory).catch(() => [])),
     )
     const elsewhere = await Promise.all((outside ?? []).filter(isUuid).map((id) => this.#pathOnDisk(id)))
     const paths = [...(inside ?? []).filter(isUuid).map((id) => join(rules.projectsDirectory, id)), ...elsewhere]

@@ -102,7 +102,7 @@ export async function receive(
   }
 }
 
-const byteLength = (pieces: readonly Uint8Array[]): number => pieces.reduce((sum, it) => sum + it.byteLength, 0)
+const byteLength = (pieces: readonly Uint8Array[]): number => pieces.reduce((sum, piece) => sum + piece.byteLength, 0)
 
 function bounded<T>(reading: Promise<T>, ms: number, fate: string, signal: AbortSignal | undefined): Promise<T> {
   const piece = reading.catch((cause: unknown) => {

@@ -49,11 +49,11 @@ export class EmbeddedPcs {
     const typed = new InputWindow()
     let ended: (ending: UnitEnd) => void = () => {}
     const ending = new Promise<UnitEnd>((resolve) => {
-      ended = (it) => {
+      ended = (exit) => {
         host.guests.delete(id)
         typed.close()
         if (host.guests.size === 0) this.#startIdle(host)
-        resolve(it)
+        resolve(exit)
       }
     })
     await new Promise<void>((resolve, reject) => {

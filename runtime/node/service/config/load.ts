@@ -183,7 +183,7 @@ function verify({ values, source }: Layer): void {
       const key = prefix + name
       const schema = properties[name]
       if (schema === undefined) {
-        const keys = settingKeys.map((it) => it.key)
+        const keys = settingKeys.map((setting) => setting.key)
         const guess = nearest(key, keys) ?? nearest(name, keys)
         throw new ConfigError(
           `${source(key)}: ${key}: unknown key${guess === undefined ? ' ("patchbay config" lists the known ones)' : `, did you mean ${guess}?`}`,

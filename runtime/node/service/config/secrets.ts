@@ -13,11 +13,11 @@ const maxBytes = 64 * 1024
  */
 export const warnOfFlags = (flags: Tree, isTerminal: boolean): string[] =>
   settingKeys
-    .filter((it) => isSecretSetting(it) && getAt(flags, it.path) !== undefined)
-    .map((it) => {
-      const why = `--${flagOf(it)} can be read by every user of this machine in the list of processes`
-      if (!isTerminal) throw new ConfigError(`${why}: ${otherWays(it)}`)
-      return `${why}; ${otherWays(it)}`
+    .filter((setting) => isSecretSetting(setting) && getAt(flags, setting.path) !== undefined)
+    .map((setting) => {
+      const why = `--${flagOf(setting)} can be read by every user of this machine in the list of processes`
+      if (!isTerminal) throw new ConfigError(`${why}: ${otherWays(setting)}`)
+      return `${why}; ${otherWays(setting)}`
     })
 
 function otherWays(secret: SettingKey): string {

@@ -103,7 +103,7 @@ async function ports({
 }: Resolved): Promise<DoctorCheck[]> {
   const sample = ([first, last]: readonly [number, number]) => [first, Math.floor((first + last) / 2), last]
   const isFree = async (range: readonly [number, number], test: (port: number) => Promise<boolean>) =>
-    (await Promise.all(sample(range).map((port) => test(port).catch(() => false)))).some((it) => it)
+    (await Promise.all(sample(range).map((port) => test(port).catch(() => false)))).some(Boolean)
   const tcp = (port: number) => isTcpFree(port, console_host)
   const rows = [
     { name: 'console ports', range: console_port_range, test: tcp, key: 'console_port_range' },

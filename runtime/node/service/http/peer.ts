@@ -89,7 +89,7 @@ const parameter = (element: string, name: string): string | undefined =>
   new RegExp(`(?:^|;)\\s*${name}\\s*=\\s*(?:"([^"]*)"|([^;\\s]*))`, 'i')
     .exec(element)
     ?.slice(1)
-    .find((it) => it !== undefined)
+    .find((address) => address !== undefined)
 
 /** `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`; undefined for anything else, such as `unknown`. */
 function addressIn(text: string): string | undefined {

@@ -94,8 +94,8 @@ export class Joiner {
         // After all messages that were received together, and before anything else is waited for.
         later: (run) => void setImmediate(run),
         greeted: (version) => this.#log('info', 'joined the gateway', { version }),
-        ended: (it) => {
-          end = it
+        ended: (ending) => {
+          end = ending
         },
       })
       tunnel = opened

@@ -37,7 +37,7 @@ export async function packetMetrics(
       name: 'patchbay_links',
       help: 'NIOs by the verdict on their link.',
       type: 'gauge',
-      samples: verdicts.map((link) => ({ labels: { link }, value: ports.filter((it) => it.link === link).length })),
+      samples: verdicts.map((link) => ({ labels: { link }, value: ports.filter((port) => port.link === link).length })),
     },
   ]
 }
