@@ -118,7 +118,10 @@ async function buildTree(tree: string, out: string, built: Built): Promise<strin
   await mkdir(control)
   const { Description, ...others } = fields
   const lines = {
-    ...{ Package: name, Version: version, Architecture: architecture, Maintainer: maintainer },
+    Package: name,
+    Version: version,
+    Architecture: architecture,
+    Maintainer: maintainer,
     ...{ 'Installed-Size': await sizeOf(tree), Priority: 'optional', ...others, Description },
   }
   const text = Object.entries(lines).map(([key, value]) => `${key}: ${value}\n`)

@@ -68,7 +68,10 @@ export async function writeProgram(directory: string, { for: wanted, build }: Pr
   const koffi = join(directory, 'node_modules/koffi')
   await rewrite(join(koffi, 'package.json'), ({ name, version, license, main }) => ({ name, version, license, main }))
   await rewrite(join(directory, 'node_modules/@xmldom/xmldom/package.json'), ({ name, version, license, main }) => ({
-    ...{ name, version, license, main },
+    name,
+    version,
+    license,
+    main,
   }))
   for (const processor of wanted) {
     const place = join(koffi, `build/koffi/linux_${processor}`)

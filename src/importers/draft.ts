@@ -140,7 +140,9 @@ export class Draft {
   ): ConvertedLab {
     const draft: DraftFile = {
       head: { lab, version: 1, ...aboutOf(about) },
-      ...{ nodes: this.#nodes, segments: this.#segments, links: this.#links },
+      nodes: this.#nodes,
+      segments: this.#segments,
+      links: this.#links,
     }
     removeFaults(draft)
     const fieldsOf = new Map([...this.#nodes].map(([name, { fields }]) => [name, fields]))

@@ -188,7 +188,8 @@ function settingsOf(record: LabNode, leftOut: string[]): DesiredSettings {
   const { create }: KindDescriptor = kindOf(node_type as DesiredNode['kind'])
   const isUsual = isSegmentKind(node_type) || console_type === defaultOf(create.properties.console_type as TSchema)
   return {
-    ...{ x, y },
+    x,
+    y,
     ...(symbol !== null && { symbol }),
     ...(!isUsual && { console_type }),
     ...(!isSegmentKind(node_type) && namingOf(record, leftOut)),
@@ -224,7 +225,8 @@ function namingOf(record: LabNode, leftOut: string[]): Pick<DesiredSettings, 'po
   // The names follow no pattern of a lab file: each is written.
   const byNumber = new Map(adapters.map((it) => [it.adapter_number, it]))
   const named = portsOf(record).map(({ adapter_number, name: port_name }) => ({
-    ...{ adapter_number, port_name },
+    adapter_number,
+    port_name,
     ...(takesAdapters && byNumber.get(adapter_number)),
   }))
   return named.length === 0 ? {} : { custom_adapters: named.map((it) => ({ ...it, port_name: it.port_name })) }
@@ -346,7 +348,8 @@ function desiredLink(link: LabLink, ends: readonly [DesiredEnd, DesiredEnd], isT
     ...(link.name !== null && link.name !== undefined && { name: link.name }),
     ends,
     link_type: link.link_type,
-    ...{ filters_ab, filters_ba },
+    filters_ab,
+    filters_ba,
     suspend: link.suspend,
     at: nowhere,
     keys: {},

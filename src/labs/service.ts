@@ -197,11 +197,27 @@ export class Labs {
     const lists = new LabLists({ registry, documents, access, computes, sync, statusOf })
     const creation = new LabCreation({ registry, documents, access, computes, projects, autoStart, onlyId: single?.id })
     this.lifecycle = new LabLifecycle({
-      ...{ registry, documents, access, computes, jobs: this.jobs, sync, autoStart },
-      ...{ archiver, projects, recovery, creation, lists, warn },
+      registry,
+      documents,
+      access,
+      computes,
+      jobs: this.jobs,
+      sync,
+      autoStart,
+      archiver,
+      projects,
+      recovery,
+      creation,
+      lists,
+      warn,
     })
     this.timers = new LabTimers({
-      ...{ registry, documents, access, jobs: this.jobs, archiver, remover: this.lifecycle },
+      registry,
+      documents,
+      access,
+      jobs: this.jobs,
+      archiver,
+      remover: this.lifecycle,
       ...{ clientFor, wakeAt: single?.wakeAt, warn },
     })
     this.#settings = new LabSettings({ registry, documents, access, autoStart, timers: this.timers, lists })

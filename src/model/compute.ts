@@ -115,7 +115,9 @@ const optional = { user: User, password: Password, accepts_projects: Accepts, we
 
 export type ComputeCreate = Static<typeof ComputeCreate>
 export const ComputeCreate = closedSchema('ComputeCreate', 'The address of a compute, and its credentials', {
-  ...{ protocol: Protocol, host: Host, port: PortNumber },
+  protocol: Protocol,
+  host: Host,
+  port: PortNumber,
   ...maybes({ compute_id: ComputeId, name: Name, ...optional }),
 })
 

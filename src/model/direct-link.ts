@@ -117,7 +117,8 @@ export const DirectLinkState = objectSchema('DirectLinkState', 'The state of a l
   link_id: Uuid,
   verdict: DirectLinkVerdict,
   reason: nullable(Type.String({ description: 'Why no frames pass, and what to do; null if nothing is wrong' })),
-  ...{ ab: LinkTraffic, ba: LinkTraffic },
+  ab: LinkTraffic,
+  ba: LinkTraffic,
 })
 
 /** The states that changed after an earlier request. */

@@ -432,7 +432,11 @@ function contents(directory: string): Map<string, string> {
 }
 
 const summary = ({ name, status, status_reason, console, command_line }: Shown) => ({
-  ...{ name, status, status_reason, console, command_line },
+  name,
+  status,
+  status_reason,
+  console,
+  command_line,
 })
 
 /** Pids of the keepers of a data directory, the oldest first. */

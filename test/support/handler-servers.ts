@@ -171,7 +171,9 @@ async function serve(
     jsonBytes: 64 * 1024,
     aliases: { vpcs: 'pc' },
     runtime: {
-      ...{ within: runAs, json, upgrade: webSockets.upgrade },
+      within: runAs,
+      json,
+      upgrade: webSockets.upgrade,
       async assets(name) {
         const text = files.get(name)
         return text === undefined ? read(name) : assetOf(name, text)

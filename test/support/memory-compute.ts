@@ -230,7 +230,8 @@ export async function labsInMemory(
   }
   const load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   const labs = await Labs.start({
-    ...{ store, computes },
+    store,
+    computes,
     events: new EventLog({ history: 1000, feeds: () => 64 }, () => load),
     warn: (message) => process.stderr.write(`${message}\n`),
     report: (error, what) => process.stderr.write(`${what}: ${(error as Error).stack}\n`),

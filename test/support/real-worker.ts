@@ -47,7 +47,8 @@ export async function realWorker(computes: readonly ComputeRecord[], areJoining 
       ...gateways.map((name) => ({
         ...common,
         name,
-        ...{ modules, unsafeUseModuleFallbackService },
+        modules,
+        unsafeUseModuleFallbackService,
         bindings: {
           FLEET_KEY: 'a secret of tests that is long enough',
           ADMIN_TOKEN: adminToken,

@@ -8,7 +8,9 @@ export function refusedJoiner(url: string, token: string, compute_id: string): P
   return new Promise((resolve) => {
     const quiet = () => {}
     const log = {
-      ...{ debug: quiet, info: quiet, warn: quiet },
+      debug: quiet,
+      info: quiet,
+      warn: quiet,
       error(details: object) {
         // It sets its timer after it has said this.
         queueMicrotask(() => void joiner.close())

@@ -54,7 +54,9 @@ export async function slowCompute(silenceMs: number): Promise<SlowCompute> {
   })
   const server = await listen({
     ...{ host: '127.0.0.1', port: 0, headerTimeoutMs: 10_000, bodyTimeoutMs: 500 },
-    ...{ silenceMs, app, webSockets },
+    silenceMs,
+    app,
+    webSockets,
   })
   onTestFinished(() => server.close())
   return { url: server.url, port: Number(new URL(server.url).port), asked }

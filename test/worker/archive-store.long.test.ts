@@ -26,7 +26,8 @@ it('makes a closed lab from its archive in R2 on another compute, when its own i
   ])
   for (const [id, service] of Object.entries({ a, b })) await register(gateway, id, portOf(service))
   const archiving = {
-    ...{ url: gateway.url, headers },
+    url: gateway.url,
+    headers,
     call: <T>(method: string, path: string, body?: unknown) => gateway.call<T>(method, path, body),
     send: (path: string, { method = 'GET', ...init }: RequestInit = {}) => gateway.fetch(method, path, undefined, init),
     archives: () => gateway.keysIn(bucket),

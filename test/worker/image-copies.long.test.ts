@@ -24,7 +24,7 @@ testWith(requireProgram('qemu-system-x86_64'))(
       TestService.start({ ...embedded }),
       TestService.start({ ...embedded }),
       TestService.start({
-        ...{ ...embedded },
+        ...embedded,
         ...{ 'join.url': gateway.url.replace('http', 'ws'), 'join.token': token },
       }),
     ])

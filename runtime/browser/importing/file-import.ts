@@ -117,7 +117,9 @@ export class FileImport {
       onSent(0)
       return sender.call('POST /v2/projects/{project_id}/import', {
         ...{ params: { project_id: randomId() }, query: { name: this.file.name.replace(/\.\w+$/, ''), ...trust } },
-        ...{ body: this.file, signal: over, timeoutMs: uploadMs },
+        body: this.file,
+        signal: over,
+        timeoutMs: uploadMs,
       })
     })
     this.notTaken.value = left_out

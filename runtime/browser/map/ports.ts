@@ -45,7 +45,9 @@ export function endsFor(
 }
 
 const endOf = ({ node_id }: LabNode, { adapter_number, port_number }: MapPort): LabLinkEnd => ({
-  ...{ node_id, adapter_number, port_number },
+  node_id,
+  adapter_number,
+  port_number,
 })
 
 /** The end of a link that is not at a node. */

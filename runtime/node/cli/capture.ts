@@ -33,7 +33,9 @@ export async function capture({
   const params = { project_id: found.project_id, link_id: found.link_id }
   const body = { data_link_type: linkType, losses: true }
   const pcap = await client.stream('POST /v2/projects/{project_id}/links/{link_id}/capture/stream', {
-    ...{ params, body, signal },
+    params,
+    body,
+    signal,
   })
   const isWhole = matches === undefined && most === Number.POSITIVE_INFINITY
   const sink = await sinkOf(flags, isWhole, linkTypes[linkType])

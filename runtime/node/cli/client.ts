@@ -39,7 +39,11 @@ export async function clientOf(
 
 export const clientAt = ({ url, token }: Service, more: Pick<PatchbayOptions, 'WebSocket'> = {}): Patchbay =>
   new Patchbay({
-    ...{ server: url, token, fetch: notedFetch, reasonOf: systemReason, ...more },
+    server: url,
+    token,
+    fetch: notedFetch,
+    reasonOf: systemReason,
+    ...more,
     organization: process.env.PATCHBAY_ORGANIZATION || undefined,
   })
 

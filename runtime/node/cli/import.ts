@@ -137,7 +137,10 @@ async function importAppliance(
   const missing = images.filter((it) => it.is_missing)
   return {
     json: {
-      ...{ template: template.name, template_id: template.template_id, versions, images },
+      template: template.name,
+      template_id: template.template_id,
+      versions,
+      images,
       left_out: [...notes, ...left_out],
     },
     text: () =>

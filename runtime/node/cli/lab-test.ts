@@ -219,7 +219,8 @@ const renew = (name: string, { client, signal }: CommandContext): Promise<unknow
   client
     .call('PUT /v2/projects/{project_id}', {
       ...{ params: { project_id: name }, body: { ttl_s: leftS } },
-      ...{ signal, timeoutMs: renewMs },
+      signal,
+      timeoutMs: renewMs,
     })
     .catch(ignore('the next renewal is in time, too; and the test reports what is wrong with the service'))
 

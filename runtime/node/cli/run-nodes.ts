@@ -141,7 +141,11 @@ export async function runNodes(
     exit: jobs.some((job) => job.status !== 'done' || hasNoEffect(job)) ? exits.failed : exits.done,
     json: {
       jobs: jobs.map(({ lab, job_id, status, outcome: { done: finished, total } }) => ({
-        ...{ lab, job_id, status, done: finished, total },
+        lab,
+        job_id,
+        status,
+        done: finished,
+        total,
       })),
       errors: failed.map(({ lab, name, reason }) => ({ message: `${lab}/${name}: ${reason}` })),
     },

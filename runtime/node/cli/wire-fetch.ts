@@ -22,7 +22,7 @@ export const wireFetch: NonNullable<PatchbayOptions['fetch']> = async (
     ...{ method, path, headers: { ...(headers as Record<string, string>), ...length } },
     ...{ body: bytes, signal: signal ?? new AbortController().signal },
   }
-  const target = { ...{ method, path, port }, host: hostname.replace(/^\[|\]$/g, '') }
+  const target = { method, path, port, host: hostname.replace(/^\[|\]$/g, '') }
   const raw = rawHeaders(['Host', host], outgoing)
   const wire = await answered(() => begin({ ...target, headers: raw }), outgoing, isEncrypted ? 'https' : 'http')
   return answerOf(wire, outgoing.signal)

@@ -85,16 +85,25 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const tickets = new OrganizationTickets()
   const organizations: NodeOrganizations | undefined = current.gateway
     ? await NodeOrganizations.open({
-        ...{ config, log, records, tickets, openHost: openGateway },
+        config,
+        log,
+        records,
+        tickets,
+        openHost: openGateway,
         appOf: ({ agent, services }, ownTokens, organization) =>
           createApp({
-            ...{ ...common, agent, organization, admission: admits },
+            ...common,
+            agent,
+            organization,
+            admission: admits,
             services: { ...services, tokens: tokens && ownTokens },
           }),
       }).catch(notReadable)
     : undefined
   const { tokens, verifier, rateLimit, logins, sessions } = await openAuth({
-    ...{ config, log, records },
+    config,
+    log,
+    records,
     isGateway: current.gateway,
     authOf: async (id) => organizations?.authOf(id),
   }).catch(notReadable)
@@ -114,7 +123,11 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const common = {
     version,
     runtime: {
-      ...{ within: runAs, json, relayed, read: readerThreads.read, upgrade: webSockets.upgrade },
+      within: runAs,
+      json,
+      relayed,
+      read: readerThreads.read,
+      upgrade: webSockets.upgrade,
       assets: assetsWith(current.clients_web_ui),
       faultOf: faultOfReplaced,
       report: (error, request) => log.error({ err: error, request }, 'a request failed'),
@@ -301,7 +314,11 @@ function accessOf(config: LoadedConfig, verifier: Verifier | undefined): () => A
     access = {
       hosts: new Set([...ownNames(current.host), ...current.allowed_hosts.map((name) => name.toLowerCase())]),
       allowedOrigins: new Set(current.allowed_origins.map((origin) => origin.toLowerCase().replace(/\/$/, ''))),
-      ...{ user, password, token, verifier, takesPlainBasic },
+      user,
+      password,
+      token,
+      verifier,
+      takesPlainBasic,
       streamsTo: (address) => isIn(controllers, address),
     }
     return access

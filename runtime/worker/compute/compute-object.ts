@@ -142,7 +142,10 @@ export class ComputeObject extends DurableObject<Env> implements ComputeRpc {
       holder: this.#tunnels,
     })
     const checks = new HealthCheckLoop({
-      ...{ storage: this.ctx.storage, kept: this.#kept, fleet, computeId: this.#id },
+      storage: this.ctx.storage,
+      kept: this.#kept,
+      fleet,
+      computeId: this.#id,
       report: async (shown, isNew) => {
         await this.#reports.run(() => this.#reportState(shown))
         if (isNew) this.ctx.waitUntil(this.#reportProjects().catch(ignore('they are reported when it connects again')))

@@ -105,7 +105,11 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
       })
       const { fleet, events, load, labs } = gateway
       const feeds = new FeedSockets({
-        ...{ sockets: this.#sockets, events, fleet, labs: labs.registry, load },
+        sockets: this.#sockets,
+        events,
+        fleet,
+        labs: labs.registry,
+        load,
         isGood: (key) => this.#isGood(key),
       })
       feeds.resume()

@@ -322,7 +322,9 @@ export class EdgeRouter {
       },
       services: { fleet: this.#computes.fleet, feeds: this.#feeds(env) },
       admission: {
-        ...{ ...commonAdmission, access, rateLimit },
+        ...commonAdmission,
+        access,
+        rateLimit,
         tickets: new SignedTickets({
           key: tokenKey(env),
           use: (ticket) => new Objects(env, ticket.organization).directory().useTicket(ticket),

@@ -107,8 +107,12 @@ export class TableZipArchives implements LabArchives {
 }
 
 const factsOf = (entry: Entry) => ({
-  ...{ name: entry.filename, method: entry.compressionMethod, isEncrypted: entry.encrypted },
-  ...{ attributes: entry.externalFileAttributes, compressedSize: entry.compressedSize, size: entry.uncompressedSize },
+  name: entry.filename,
+  method: entry.compressionMethod,
+  isEncrypted: entry.encrypted,
+  attributes: entry.externalFileAttributes,
+  compressedSize: entry.compressedSize,
+  size: entry.uncompressedSize,
 })
 
 /** The bytes of a member; the library checks the CRC-32 and the size. */

@@ -91,7 +91,9 @@ const runtime: RuntimeParts = {
 
 /** Options of the app that isolates and objects share. `organization`: see `Objects.named`. */
 export const commonOptions = (env: Env, organization: string | undefined) => ({
-  ...{ version: PATCHBAY_VERSION, jsonBytes, runtime },
+  version: PATCHBAY_VERSION,
+  jsonBytes,
+  runtime,
   aliases: aliasesOf(env),
   dialect: dialectOf(env),
   ...(organization !== undefined && { organization }),

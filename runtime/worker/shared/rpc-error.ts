@@ -11,7 +11,9 @@ export interface EncodedError {
 }
 
 export const encodeError = ({ status, message, code: word, headers }: ApiError): EncodedError => ({
-  ...{ status, message, word },
+  status,
+  message,
+  word,
   headers: { ...headers },
 })
 

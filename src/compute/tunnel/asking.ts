@@ -176,7 +176,12 @@ export class AskingEnd extends TunnelLink {
     const { version, window, streams, batches, compute_id, name } = decodeJson(payload, ComputeHello)
     // Other members are dropped: an attachment of a hibernating websocket holds few bytes.
     const hello: ComputeHello = {
-      ...{ protocol: tunnelProtocol, version, window, streams, compute_id, name },
+      protocol: tunnelProtocol,
+      version,
+      window,
+      streams,
+      compute_id,
+      name,
       ...(batches !== undefined && { batches }),
     }
     const isNew = this.#hello === undefined
@@ -220,7 +225,9 @@ function responseOf(stream: Stream, { status, headers, body }: TunnelAnswer, isH
       throw new RangeError(`it announced ${size} bytes and has ${known}`)
     const content = whole === undefined && body ? bodyOfStream(stream, { size }) : null
     return {
-      ...{ status, headers: found, whole },
+      status,
+      headers: found,
+      whole,
       get body() {
         return whole === undefined ? content : new Blob([whole]).stream()
       },

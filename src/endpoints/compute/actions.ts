@@ -19,7 +19,10 @@ interface EndpointBase {
 /** The actions of a kind on its nodes. */
 export function actionEndpoints({ version, path, tag, params, ref, descriptor }: NodeForm): readonly Endpoint[] {
   return endpointsOf(descriptor.actions, {
-    ...{ version, path, tag, params },
+    version,
+    path,
+    tag,
+    params,
     errors: { 404: noSuchNode },
     run: (agent, params, name, input, signal) => agent.nodes.action(ref(params), name, input, signal),
   })
@@ -28,7 +31,8 @@ export function actionEndpoints({ version, path, tag, params, ref, descriptor }:
 /** The actions of a kind on computes. */
 export function computeActionEndpoints({ version, kind, tag, descriptor }: NodeForm): readonly Endpoint[] {
   return endpointsOf(descriptor.computeActions, {
-    ...{ version, tag },
+    version,
+    tag,
     path: version === 'v1' ? `/v1/${kind}` : `/v2/compute/${kind}`,
     run: (agent, _, name, input, signal) => agent.host.action(kind, name, input, signal),
   })

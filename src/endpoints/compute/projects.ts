@@ -125,7 +125,10 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
         // Names of projects on computes are not unique: only the id decides whether the token is for the project.
         projects.requireNew({ project_id: project_id ?? null, path })
         const { project, created: isNew } = await agent.projects.create({
-          ...{ name, path, variables, compute_id },
+          name,
+          path,
+          variables,
+          compute_id,
           ...{ project_id: project_id?.toLowerCase() ?? null, temporary: temporary ?? false },
         })
         if (isV1 && !isNew) {

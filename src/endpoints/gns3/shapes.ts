@@ -137,7 +137,8 @@ const labTemplate: Shape = (template) => {
 }
 
 const capabilities: Shape = ({ platform, node_types }, version) => ({
-  ...{ version, platform },
+  version,
+  platform,
   node_types: (node_types as string[]).map(theirKind),
 })
 
@@ -177,7 +178,9 @@ const shapes: Readonly<Record<string, Shape>> = {
   }),
   LabTemplate: labTemplate,
   LabSymbol: ({ symbol_id, filename, builtin, theme }) => ({
-    ...{ filename, builtin, theme },
+    filename,
+    builtin,
+    theme,
     symbol_id: builtin === true ? theirSymbol(symbol_id) : filename,
   }),
 }

@@ -22,7 +22,9 @@ export const projectV2 = (project: Project, view?: 'full'): ProjectV2 => {
   const { project_id, name, variables, status, compute_id } = project
   if (view === 'full') return project
   return {
-    ...{ project_id, name, variables },
+    project_id,
+    name,
+    variables,
     ...(compute_id !== undefined && { compute_id }),
     ...(status === 'closed' && { status }),
   }

@@ -58,7 +58,9 @@ export class LocalCompute {
   #ask(): Promise<ComputeCapabilities> {
     this.#capabilities ??= this.#host.host.capabilities().then(
       ({ version, platform, node_types, labels }) => ({
-        ...{ version, platform, node_types },
+        version,
+        platform,
+        node_types,
         ...(labels !== undefined && { labels }),
       }),
       (error: unknown) => {

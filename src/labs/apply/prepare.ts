@@ -118,7 +118,9 @@ export const planView = (
   desired: Desired,
   { project_id, revision }: { project_id: string; revision: number },
 ): LabPlan => ({
-  ...{ project_id, lab: desired.lab, revision },
+  project_id,
+  lab: desired.lab,
+  revision,
   steps: steps.map(({ task: _, ...step }) => step),
   withheld: [...withheld],
   extra: [...extra],

@@ -18,7 +18,8 @@ export const progressOf = ({ steps }: Plan): StepProgress[] =>
 /** A step of a job for the client. */
 export const stepView = ({ step: { task: _, ...step }, state, reason }: StepProgress): LabJobStep => ({
   ...step,
-  ...{ state, reason },
+  state,
+  reason,
 })
 
 /** How far all steps are. */

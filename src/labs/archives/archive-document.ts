@@ -146,7 +146,10 @@ export function archiveOf(
     const { link_id, name, nodes: ends, filters, filters_ab, filters_ba, suspend, link_style, kept } = link
     more.links[link_id] = { filters_ab, filters_ba, ...withoutNulls({ name, kept }) }
     return {
-      ...{ link_id, nodes: ends, filters, suspend },
+      link_id,
+      nodes: ends,
+      filters,
+      suspend,
       ...(Object.keys(link_style).length > 0 && { link_style }),
     }
   }

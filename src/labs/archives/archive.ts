@@ -126,7 +126,11 @@ async function* snapshotMembers(
 /** The list of snapshots. Its entries have only the members that GNS3 reads. */
 const listOf = (lab: Lab, snapshots: readonly SnapshotRecord[]) =>
   snapshots.map(({ snapshot_id, name, created_at, ...rest }) => ({
-    ...{ snapshot_id, name, created_at, description: name, project_id: lab.id },
+    snapshot_id,
+    name,
+    created_at,
+    description: name,
+    project_id: lab.id,
     filename: snapshotName({ name, created_at, ...rest }),
   }))
 

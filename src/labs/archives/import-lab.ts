@@ -93,7 +93,8 @@ async function importOpened(
   const { settings, name: own, nodes, leftOut } = whole.main.read
   await requireTrust(labs.trust, await untrustedNodes(labs.trust, nodes), isTrusted)
   const input = {
-    ...{ ...settings, project_id },
+    ...settings,
+    project_id,
     name: await labs.registry.freeName(name ?? withoutSeparators(own), conventions?.labName),
   }
   check(input.name)

@@ -146,7 +146,9 @@ function trafficOf(from: NioState, to: NioState, before: LinkTraffic | undefined
   const dropped = Object.values(from.counters.dropped).reduce((sum, count) => sum + count, 0)
   const since = (now: number, then: number | undefined) => Math.max(0, now - (then ?? now))
   return {
-    ...{ frames, bytes, dropped },
+    frames,
+    bytes,
+    dropped,
     frames_per_s: since(frames, before?.frames) / (everyMs / 1000),
     bits_per_s: (8 * since(bytes, before?.bytes)) / (everyMs / 1000),
   }

@@ -57,7 +57,8 @@ export async function wire(
   }
   await using revert = new Revert(ignore('the client gets the first error'))
   const reserve = async ({ node: { compute_id } }: FoundEnd): Promise<ReservedPort> => ({
-    ...{ compute_id, project_id: lab.id },
+    compute_id,
+    project_id: lab.id,
     udp_port: await clientFor(compute_id).reserveUdpPort(lab.id),
   })
   const release = ({ compute_id, udp_port }: ReservedPort) => clientFor(compute_id).releaseUdpPort(lab.id, udp_port)

@@ -58,7 +58,8 @@ export async function drainCompute(
           show(part, 'moving')
           try {
             const to = await labs.move(part.project_id, computeId, {
-              ...{ clientFor, signal },
+              clientFor,
+              signal,
               show: (doing) => show(part, 'moving', doing),
             })
             part.compute_id = to

@@ -135,7 +135,8 @@ async function requireReachable(labs: Labs, { id, document }: Lab, { from, to, c
   const others = [...new Set(ends)].filter((it) => it !== undefined && it !== from && it !== to) as string[]
   for (const other of others) {
     const reserve = async (compute_id: string): Promise<ReservedPort> => ({
-      ...{ compute_id, project_id: id },
+      compute_id,
+      project_id: id,
       udp_port: await clientFor(compute_id).reserveUdpPort(id),
     })
     const release = (port: ReservedPort) => clientFor(port.compute_id).releaseUdpPort(id, port.udp_port)

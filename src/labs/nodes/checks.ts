@@ -85,7 +85,9 @@ async function run(lab: Lab, check: DesiredCheck, signal: AbortSignal, clientFor
           missed: `${check.address} did not answer within ${check.within_s} s`,
         }
       : {
-          ...{ node: check.on, line: check.type, expect: check.expect },
+          node: check.on,
+          line: check.type,
+          expect: check.expect,
           missed: `Nothing after "${check.type}" matched ${check.expect} within ${check.within_s} s`,
         }
   return typeUntil(lab, typed, { until, signal }, clientFor)

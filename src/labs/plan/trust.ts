@@ -103,7 +103,9 @@ export async function untrustedNodes(
 export async function untrustedIn(trust: FileTrust | undefined, { nodes, checks }: Desired): Promise<Untrusted[]> {
   if (trust?.isJudged() !== true) return []
   const settings = nodes.map(({ name, kind, properties, configs, ready }) => ({
-    ...{ name, node_type: kind, ready },
+    name,
+    node_type: kind,
+    ready,
     properties: { ...properties, ...configFields(kind, configs) },
   }))
   const kindsByName = new Map(nodes.map(({ name, kind }) => [name, kind]))

@@ -27,7 +27,8 @@ const { input: portsInput, shown: portsShown } = mappedPorts(CloudPort)
 export type CloudNode = Static<typeof CloudNode>
 export const CloudNode = objectSchema('CloudNode', 'Ports that are devices of the host, TAP devices or UDP tunnels', {
   ...nodeFields,
-  ...{ console_type: noConsole, ports_mapping: portsShown },
+  console_type: noConsole,
+  ports_mapping: portsShown,
   interfaces: Type.Array(
     Type.Object({ name: Type.String(), type: oneOf(['ethernet', 'tap']), special: Type.Boolean() }),
     { changesByItself: true, description: 'Devices of the host that its ports can use' },

@@ -88,7 +88,11 @@ const defaultChassis: Partial<Record<DynamipsPlatform, string>> = { c1700: '1720
 /** By platform and chassis; an empty text is the chassis of a platform that has one only. */
 const chassisOf: Readonly<Record<DynamipsPlatform, Readonly<Record<string, Chassis>>>> = {
   c1700: {
-    ...{ '1720': c1700, '1721': c1700, '1750': c1700, '1751': c1700, '1760': c1700 },
+    '1720': c1700,
+    '1721': c1700,
+    '1750': c1700,
+    '1751': c1700,
+    '1760': c1700,
     '1710': { ...none, slots: 1, fixed: 'C1710-MB-1FE-1E' },
   },
   c2600: {

@@ -63,8 +63,16 @@ export const dynamipsSettings = {
     ...{ $id: 'DynamipsChassis', default: '' },
     description: 'Model; empty: the default of the platform',
   }),
-  ...{ slot0: card, slot1: card, slot2: card, slot3: card, slot4: card, slot5: card, slot6: card },
-  ...{ wic0: wic, wic1: wic, wic2: wic },
+  slot0: card,
+  slot1: card,
+  slot2: card,
+  slot3: card,
+  slot4: card,
+  slot5: card,
+  slot6: card,
+  wic0: wic,
+  wic1: wic,
+  wic2: wic,
   npe: oneOf(['npe-100', 'npe-150', 'npe-175', 'npe-200', 'npe-225', 'npe-300', 'npe-400', 'npe-g2'], {
     default: 'npe-400',
     description: 'Processor board of a c7200',
@@ -86,7 +94,9 @@ export const DynamipsNode = objectSchema('DynamipsNode', 'A router that dynamips
 export const { create: DynamipsCreate, update: DynamipsUpdate } = inputsOf('router', DynamipsNode, {
   required: { platform, image },
   optional: {
-    ...{ ram, idlepc, usage },
+    ram,
+    idlepc,
+    usage,
     ...dynamipsSettings,
     mac_addr: Type.String({
       pattern: `^$|${mac}`,

@@ -17,7 +17,8 @@ const { input: portsInput, shown: portsShown } = mappedPorts(HubPort)
 export type HubNode = Static<typeof HubNode>
 export const HubNode = objectSchema('HubNode', 'An Ethernet hub: frames that enter one port leave through all others', {
   ...nodeFields,
-  ...{ console_type: noConsole, ports_mapping: portsShown },
+  console_type: noConsole,
+  ports_mapping: portsShown,
 })
 export const { create: HubCreate, update: HubUpdate } = inputsOf('hub', HubNode, {
   optional: { ports_mapping: portsInput },

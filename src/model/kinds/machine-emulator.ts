@@ -185,7 +185,10 @@ export const { create: MachineEmulatorCreate, update: MachineEmulatorUpdate } = 
   MachineEmulatorNode,
   {
     optional: {
-      ...{ qemu_path: qemuPath, platform: Platform, mac_address: macInput, acpi_shutdown: acpiShutdown },
+      qemu_path: qemuPath,
+      platform: Platform,
+      mac_address: macInput,
+      acpi_shutdown: acpiShutdown,
       ...machineSettings,
       ...md5Fields,
     },

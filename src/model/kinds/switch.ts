@@ -26,7 +26,9 @@ const ethertype = oneOf(['', '0x8100', '0x88A8', '0x9100', '0x9200'], {
 export type SwitchPort = Static<typeof SwitchPort>
 export const SwitchPort = objectSchema('SwitchPort', 'A port of a switch', {
   ...portIdentity,
-  ...{ type: mode, vlan, ethertype },
+  type: mode,
+  vlan,
+  ethertype,
 })
 const { input: portsInput, shown: portsShown } = mappedPorts(SwitchPort)
 const ageing_time = Type.Integer({
@@ -38,7 +40,9 @@ const ageing_time = Type.Integer({
 export type SwitchNode = Static<typeof SwitchNode>
 export const SwitchNode = objectSchema('SwitchNode', 'An Ethernet switch', {
   ...nodeFields,
-  ...{ console_type: noConsole, ports_mapping: portsShown, ageing_time },
+  console_type: noConsole,
+  ports_mapping: portsShown,
+  ageing_time,
 })
 export const { create: SwitchCreate, update: SwitchUpdate } = inputsOf('switch', SwitchNode, {
   optional: { ports_mapping: portsInput, ageing_time },

@@ -219,7 +219,10 @@ export class ListedTokens {
       throw unknown(error)
     })
     const list: StoredList = {
-      ...{ revision, madeAt, readAt, requestsPerS },
+      revision,
+      madeAt,
+      readAt,
+      requestsPerS,
       ids: tokens === undefined ? (before?.ids ?? new Set()) : new Set(tokens.ids),
       old: tokens === undefined ? (before?.old ?? new Map()) : new Map(tokens.old.map((it) => [it.token_id, it])),
       ended: tokens === undefined ? (before?.ended ?? new EndedSessions()) : new EndedSessions(tokens.ended),

@@ -170,7 +170,9 @@ export class LoginLimit {
       (isRepeated ? 0 : this.#pairs.wait(pair, ofName)) ||
       (isKnown ? 0 : this.#addresses.wait(address, ofAddress))
     return {
-      ...{ wait, address, pair },
+      wait,
+      address,
+      pair,
       consume: () => {
         this.#guesses.consume(guess, ofName)
         if (!isRepeated) this.#pairs.consume(pair, ofName)

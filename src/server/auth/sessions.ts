@@ -85,7 +85,12 @@ export class Sessions {
     const secret = secretOf(key)
     if (proof !== (secret === undefined ? undefined : await this.#proofOf(secret))) return undefined
     const session: Session = {
-      ...{ id, name, role, key, begunAt, endsAt },
+      id,
+      name,
+      role,
+      key,
+      begunAt,
+      endsAt,
       ...(projects !== undefined && { projects }),
       ...(organization !== undefined && { organization }),
     }

@@ -216,7 +216,11 @@ test('a project of GNS3 3.0 (revision 10) is read as one of 2.2', () => {
 
 const label = (text: string) => ({ text, x: 1.5, y: -2 })
 const oldLink = (id: number, [a, b]: readonly [number, number], [p, q]: readonly [number, number]) => ({
-  ...{ id, source_node_id: a, source_port_id: p, destination_node_id: b, destination_port_id: q },
+  id,
+  source_node_id: a,
+  source_port_id: p,
+  destination_node_id: b,
+  destination_port_id: q,
 })
 test.each([undefined, 2, 3, 4])('a project of GNS3 1.x (revision %s) is converted', (revision) => {
   const nodes = [

@@ -243,11 +243,19 @@ test('the compute of a node that was moved is written where the file names it: f
 /** What a save brings into a file, in an order that counts for nothing. */
 function said({ nodes, links }: Desired): unknown {
   const ofNode = nodes.map(({ name, settings, labels, properties, after, configs }) => ({
-    ...{ name, settings, labels, properties, after },
+    name,
+    settings,
+    labels,
+    properties,
+    after,
     configs: Object.entries(configs).map(([config, { text }]) => [config, text]),
   }))
   const ofLink = links.map(({ ends, name, suspend, filters_ab, filters_ba, memberOf }) => ({
-    ...{ name, suspend, filters_ab, filters_ba, memberOf },
+    name,
+    suspend,
+    filters_ab,
+    filters_ba,
+    memberOf,
     ends: ends.map(({ node, adapter_number }) => [node, adapter_number]),
   }))
   const text = (it: unknown): string => JSON.stringify(it)

@@ -171,7 +171,13 @@ async function withSlow(operation: Slow) {
     return namesIn(kept.node)
   }
   return {
-    ...{ labs, lab, clientFor, compute, store, begun, keptNames },
+    labs,
+    lab,
+    clientFor,
+    compute,
+    store,
+    begun,
+    keptNames,
     /** Names of the nodes of the compute: at the end of the snapshot, and now. */
     there: () => namesIn(there.values()),
     onCompute: () => namesIn(compute.nodes.values()),

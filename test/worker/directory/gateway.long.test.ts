@@ -97,7 +97,7 @@ test('a compute joins by a tunnel, and returns when the Worker was evicted', asy
   const gateway = await WorkerGateway.start()
   const { token, token_id } = await gateway.call('POST', '/v2/tokens', { name: 'behind NAT', purpose: 'join' })
   const service = await TestService.start({
-    ...{ ...embedded },
+    ...embedded,
     ...{ 'join.url': gateway.url.replace('http', 'ws'), 'join.token': token },
   })
   const id = (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()

@@ -65,7 +65,9 @@ export class Pump {
     this.#queue = new DelayQueue((bytes) => new Memory(libc, bytes))
     this.rows = new Rows(counters, listener.captured)
     this.bridging = new Bridging({
-      ...{ libc, counters, transmitter: this.#transmitter },
+      libc,
+      counters,
+      transmitter: this.#transmitter,
       forward: (lane, source, offset, length, now) => {
         // The lane to the bridge may have had no use for the time.
         this.#clock.set(now)

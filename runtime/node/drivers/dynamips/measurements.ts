@@ -71,7 +71,11 @@ export class Measurements {
       const signal = AbortSignal.any([cancelled, process.ended, process.skipGracePeriod])
       try {
         return await measure({
-          ...{ client, name: routerName, isFresh: wasStopped, timeouts, signal },
+          client,
+          name: routerName,
+          isFresh: wasStopped,
+          timeouts,
+          signal,
           watchLoad: async () => ((await isDynamips(process.pid)) ? watchLoad(process.pid) : undefined),
         })
       } catch (error) {

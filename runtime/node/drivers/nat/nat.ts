@@ -82,7 +82,9 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
     )
     const config: NatConfig = {
       wires: this.ports(node).flatMap(({ adapter, port }) => wires.get(`${adapter}/${port}`) ?? []),
-      ...{ subnet, ipv6_prefix, port_forwards },
+      subnet,
+      ipv6_prefix,
+      port_forwards,
       reach: this.#host.settings().reach,
       isLocal: this.#host.isLocal(),
     }

@@ -65,7 +65,9 @@ export class SwitchKind
 
   bridgeOf({ ports_mapping, ageing_time }: SwitchProperties): BridgeSpec {
     const ports = ports_mapping.map(({ port_number, type: mode, vlan, ethertype }) => ({
-      ...{ port_number, mode, vlan },
+      port_number,
+      mode,
+      vlan,
       ethertype: Number(ethertype === '' ? '0x8100' : ethertype),
     }))
     return { type: 'bridge', forwards: 'learned', ageing_s: ageing_time, ports }

@@ -61,7 +61,10 @@ export class LinkChecks implements LinkCheckAgent {
       if (candidates.size === 0) return { paths: [], tried: refused }
       const key = Buffer.from(check.key, 'hex')
       const { paths, tried } = await Attempt.run({
-        ...{ port, end: check.end, key, signal },
+        port,
+        end: check.end,
+        key,
+        signal,
         candidates: [...candidates.values()],
       })
       return { paths, tried: [...tried, ...refused] }

@@ -11,7 +11,9 @@ export function sealedKind(kind: NodeKind): NodeKind {
   }
   const { descriptor, schema, stopGraceMs } = kind
   return {
-    ...{ descriptor, schema, stopGraceMs },
+    descriptor,
+    schema,
+    stopGraceMs,
     ports: () => [],
     view: (node) => kind.view(node),
     adopt: refuse,

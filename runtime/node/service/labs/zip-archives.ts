@@ -193,8 +193,10 @@ async function* checked(bytes: AsyncIterable<Uint8Array>, entry: Entry): AsyncGe
 }
 
 const factsOf = (entry: Entry): MemberFacts => ({
-  ...{ name: entry.fileName, method: entry.compressionMethod },
+  name: entry.fileName,
+  method: entry.compressionMethod,
   // APPNOTE.TXT 4.4.4: bit 0 is set when a file is encrypted.
   ...{ isEncrypted: (entry.generalPurposeBitFlag & 1) !== 0, attributes: entry.externalFileAttributes },
-  ...{ compressedSize: entry.compressedSize, size: entry.uncompressedSize },
+  compressedSize: entry.compressedSize,
+  size: entry.uncompressedSize,
 })

@@ -68,5 +68,8 @@ function directions(
 }
 
 const labelsOf = ({ projectId, record: { kind, node_id, name } }: EngineNode) => ({
-  ...{ project_id: projectId, kind, node_id, name },
+  project_id: projectId,
+  kind,
+  node_id,
+  name,
 })

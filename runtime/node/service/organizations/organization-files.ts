@@ -117,7 +117,9 @@ export class OrganizationFiles implements OrganizationStore {
     const records = await this.#open(id)
     const { value } = await records.read(format)
     const lost: Organization = {
-      ...{ organization_id: id, name: id, ...withoutLimits },
+      organization_id: id,
+      name: id,
+      ...withoutLimits,
       created_at: new Date(0).toISOString(),
     }
     this.#keep({ ...(value?.organization ?? lost), organization_id: id }, records)

@@ -249,7 +249,10 @@ function filesOf(
   locate: (lab: Lab, node: string) => { computeId: string; directory: string },
 ): Endpoint {
   return endpoint({
-    ...{ method, path, owner, tag },
+    method,
+    path,
+    owner,
+    tag,
     summary: `${method === 'GET' ? 'Read' : 'Write'} a file of a ${path.includes('node_id') ? 'node' : 'project'}`,
     params: Type.Object({ ...(path.includes('node_id') ? nodeParams : projectParam), path: pathTail }),
     ...(method === 'POST' && { bodyKind: 'raw' as const }),

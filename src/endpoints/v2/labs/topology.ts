@@ -204,7 +204,10 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       const lab = await labs.lab(params.project_id)
       const { document, files = {}, vars = {} } = await readBody(LabCheckRun, request)
       const desired = await context.read('labFile', {
-        ...{ document, files, vars, name: lab.document.project.name },
+        document,
+        files,
+        vars,
+        name: lab.document.project.name,
         maxObjects: Math.max(labs.maxObjects, lab.document.objects),
       })
       const { checks } = desired

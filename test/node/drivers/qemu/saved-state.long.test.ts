@@ -24,7 +24,8 @@ async function disklessMachine() {
   const lab = await MachineLab.create(service())
   await writeFile(lab.imagePath('counting.bin'), countingBios)
   const machine = await lab.machine({
-    ...{ ...smallest, ...saving },
+    ...smallest,
+    ...saving,
     ...{ console_type: 'telnet', bios_image: 'counting.bin' },
   })
   return { lab, machine }

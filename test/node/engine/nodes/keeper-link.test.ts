@@ -15,7 +15,10 @@ async function open() {
   onTestFinished(() => link.close({ stop: true }))
   let losses = 0
   link.listen({
-    ...{ exited: quiet, captureFailed: quiet, onUnresponsive: quiet, moved: quiet },
+    exited: quiet,
+    captureFailed: quiet,
+    onUnresponsive: quiet,
+    moved: quiet,
     answered: async () => {},
     lost: async () => void losses++,
   })

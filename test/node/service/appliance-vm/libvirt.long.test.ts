@@ -57,7 +57,10 @@ async function newLab(files: (directory: string) => Promise<ApplianceGuest>) {
   const settings = { 'hypervisor.libvirt_uri': libvirt.uri, 'pc.engine': 'embedded' }
   const service = await TestService.start(settings)
   return {
-    ...{ libvirt, name, service, ram: made.ram },
+    libvirt,
+    name,
+    service,
+    ram: made.ram,
     change: (input: Partial<ApplianceVm> & { password?: string }) => service.call<ApplianceVm>('PUT', appliance, input),
     vm: () => service.call<Compute>('GET', '/v2/computes/vm'),
     state: async () => (await libvirt.virsh('domstate', name)).trim(),

@@ -27,7 +27,9 @@ const ask = (path: string, init: RequestInit = {}) =>
 beforeAll(async () => {
   gateway = await TestService.startForAll({ gateway: true, ...credentials, 'fleet.join_tokens': [token] })
   joined = await TestService.startForAll({
-    ...{ ...embedded, 'join.url': gateway.url, 'join.token': token },
+    ...embedded,
+    'join.url': gateway.url,
+    'join.token': token,
     local: true,
   })
   registered = await TestService.startForAll({ ...embedded, ...credentials })

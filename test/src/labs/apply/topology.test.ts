@@ -54,7 +54,11 @@ function shapeOf(lab: Lab, { nodes: given, links: wanted }: Pick<Desired, 'nodes
           after,
           symbol,
         }) => ({
-          ...{ name, node_type, labels, after, symbol },
+          name,
+          node_type,
+          labels,
+          after,
+          symbol,
           properties: {
             ...properties,
             ports_mapping: portsOf(name, ports_mapping),
@@ -66,7 +70,9 @@ function shapeOf(lab: Lab, { nodes: given, links: wanted }: Pick<Desired, 'nodes
       .sort((a, b) => (a.name < b.name ? -1 : 1)),
     links: [...links.values()]
       .map(({ nodes: ends, name, filters, filters_ab, filters_ba, suspend }) => ({
-        ...{ name, filters, suspend },
+        name,
+        filters,
+        suspend,
         ends: ends
           .map((end, index) => {
             const node = nodes.get(end.node_id)?.name ?? ''

@@ -58,7 +58,9 @@ async function newLab() {
 const wholeOf = ({ labs, lab, compute, other }: Setting): unknown =>
   structuredClone({
     ...{ name: labs.registry.nameOf(lab.id), computes: labs.computesOf(lab.id), isOpen: lab.isOpen },
-    ...{ projects: compute.projects, there: other.projects, nodesThere: other.nodes },
+    projects: compute.projects,
+    there: other.projects,
+    nodesThere: other.nodes,
     document: lab.document.entries(),
     nodes: new Map([...compute.nodes].sort()),
     links: compute.links,
