@@ -3,6 +3,7 @@ import { retryAfter } from '../fleet/members/fan-out.ts'
 import { ignore } from '../lib/async/ignore.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
 import { ApiError, ignoreNotFound } from '../lib/errors/api-error.ts'
+import type { LabEvent } from '../model/lab/event.ts'
 import type { ComputeClients } from './computes/compute-client.ts'
 import type { LabComputes } from './computes/computes.ts'
 import type { LabDocuments } from './documents.ts'
@@ -22,7 +23,7 @@ export interface LabRecovery {
 interface ComputeProjectsOptions {
   readonly documents: LabDocuments
   readonly computes: LabComputes
-  readonly events: EventLog
+  readonly events: EventLog<LabEvent>
   readonly sync: ComputeSync
   readonly recovery: LabRecovery
 }
@@ -31,7 +32,7 @@ interface ComputeProjectsOptions {
 export class ComputeProjects {
   readonly #documents: LabDocuments
   readonly #computes: LabComputes
-  readonly #events: EventLog
+  readonly #events: EventLog<LabEvent>
   readonly #sync: ComputeSync
   readonly #recovery: LabRecovery
   readonly states = new LabStates()

@@ -1,13 +1,18 @@
 import type { EventLog } from '../fleet/events/event-log.ts'
+import type { LabEvent } from '../model/lab/event.ts'
+import type { LabProject } from '../model/lab/project.ts'
 import { Changes, type ProjectRecord } from './lab/document.ts'
 import { Lab, type LabRoom } from './lab/lab.ts'
 import { inMebibytes, type LabLimits, limitReached, mebibyte } from './lab/lab-limits.ts'
 import { apart, type LabEntries, type LabStorage, UnreadableLab } from './lab/store.ts'
 import type { LabRegistry } from './registry.ts'
 
+/** What happens to a lab as a whole. */
+type ProjectAction = Extract<LabEvent, { event: LabProject }>['action']
+
 interface DocumentsOptions {
   readonly store: LabStorage
-  readonly events: EventLog
+  readonly events: EventLog<LabEvent>
   readonly registry: LabRegistry
   readonly limits: () => LabLimits
 }
@@ -15,7 +20,7 @@ interface DocumentsOptions {
 /** The documents of labs: of all labs on disk, and of the open ones in memory. */
 export class LabDocuments {
   readonly #store: LabStorage
-  readonly #events: EventLog
+  readonly #events: EventLog<LabEvent>
   readonly #registry: LabRegistry
   readonly #limits: () => LabLimits
   readonly #room: LabRoom
@@ -105,10 +110,10 @@ export class LabDocuments {
   }
 
   /** Emits an event to the feed of the lab and to that of the service. */
-  publish(lab: Lab, action: string): void {
-    const news = { action, event: lab.project() }
-    lab.emit(news)
-    this.#registry.emit(news)
+  publish(lab: Lab, action: ProjectAction): void {
+    const event = { action, event: lab.project() }
+    lab.emit(event)
+    this.#registry.emit(event)
   }
 
   /** 413 when a lab that is opened does not fit into memory beside the open ones. From now on it counts, until the result is disposed. */

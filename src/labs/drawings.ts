@@ -38,7 +38,11 @@ export async function removeDrawing(lab: Lab, id: string): Promise<void> {
 }
 
 /** Writes the drawing that `change` returns; it may read the present document. */
-const put = (lab: Lab, action: string, change: () => DrawingRecord): Promise<LabDrawing> =>
+const put = (
+  lab: Lab,
+  action: 'drawing.created' | 'drawing.updated',
+  change: () => DrawingRecord,
+): Promise<LabDrawing> =>
   lab.edit(() => {
     const record = change()
     return {

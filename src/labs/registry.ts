@@ -2,13 +2,14 @@ import type { ProjectQuota } from '../fleet/placement/project-quota.ts'
 import { conflict, notFound } from '../lib/errors/api-error.ts'
 import { compareText } from '../lib/text/compare-text.ts'
 import type { ProjectScope } from '../model/access/project-scope.ts'
+import type { LabListEvent } from '../model/lab/event.ts'
 import { type FreeName, freeName, nameKey } from '../model/lab/names.ts'
 import { type LabProject, labSettings } from '../model/lab/project.ts'
 import { isUuid } from '../model/schema/fields.ts'
 import { Changes, type ProjectRecord } from './lab/document.ts'
 import { encodeHead } from './lab/document-codec.ts'
 import { withDefaults, withoutNulls } from './lab/fields.ts'
-import { archivedOf, archiveFailureOf, fileName, type LabNews, placementOf } from './lab/lab.ts'
+import { archivedOf, archiveFailureOf, fileName, placementOf } from './lab/lab.ts'
 import type { LabLimits } from './lab/lab-limits.ts'
 import type { LabDirectory, LabStorage, StoredHead } from './lab/store.ts'
 import { requireProjectRoom } from './project-limits.ts'
@@ -34,7 +35,7 @@ export class LabRegistry {
   readonly #unreadable = new Map<string, string>()
   /** Why labs that were open at the end of the last run are closed. */
   readonly #unopened = new Map<string, string>()
-  readonly #listeners = new Set<(news: LabNews) => void>()
+  readonly #listeners = new Set<(event: LabListEvent) => void>()
   readonly #watchers = new Set<HeadWatcher>()
   readonly #store: LabStorage
   readonly #directory: LabDirectory | undefined
@@ -55,13 +56,13 @@ export class LabRegistry {
   }
 
   /** Subscribes to events of projects and templates; the returned function unsubscribes. */
-  listen(listener: (news: LabNews) => void): () => void {
+  listen(listener: (event: LabListEvent) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
   }
 
-  emit(news: LabNews): void {
-    for (const listener of this.#listeners) listener(news)
+  emit(event: LabListEvent): void {
+    for (const listener of this.#listeners) listener(event)
   }
 
   /** Tells of each head that changes. */

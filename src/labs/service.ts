@@ -5,6 +5,7 @@ import { onAbort } from '../lib/async/abort.ts'
 import { ignore } from '../lib/async/ignore.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
 import type { FeedItem } from '../model/event.ts'
+import type { LabEvent } from '../model/lab/event.ts'
 import type { LabProject, LabProjectUpdate } from '../model/lab/project.ts'
 import type { LabTemplate } from '../model/lab/template.ts'
 import { LabAccess } from './access.ts'
@@ -73,7 +74,7 @@ export interface LabsElsewhere {
 interface LabsOptions {
   readonly store: LabStorage
   readonly computes: LabComputes
-  readonly events: EventLog
+  readonly events: EventLog<LabEvent>
   /** Absent: there are no archives here. */
   readonly archives?: LabArchives
   /** Absent: files are not judged, as no compute of the service is in local mode for it. */
@@ -101,7 +102,7 @@ interface LabsOptions {
 /** Every lab of a service, open or closed. */
 export class Labs {
   readonly computes: LabComputes
-  readonly events: EventLog
+  readonly events: EventLog<LabEvent>
   readonly archives: LabArchives | undefined
   readonly hostProjects: HostProjects | undefined
   readonly trust: FileTrust | undefined
@@ -158,7 +159,7 @@ export class Labs {
     this.templates = new Templates({
       own: templates,
       limits,
-      emit: (action, event) => registry.emit({ action, event }),
+      emit: (event) => registry.emit(event),
     })
     this.symbols = new Symbols(symbols)
     this.computes = computes
@@ -172,7 +173,7 @@ export class Labs {
     const clientFor = serviceClients(computes)
     this.jobs = new Jobs({
       ...{ computes, report, noted: single?.directory.job?.bind(single.directory) },
-      emit: (news) => registry.emit(news),
+      emit: (event) => registry.emit(event),
     })
     this.jobList = elsewhere === undefined ? this.jobs : this.jobs.with(elsewhere.jobs)
     this.uses = new LabUses({
@@ -369,7 +370,7 @@ export class Labs {
    * Opens a feed of a lab, which ends when the lab is deleted: a closed lab may be opened again. `showsLinks`: whether it has the states of
    * links, which are read only then.
    */
-  feed(lab: Lab, request: FeedRequest, showsLinks: boolean): ReadableStream<FeedItem> {
+  feed(lab: Lab, request: FeedRequest, showsLinks: boolean): ReadableStream<FeedItem<LabEvent>> {
     if (!lab.isOpen) this.events.openProject(lab.id)
     try {
       const items = this.events.open(request)

@@ -2,6 +2,7 @@ import type { EventLog } from '../fleet/events/event-log.ts'
 import { ignore } from '../lib/async/ignore.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
 import type { EventPayload } from '../model/event.ts'
+import type { LabEvent } from '../model/lab/event.ts'
 import type { AutoStart, NodeRun } from './autostart.ts'
 import type { ComputeClients } from './computes/compute-client.ts'
 import type { AbsentCompute, LabComputes } from './computes/computes.ts'
@@ -17,14 +18,14 @@ export interface SyncOptions {
   readonly registry: LabRegistry
   readonly documents: LabDocuments
   readonly computes: LabComputes
-  readonly events: EventLog
+  readonly events: EventLog<LabEvent>
   readonly autoStart: AutoStart
 }
 
 /** Keeps open labs in step with their computes: the states of nodes and links, and what is wrong with a compute. */
 export class ComputeSync {
   protected readonly documents: LabDocuments
-  protected readonly events: EventLog
+  protected readonly events: EventLog<LabEvent>
   protected readonly watch: ComputeWatch
   /** On behalf of the service itself. */
   protected readonly clientFor: ComputeClients
@@ -205,7 +206,7 @@ export class ComputeSync {
           'The node was deleted on its compute: delete it here as well, or recreate it',
         )
       lab.emit({ action: 'node.updated', event: lab.nodeView(record) })
-    } else if (payload.type.startsWith('log.') && 'message' in payload) {
+    } else if ('message' in payload) {
       lab.emit({ action: payload.type, event: { message: payload.message } })
       if (payload.type === 'log.error') this.#recordEndedCaptures(lab, [computeId], this.clientFor)
     }

@@ -3,6 +3,7 @@ import { conflict, forbidden, notFound } from '../lib/errors/api-error.ts'
 import { kinds } from '../model/kinds/index.ts'
 import type { KindDescriptor } from '../model/kinds/kind.ts'
 import { kindOf } from '../model/kinds/node.ts'
+import type { LabListEvent } from '../model/lab/event.ts'
 import { nameKey } from '../model/lab/names.ts'
 import { isKnownKind, type LabNode, type LabNodeCreate, mapFields } from '../model/lab/node.ts'
 import {
@@ -49,7 +50,7 @@ const builtIn = (): readonly LabTemplate[] =>
 interface TemplatesOptions {
   readonly own: SharedDocument<LabTemplate>
   readonly limits: () => LabLimits
-  readonly emit: (action: string, template: LabTemplate) => void
+  readonly emit: (event: LabListEvent) => void
 }
 
 /** The templates of a service: the built-in ones of the kinds, and those of its users. */
@@ -107,7 +108,7 @@ export class Templates {
       builtin: false,
     }
     await this.#own.save(template_id, template, this.#requireRoom)
-    this.#emit('template.created', template)
+    this.#emit({ action: 'template.created', event: template })
     return template
   }
 
@@ -123,14 +124,14 @@ export class Templates {
       builtin: false,
     }
     await this.#own.save(template.template_id, template, this.#requireRoom)
-    this.#emit('template.updated', template)
+    this.#emit({ action: 'template.updated', event: template })
     return template
   }
 
   async remove(word: string): Promise<void> {
     const template = this.#ownOf(word)
     await this.#own.save(template.template_id, undefined, this.#requireRoom)
-    this.#emit('template.deleted', template)
+    this.#emit({ action: 'template.deleted', event: template })
   }
 
   /** Copies a template under a new id. The copy of a built-in template can be changed. */

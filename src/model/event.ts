@@ -4,7 +4,7 @@ import type { Load } from './host.ts'
 import type { Node } from './kinds/node.ts'
 import type { Project } from './project.ts'
 
-/** An event of a project. The feeds of v1 and v2 have their own names for it (endpoints/v1/shown-v1.ts, shown-v2.ts). */
+/** An event of a project on a compute; those of labs are `LabEvent`. The feeds of v1 and v2 have their own names for it (endpoints/v1/shown-v1.ts, shown-v2.ts). */
 export type EventPayload =
   | {
       readonly type: 'node.created' | 'node.updated' | 'node.deleted'
@@ -27,17 +27,17 @@ export type EventPayload =
  * An event with its number. Numbers grow over all projects of the compute, and over restarts of the service; the feed of one
  * project therefore has gaps.
  */
-export interface LabEvent {
+export interface NumberedEvent<P = EventPayload> {
   readonly seq: number
   readonly project_id: string
-  readonly payload: EventPayload
+  readonly payload: P
   /** The caller: the name of a token or a user. Absent for an event that no request caused. */
   readonly by?: string
 }
 
 /** What a subscriber of the event log receives. */
-export type FeedItem =
-  | { readonly kind: 'event'; readonly event: LabEvent }
+export type FeedItem<P = EventPayload> =
+  | { readonly kind: 'event'; readonly event: NumberedEvent<P> }
   /** The history does not go back to `since`: the subscriber must read the resources again. Events from `seq` on follow. */
   | { readonly kind: 'resync'; readonly seq: number }
   /** The subscriber was slow; this many of its oldest events were dropped. */

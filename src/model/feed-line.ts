@@ -9,6 +9,6 @@ export interface FeedLine {
   readonly change?: NodeChange
   readonly seq?: number
   readonly project_id?: string
-  /** See `LabEvent.by`. */
+  /** See `NumberedEvent.by`. */
   readonly by?: string
 }

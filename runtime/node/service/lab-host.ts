@@ -11,6 +11,7 @@ import { mebibyte } from '../../../src/labs/lab/lab-limits.ts'
 import type { FileTrust } from '../../../src/labs/plan/trust.ts'
 import { Labs } from '../../../src/labs/service.ts'
 import type { Load } from '../../../src/model/host.ts'
+import type { LabEvent } from '../../../src/model/lab/event.ts'
 import type { OrganizationLimits } from '../../../src/model/organization.ts'
 import type { AppOptions, AppServices } from '../../../src/server/app-options.ts'
 import type { Tokens } from '../../../src/server/auth/tokens.ts'
@@ -171,7 +172,7 @@ interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> 
 async function openLabs(fleet: Fleet, options: LabOptions): Promise<Labs> {
   const { config, log, records, store, load, hostProjects, trust, replicateImage, quota, keeps = false } = options
   const { limits } = config.current
-  const events = new EventLog(
+  const events = new EventLog<LabEvent>(
     { history: limits.history, feeds: () => config.current.limits.feeds },
     load && lastLoad(load),
     callerName,

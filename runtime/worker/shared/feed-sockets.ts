@@ -1,6 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
 import type { GatewayEvents } from '../../../src/fleet/events/events.ts'
-import type { ServiceEvent } from '../../../src/fleet/events/fleet-feed.ts'
+import { isEventVisible, type ServiceEvent } from '../../../src/fleet/events/fleet-feed.ts'
 import { seqOf } from '../../../src/fleet/events/member-feed.ts'
 import type { Fleet } from '../../../src/fleet/pool/fleet.ts'
 import type { LabRegistry } from '../../../src/labs/registry.ts'
@@ -171,11 +171,7 @@ export class FeedSockets {
 
   /** Whether the scope of the feed's token allows an event. */
   #mayHear(feed: Open, event: ServiceEvent): boolean {
-    if (feed.wanted.projects === undefined || 'compute' in event) return true
-    if (!('resource' in event)) return false
-    const { project_id, name } = event.resource as { project_id?: string | null; name?: string }
-    // A job of several projects needs the right to see all projects.
-    return project_id !== null && (project_id === undefined || this.#sees(feed, project_id, name))
+    return feed.wanted.projects === undefined || isEventVisible(event, (id, name) => this.#sees(feed, id, name))
   }
 
   #send(feed: Open, message: FeedMessage): void {

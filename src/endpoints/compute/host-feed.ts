@@ -29,7 +29,7 @@ export const hostFeed = (base: string, { lineOf, ...about }: HostFeed): Endpoint
         const { projects } = context
         const encoder = encoderOf(query)
         const encode: typeof encoder = (event) => (projects.sees(event.project_id) ? encoder(event) : undefined)
-        return openFeed({ request, context, encode, query, computeLine })
+        return openFeed({ request, context, source: context.feeds, encode, query, computeLine })
       },
     }),
   )

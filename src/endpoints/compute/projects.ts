@@ -228,7 +228,7 @@ function feed({ base, tag }: ProjectForm, isV1: boolean, end: '' | '/ws'): Endpo
     handle({ params, query, request }, context) {
       if (end) requireUpgrade(request)
       const encode = isV1 ? eventV1 : encoderOf(query as Static<typeof feedQuery>)
-      return openFeed({ request, context, encode, projectId: params.project_id, query })
+      return openFeed({ request, context, source: context.feeds, encode, projectId: params.project_id, query })
     },
   })
 }

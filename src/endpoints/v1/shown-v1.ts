@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import type { LabEvent } from '../../model/event.ts'
+import type { NumberedEvent } from '../../model/event.ts'
 import { kindOf, type Node, nodeView } from '../../model/kinds/node.ts'
 import { Project as Full, ProjectUpdate, WantedCompute } from '../../model/project.ts'
 import { closedSchema, maybe, Name, nullable, Uuid } from '../../model/schema/fields.ts'
@@ -45,7 +45,7 @@ export const ProjectV1Update = Type.Omit(ProjectUpdate, ['variables'], {
 export const instanceV1 = (node: Node): object => kindOf(node.kind).v1.toView(nodeView(node))
 
 /** An event in v1, which has only starts and stops of nodes, and messages. */
-export function eventV1({ payload }: LabEvent): { action: string; event: unknown } | undefined {
+export function eventV1({ payload }: NumberedEvent): { action: string; event: unknown } | undefined {
   switch (payload.type) {
     case 'node.updated':
       if (payload.change !== 'started' && payload.change !== 'stopped') return undefined

@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import type { LabEvent } from '../../model/event.ts'
+import type { NumberedEvent } from '../../model/event.ts'
 import { nodeView } from '../../model/kinds/node.ts'
 import { Project, ProjectUpdate, Variable, WantedCompute } from '../../model/project.ts'
 import { closedSchema, maybe, Name, nullable, objectSchema, Uuid } from '../../model/schema/fields.ts'
@@ -72,7 +72,7 @@ export const encoderOf =
   (event) =>
     eventView(event, view)
 
-function eventView({ payload }: LabEvent, view: 'full' | undefined): ReturnType<EventEncoder> {
+function eventView({ payload }: NumberedEvent, view: 'full' | undefined): ReturnType<EventEncoder> {
   switch (payload.type) {
     case 'node.created':
     case 'node.updated':

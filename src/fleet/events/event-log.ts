@@ -1,7 +1,7 @@
 import type { FeedRequest } from '../../host-agent.ts'
 import { onAbort } from '../../lib/async/abort.ts'
 import { notFound, tooMany } from '../../lib/errors/api-error.ts'
-import type { EventPayload, FeedItem, LabEvent } from '../../model/event.ts'
+import type { EventPayload, FeedItem, NumberedEvent } from '../../model/event.ts'
 import { type Load, noLoad } from '../../model/host.ts'
 import { Subscriber } from './subscriber.ts'
 
@@ -31,16 +31,16 @@ const maxSumBytes = 64 << 20
 const allTimes = 4
 
 /** An event with its size, bytes: the length of its payload as JSON. */
-interface KeptEvent {
-  readonly event: LabEvent
+interface KeptEvent<P> {
+  readonly event: NumberedEvent<P>
   readonly bytes: number
 }
 
 /** The events of one project, or of the whole compute. */
-class Channel {
-  readonly #ring: KeptEvent[] = []
+class Channel<P> {
+  readonly #ring: KeptEvent<P>[] = []
   readonly #most: { readonly events: number; readonly bytes: number }
-  readonly subscribers = new Set<Subscriber>()
+  readonly subscribers = new Set<Subscriber<P>>()
   /** Whether the project is closed, and only its feeds keep the channel. */
   isIdle = false
   /** Size of the kept events, bytes. */
@@ -53,7 +53,7 @@ class Channel {
     this.#forgotten = begin
   }
 
-  add(kept: KeptEvent): void {
+  add(kept: KeptEvent<P>): void {
     this.#ring.push(kept)
     this.bytes += kept.bytes
     while (this.#ring.length > this.#most.events || this.bytes > this.#most.bytes) this.forgetFirst()
@@ -76,19 +76,19 @@ class Channel {
   }
 
   /** The events after that number; undefined when they are no longer kept, or the number was never assigned. */
-  after(since: number, last: number): KeptEvent[] | undefined {
+  after(since: number, last: number): KeptEvent<P>[] | undefined {
     if (since < this.#forgotten || since > last) return undefined
     return this.#ring.filter(({ event }) => event.seq > since)
   }
 }
 
-/** The numbered events of all projects, and the feeds that read them. */
-export class EventLog {
+/** The numbered events of all projects, and the feeds that read them. `P`: what an event says. */
+export class EventLog<P = EventPayload> {
   readonly #limits: Limits
   readonly #load: () => Load
   readonly #by: () => string | undefined
-  readonly #projects = new Map<string, Channel>()
-  readonly #all: Channel
+  readonly #projects = new Map<string, Channel<P>>()
+  readonly #all: Channel<P>
   /** Size of the events that are kept for projects, bytes. */
   #sum = 0
   // Numbers must grow across restarts without being stored. The clock grows, and no lab has a thousand events in a ms.
@@ -107,7 +107,7 @@ export class EventLog {
 
   /** Keeps the events of a project from now on. Feeds that are open since before it was closed go on. */
   openProject(projectId: string): void {
-    const channel = this.#projects.get(projectId) ?? new Channel(this.#limits.history, this.#last)
+    const channel = this.#projects.get(projectId) ?? new Channel<P>(this.#limits.history, this.#last)
     channel.isIdle = false
     this.#projects.set(projectId, channel)
   }
@@ -135,7 +135,7 @@ export class EventLog {
     return (this.#projects.get(projectId)?.subscribers.size ?? 0) > 0
   }
 
-  emit(projectId: string, payload: EventPayload, by = this.#by()): void {
+  emit(projectId: string, payload: P, by = this.#by()): void {
     const event = { seq: ++this.#last, project_id: projectId, payload, ...(by !== undefined && { by }) }
     this.#emitted += 1
     const kept = { event, bytes: JSON.stringify(payload).length }
@@ -144,7 +144,7 @@ export class EventLog {
   }
 
   /** When the projects together keep too much, those with most forget their first events. */
-  #keep(channel: Channel | undefined, kept: KeptEvent): void {
+  #keep(channel: Channel<P> | undefined, kept: KeptEvent<P>): void {
     if (channel === undefined) return
     this.#sum -= channel.bytes
     channel.add(kept)
@@ -173,14 +173,14 @@ export class EventLog {
   }
 
   /** See `EventAgent.open`. */
-  open({ projectId, since, pings = true, signal }: FeedRequest): ReadableStream<FeedItem> {
+  open({ projectId, since, pings = true, signal }: FeedRequest): ReadableStream<FeedItem<P>> {
     const channel = projectId === undefined ? this.#all : this.#projects.get(projectId)
     if (channel === undefined)
       throw notFound(`project_id: there is no open project ${projectId}`, { code: 'no-such-project' })
     const most = this.#limits.feeds()
     if (channel.subscribers.size >= most) throw tooMany(`The limit of ${most} open feeds is reached; close one first`)
-    const ping = (seq = this.#last): FeedItem => ({ kind: 'ping', load: this.#load(), seq })
-    const subscriber: Subscriber = new Subscriber({
+    const ping = (seq = this.#last): FeedItem<P> => ({ kind: 'ping', load: this.#load(), seq })
+    const subscriber: Subscriber<P> = new Subscriber({
       ping,
       pings,
       onLeft: () => {

@@ -1,17 +1,33 @@
 import type { EventAgent, FeedRequest } from '../../host-agent.ts'
 import { onAbort } from '../../lib/async/abort.ts'
 import type { ProjectScope } from '../../model/access/project-scope.ts'
-import type { FeedItem } from '../../model/event.ts'
+import type { EventPayload, FeedItem } from '../../model/event.ts'
+import type { LabListEvent } from '../../model/lab/event.ts'
 import type { FleetEvent } from '../pool/options.ts'
 
 /** Most events that wait for a reader: more than there can be computes. */
 const maxWaiting = 1200
 
 /** Events of a feed of the service beside those within projects: of computes, and of projects and templates as a whole. */
-export type ServiceEvent = FleetEvent | { readonly type: string; readonly resource: unknown }
+export type ServiceEvent =
+  | FleetEvent
+  | { readonly type: LabListEvent['action']; readonly resource: LabListEvent['event'] }
 /** Where such events come from; the result of `listen` unsubscribes. */
 export interface ServiceEvents {
   listen(listener: (event: ServiceEvent) => void): () => void
+}
+
+/** Whether a client may see an event when it sees only some projects, as `sees` says. A message may name any project. */
+export function isEventVisible(
+  event: ServiceEvent,
+  sees: (projectId: string, name: string | undefined) => boolean,
+): boolean {
+  if ('compute' in event) return true
+  if (!('resource' in event)) return false
+  const { resource } = event
+  if (!('project_id' in resource)) return true
+  // A job of several projects needs the right to see all projects.
+  return resource.project_id !== null && sees(resource.project_id, 'name' in resource ? resource.name : undefined)
 }
 
 /** Such an event. It has no number, and is not kept. */
@@ -31,7 +47,7 @@ interface ClientFeed extends FeedRequest {
 }
 
 /** Opens feeds of clients; see `EventAgent.open`. */
-export type FeedSource = (feed: ClientFeed) => Promise<ReadableStream<FeedItem | FleetItem>>
+export type FeedSource<P = EventPayload> = (feed: ClientFeed) => Promise<ReadableStream<FeedItem<P> | FleetItem>>
 
 /** The feeds of a host agent, with the events of the fleet where there is one. */
 export const feedsOf =

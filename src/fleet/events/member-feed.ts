@@ -1,6 +1,6 @@
 import { KeyedMutex } from '../../lib/async/keyed-mutex.ts'
 import { Slots } from '../../lib/async/slots.ts'
-import type { FeedItem, LabEvent } from '../../model/event.ts'
+import type { FeedItem, NumberedEvent } from '../../model/event.ts'
 import type { Member } from '../members/members.ts'
 import type { ProjectLocator } from '../placement/project-locator.ts'
 
@@ -16,7 +16,7 @@ export interface MemberFeedOptions {
   readonly locator: Pick<ProjectLocator, 'knownAt' | 'isAt'>
   readonly member: Member
   /** Called with each event of a project that the compute has. */
-  readonly emit: (event: LabEvent) => void
+  readonly emit: (event: NumberedEvent) => void
   /** Called for each event of a project that the compute does not have. */
   readonly foreign: () => void
   /** Called when events may have been missed. */
@@ -32,7 +32,7 @@ export interface MemberFeedOptions {
 export class MemberFeed {
   readonly #options: MemberFeedOptions
   /** In the order in which they came. */
-  readonly #waiting = new Set<LabEvent>()
+  readonly #waiting = new Set<NumberedEvent>()
   readonly #turns = new KeyedMutex()
   readonly #searches = new Slots(maxSearches)
   #isOver = false
@@ -63,7 +63,7 @@ export class MemberFeed {
     this.#drop()
   }
 
-  async #handleEvent(event: LabEvent): Promise<void> {
+  async #handleEvent(event: NumberedEvent): Promise<void> {
     const { locator, member } = this.#options
     const { project_id } = event
     if (!this.#turns.isBusy(project_id)) {
@@ -82,7 +82,7 @@ export class MemberFeed {
   }
 
   /** Never rejects. */
-  async #find(event: LabEvent): Promise<void> {
+  async #find(event: NumberedEvent): Promise<void> {
     const { locator, member } = this.#options
     const search = async () => this.#waiting.has(event) && (await locator.isAt(event.project_id, member))
     const isTheirs = (await locator.knownAt(event.project_id, member)) ?? (await this.#searches.run(search))
@@ -92,7 +92,7 @@ export class MemberFeed {
     this.#wake()
   }
 
-  #decide(event: LabEvent, isTheirs: boolean): void {
+  #decide(event: NumberedEvent, isTheirs: boolean): void {
     if (isTheirs) this.#options.emit(event)
     else this.#options.foreign()
   }

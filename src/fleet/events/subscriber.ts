@@ -1,4 +1,4 @@
-import type { FeedItem } from '../../model/event.ts'
+import type { EventPayload, FeedItem } from '../../model/event.ts'
 
 /** Most items that wait for a subscriber, and their bytes; then the oldest are dropped. */
 const [maxQueued, maxBytes] = [256, 4 << 20]
@@ -6,9 +6,9 @@ const pingMs = 5000
 /** A busy feed gets a ping with the load as often as this, ms. */
 const busyPingMs = 10_000
 
-export interface SubscriberOptions {
+export interface SubscriberOptions<P> {
   /** Makes a ping. The subscriber got every event up to `seq`; without `seq`, all events. */
-  readonly ping: (seq?: number) => FeedItem
+  readonly ping: (seq?: number) => FeedItem<P>
   /** False: no pings and no timer while there are no events. */
   readonly pings?: boolean
   readonly onLeft: () => void
@@ -17,10 +17,10 @@ export interface SubscriberOptions {
 }
 
 /** A reader of a channel: a bounded queue that drops its oldest events. It adds a ping after 5 s without an item, or 10 s without a ping. */
-export class Subscriber {
-  readonly stream: ReadableStream<FeedItem>
-  readonly #options: SubscriberOptions
-  readonly #queue: { readonly item: FeedItem; readonly bytes: number }[] = []
+export class Subscriber<P = EventPayload> {
+  readonly stream: ReadableStream<FeedItem<P>>
+  readonly #options: SubscriberOptions<P>
+  readonly #queue: { readonly item: FeedItem<P>; readonly bytes: number }[] = []
   #bytes = 0
   #dropped = 0
   #isFinished = false
@@ -29,16 +29,16 @@ export class Subscriber {
   #ping: ReturnType<typeof setTimeout> | undefined
   #pingedAt = Date.now()
 
-  constructor(options: SubscriberOptions) {
+  constructor(options: SubscriberOptions<P>) {
     this.#options = options
-    this.stream = new ReadableStream<FeedItem>(
+    this.stream = new ReadableStream<FeedItem<P>>(
       { pull: (controller) => this.#pull(controller), cancel: () => this.leave() },
       { highWaterMark: 0 },
     )
   }
 
   /** `bytes`: the size of an event. `missed`: an event of the history, which has limits of its own. */
-  push(item: FeedItem, bytes = 0, when: 'now' | 'missed' = 'now'): void {
+  push(item: FeedItem<P>, bytes = 0, when: 'now' | 'missed' = 'now'): void {
     if (this.#isFinished) return
     this.#queue.push({ item, bytes })
     this.#bytes += bytes
@@ -76,7 +76,7 @@ export class Subscriber {
     this.finish()
   }
 
-  async #pull(controller: ReadableStreamDefaultController<FeedItem>): Promise<void> {
+  async #pull(controller: ReadableStreamDefaultController<FeedItem<P>>): Promise<void> {
     if (this.#queue.length === 0 && this.#dropped === 0 && !this.#isFinished) await this.#waitForItem()
     const next = this.#queue[0]?.item
     if (this.#dropped > 0 && (next === undefined || next.kind === 'event')) {
@@ -94,7 +94,7 @@ export class Subscriber {
     else throw this.#failure
   }
 
-  #sendPing(controller: ReadableStreamDefaultController<FeedItem>, seq?: number): void {
+  #sendPing(controller: ReadableStreamDefaultController<FeedItem<P>>, seq?: number): void {
     this.#pingedAt = Date.now()
     controller.enqueue(this.#options.ping(seq))
   }

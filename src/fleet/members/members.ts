@@ -1,5 +1,6 @@
 import type { FeedRequest } from '../../host-agent.ts'
 import type { FeedItem } from '../../model/event.ts'
+import type { LabListEvent } from '../../model/lab/event.ts'
 import type { FleetMember } from './fleet-members.ts'
 
 /** A compute of a gateway. */
@@ -38,7 +39,7 @@ export interface LabPlacements {
 
 /** Reports the changes of labs. */
 export interface LabChanges {
-  listen(listener: (news: { readonly action: string; readonly event: unknown }) => void): void
+  listen(listener: (event: LabListEvent) => void): void
 }
 
 /** The durable map from projects to computes. A change is saved when its promise resolves. */

@@ -5,7 +5,6 @@ import { mapLimit } from '../../lib/async/map-limit.ts'
 import { setNewest } from '../../lib/async/newest.ts'
 import { thenSync } from '../../lib/async/then-sync.ts'
 import { ApiError, conflict, notFound } from '../../lib/errors/api-error.ts'
-import type { LabProject } from '../../model/lab/project.ts'
 import type { RequestingCaller } from '../members/asker.ts'
 import { silentMs, unreachable, withComputeContext } from '../members/fan-out.ts'
 import type { FleetMembers, LabChanges, LabPlacements, Member, PlacementStore } from '../members/members.ts'
@@ -194,7 +193,7 @@ export class ProjectLocator {
   /** Forgets projects that became labs, when these are deleted: the labs end them at their computes themselves. */
   follow(labs: LabChanges): void {
     labs.listen(({ action, event }) => {
-      if (action === 'project.deleted') void this.forget((event as LabProject).project_id)
+      if (action === 'project.deleted') void this.forget(event.project_id)
     })
   }
 

@@ -1,9 +1,10 @@
 import { ApiError } from '../../lib/errors/api-error.ts'
 import { Revert } from '../../lib/revert.ts'
+import type { LabEvent } from '../../model/lab/event.ts'
 import type { ComputeClients } from '../computes/compute-client.ts'
 import { Changes, type LinkRecord, type NodeRecord, type ProjectLastApplied } from '../lab/document.ts'
 import type { EditStep } from '../lab/history.ts'
-import type { Lab, LabNews } from '../lab/lab.ts'
+import type { Lab } from '../lab/lab.ts'
 import { actOn } from '../nodes/nodes.ts'
 import type { Labs } from '../service.ts'
 import type { PreparedPlan } from './prepare.ts'
@@ -67,7 +68,7 @@ export class ApplyContext {
     const lab = this.lab
     await lab.edit(({ project, nodes, links }) => {
       const changes = new Changes()
-      const news: (() => LabNews)[] = []
+      const news: (() => LabEvent)[] = []
       for (const it of changed) {
         if ('file' in it) changes.project({ ...project, file: it.file })
         else if ('node' in it) {

@@ -1,6 +1,6 @@
 import { ignore } from '../../lib/async/ignore.ts'
 import { pause } from '../../lib/async/pause.ts'
-import type { LabEvent } from '../../model/event.ts'
+import type { NumberedEvent } from '../../model/event.ts'
 import { FeedLimit } from '../../model/feed-limit.ts'
 import type { LabComputes } from './computes.ts'
 
@@ -9,7 +9,7 @@ const retryMs = [200, 10_000] as const
 
 interface Listener {
   /** An event of a project on a compute. */
-  readonly item: (computeId: string, event: LabEvent) => void
+  readonly item: (computeId: string, event: NumberedEvent) => void
   /** Events of a compute may have been missed: read its nodes again. */
   readonly refresh: (computeId: string) => Promise<void>
   /** A compute stopped answering. When it answers again, `refresh` follows. */

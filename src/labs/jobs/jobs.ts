@@ -3,13 +3,14 @@ import { ignore } from '../../lib/async/ignore.ts'
 import { startTimer } from '../../lib/async/pause.ts'
 import { ApiError, notFound, tooMany } from '../../lib/errors/api-error.ts'
 import { kindIfKnown } from '../../model/kinds/node.ts'
+import type { LabListEvent } from '../../model/lab/event.ts'
 import type { LabJob, LabJobCreate, LabJobNode } from '../../model/lab/job.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
 import type { ComputeClients, NodeAction } from '../computes/compute-client.ts'
 import type { LabComputes } from '../computes/computes.ts'
 import type { Conventions } from '../lab/conventions.ts'
 import type { NodeRecord } from '../lab/document.ts'
-import type { Lab, LabNews } from '../lab/lab.ts'
+import type { Lab } from '../lab/lab.ts'
 import { nodePathOf } from '../lab/node-on-compute.ts'
 
 import { actOn } from '../nodes/nodes.ts'
@@ -96,7 +97,7 @@ interface JobsOptions {
   /** Called with the lab of each new job, and with undefined at its removal, for a process that lists the jobs of all labs. */
   readonly noted?: ((jobId: string, projectId: string | undefined) => Promise<void>) | undefined
   /** Emits the events of jobs that work on many labs. */
-  readonly emit?: (news: LabNews) => void
+  readonly emit?: (event: LabListEvent) => void
 }
 
 /** The jobs of a service. */
@@ -333,9 +334,9 @@ export class Jobs implements JobList {
   }
 
   #emit(job: Job, what: 'created' | 'updated' | 'deleted'): void {
-    const news = { action: `job.${what}`, event: viewOf(job) }
-    if (job.lab === undefined) this.#options.emit?.(news)
-    else job.lab.emit(news)
+    const event = { action: `job.${what}`, event: viewOf(job) } as const
+    if (job.lab === undefined) this.#options.emit?.(event)
+    else job.lab.emit(event)
   }
 
   /** Forgets ended jobs above `maxEnded`, or older than `keptMs`. */

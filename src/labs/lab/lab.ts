@@ -5,6 +5,7 @@ import { SharedLock } from '../../lib/async/shared-lock.ts'
 import { type ApiError, conflict, notFound } from '../../lib/errors/api-error.ts'
 import { worstVerdict } from '../../model/direct-link.ts'
 import type { LabDrawing } from '../../model/lab/drawing.ts'
+import type { LabEvent } from '../../model/lab/event.ts'
 import type { LabLink, LabLinkState } from '../../model/lab/link.ts'
 import { nameKey } from '../../model/lab/names.ts'
 import { isKnownKind, type LabNode } from '../../model/lab/node.ts'
@@ -27,16 +28,10 @@ import { defaultLabLimits, inMebibytes, jsonBytes, type LabLimits, limitReached,
 import { placeholderPorts, placeholderReason } from './placeholder-view.ts'
 import type { LabEntries, LabStorage } from './store.ts'
 
-/** An event of a lab: its name, and the resource after the change. */
-export interface LabNews {
-  readonly action: string
-  readonly event: unknown
-}
-
 /** Changes of the document, with the events that report them. */
 interface Edit {
   readonly changes: Changes
-  readonly news: () => readonly LabNews[]
+  readonly news: () => readonly LabEvent[]
   readonly step: EditStep | undefined
   /** Whether the edit changes nothing that users made, as a closing: the time of the last change stays. */
   readonly isUpkeep?: boolean | undefined
@@ -104,13 +99,13 @@ export class Lab {
   /** Called with the node that a compute returned from a start or a stop. */
   acted: (shown: ComputeNode) => void = () => {}
   readonly #store: LabStorage
-  readonly #events: EventLog
+  readonly #events: EventLog<LabEvent>
   readonly #room: LabRoom
   readonly #edits = new SerialQueue()
   #added: Edit[] = []
   #adding: Promise<void> | undefined
 
-  constructor(id: string, entries: LabEntries, store: LabStorage, events: EventLog, room = defaultRoom) {
+  constructor(id: string, entries: LabEntries, store: LabStorage, events: EventLog<LabEvent>, room = defaultRoom) {
     this.id = id
     this.document = new LabDocument(entries)
     this.lastRunning = new Set(entries.get('ran') as string[] | undefined)
@@ -199,7 +194,7 @@ export class Lab {
   }
 
   /** An edit that does not depend on the document. Such edits that come during a write are written together after it. */
-  async add(changes: Changes, news: () => readonly LabNews[], step?: EditStep): Promise<void> {
+  async add(changes: Changes, news: () => readonly LabEvent[], step?: EditStep): Promise<void> {
     this.#requireRoomOf({ changes, step })
     this.#added.push({ changes, news, step })
     this.#adding ??= this.#edits.run(async () => {
@@ -280,8 +275,8 @@ export class Lab {
   }
 
   /** Emits an event to the feed of the lab. */
-  emit({ action, event }: LabNews): void {
-    this.#events.emit(this.id, { type: 'other', action, event, more: {} })
+  emit(event: LabEvent): void {
+    this.#events.emit(this.id, event)
   }
 
   /** Finds a node by its id, or by its name in any case. 404. */

@@ -2,6 +2,7 @@ import { ApiError, badRequest, conflict, ignoreNotFound } from '../../lib/errors
 import { nearest } from '../../lib/text/nearest-word.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
 import { kindOf, type NodeKindName, nodeKinds } from '../../model/kinds/node.ts'
+import type { LabEvent } from '../../model/lab/event.ts'
 import { type FreeName, freeName, nameKey } from '../../model/lab/names.ts'
 import {
   isKnownKind,
@@ -113,7 +114,7 @@ export async function createNode(
       lab.show(shown)
       const write = async () => {
         const record = { ...known, ...(await more?.(known)) }
-        const news = () => [{ action: 'node.created', event: lab.nodeView(record) }]
+        const news = (): LabEvent[] => [{ action: 'node.created', event: lab.nodeView(record) }]
         await lab.add(new Changes().put('node', node_id, record), news, step)
         return lab.nodeView(record)
       }

@@ -1,5 +1,6 @@
 import { ApiError, conflict, ignoreNotFound } from '../../lib/errors/api-error.ts'
 import { kindOf } from '../../model/kinds/node.ts'
+import type { LabEvent } from '../../model/lab/event.ts'
 import { nameKey } from '../../model/lab/names.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
 import type { LabProject } from '../../model/lab/project.ts'
@@ -7,7 +8,7 @@ import type { ComputeClients } from '../computes/compute-client.ts'
 import { Changes, type DrawingRecord, type LinkRecord, type NodeRecord, type ProjectRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import { consoleOf, type EditStep, isSame, type PastEdit, settingsOf } from '../lab/history.ts'
-import type { Lab, LabNews } from '../lab/lab.ts'
+import type { Lab } from '../lab/lab.ts'
 import { nodePathOf, reportedFields } from '../lab/node-on-compute.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 import { claimEnds, requireUnlinked, sameEnd, withLinkLock } from '../links/links.ts'
@@ -272,15 +273,16 @@ async function changed(
 }
 
 /** Prepares the event of an entry that is about to be written. */
-function newsOf(lab: Lab, key: string, before: unknown, after: unknown): () => LabNews {
+function newsOf(lab: Lab, key: string, before: unknown, after: unknown): () => LabEvent {
   const [table = ''] = key.split('/')
-  const view = (value: unknown): unknown =>
-    table === 'node'
-      ? lab.nodeView(value as NodeRecord)
-      : table === 'link'
-        ? lab.linkView(value as LinkRecord)
-        : lab.drawingView(value as DrawingRecord)
-  const last = after === undefined ? view(before) : undefined
-  const action = after === undefined ? 'deleted' : before === undefined ? 'created' : 'updated'
-  return () => ({ action: `${table}.${action}`, event: last ?? view(after) })
+  const change = after === undefined ? 'deleted' : before === undefined ? 'created' : 'updated'
+  const value = after ?? before
+  const event = (): LabEvent => {
+    if (table === 'node') return { action: `node.${change}`, event: lab.nodeView(value as NodeRecord) }
+    if (table === 'link') return { action: `link.${change}`, event: lab.linkView(value as LinkRecord) }
+    return { action: `drawing.${change}`, event: lab.drawingView(value as DrawingRecord) }
+  }
+  if (after !== undefined) return event
+  const last = event()
+  return () => last
 }

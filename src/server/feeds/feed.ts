@@ -1,18 +1,21 @@
-import type { FleetItem, ServiceEvent } from '../../fleet/events/fleet-feed.ts'
+import type { FeedSource, FleetItem, ServiceEvent } from '../../fleet/events/fleet-feed.ts'
 import { onAbort } from '../../lib/async/abort.ts'
 import { badRequest, notFound } from '../../lib/errors/api-error.ts'
 import { isUpgrade, type Socket } from '../../lib/http/socket.ts'
-import type { FeedItem, LabEvent } from '../../model/event.ts'
+import type { EventPayload, FeedItem, NumberedEvent } from '../../model/event.ts'
 import type { FeedLine } from '../../model/feed-line.ts'
 import type { Context } from '../http/endpoint.ts'
 
 /** How an API version shows an event; undefined: that version does not have it. */
-export type EventEncoder = (event: LabEvent) => Pick<FeedLine, 'action' | 'event' | 'change'> | undefined
+export type EventEncoder<P = EventPayload> = (
+  event: NumberedEvent<P>,
+) => Pick<FeedLine, 'action' | 'event' | 'change'> | undefined
 
-interface FeedOptions {
+interface FeedOptions<P> {
   readonly request: Request
   readonly context: Context
-  readonly encode: EventEncoder
+  readonly source: FeedSource<P>
+  readonly encode: EventEncoder<P>
   /** Undefined: the feed of the whole compute, whose lines name the project too. */
   readonly projectId?: string
   readonly query: { readonly since?: string | undefined; readonly pings?: 'false' | undefined }
@@ -20,16 +23,16 @@ interface FeedOptions {
   readonly computeLine?: ((event: ServiceEvent) => FeedLine | undefined) | undefined
 }
 
-type Items = ReadableStream<FeedItem | FleetItem>
-type ToLine = (item: FeedItem | FleetItem) => FeedLine | undefined
+type Item<P> = FeedItem<P> | FleetItem
+type ToLine<P> = (item: Item<P>) => FeedLine | undefined
 
 /** Answers with a feed: as JSON lines, server-sent events, or a websocket, as the request asks. */
-export async function openFeed(options: FeedOptions): Promise<Response> {
-  const { request, context, encode, projectId, query, computeLine } = options
+export async function openFeed<P>(options: FeedOptions<P>): Promise<Response> {
+  const { request, context, source, encode, projectId, query, computeLine } = options
   const aborter = new AbortController()
   try {
     const from = request.headers.get('last-event-id') ?? query.since
-    const items: Items = await context.feeds({
+    const items = await source({
       ...(projectId !== undefined && { projectId }),
       ...(from !== undefined && { since: sequence(from) }),
       pings: query.pings === undefined,
@@ -38,7 +41,7 @@ export async function openFeed(options: FeedOptions): Promise<Response> {
       ...(context.identity.projects !== undefined && { projects: context.identity.projects }),
       signal: aborter.signal,
     })
-    const line: ToLine = (item) =>
+    const line: ToLine<P> = (item) =>
       item.kind === 'fleet' ? computeLine?.(item.event) : lineOf(item, encode, projectId === undefined)
     if (isUpgrade(request)) {
       return context.upgrade(request, {
@@ -72,7 +75,7 @@ function sequence(text: string): number {
   throw badRequest(`since: expected the seq of an event, got ${JSON.stringify(text.slice(0, 40))}`)
 }
 
-function lineOf(item: FeedItem, encode: EventEncoder, isComputeWide: boolean): FeedLine | undefined {
+function lineOf<P>(item: FeedItem<P>, encode: EventEncoder<P>, isComputeWide: boolean): FeedLine | undefined {
   switch (item.kind) {
     case 'ping':
       return { action: 'ping', event: item.load, seq: item.seq }
@@ -96,9 +99,9 @@ const sse = (line: FeedLine): string =>
   `${line.seq === undefined ? '' : `id: ${line.seq}\n`}event: ${line.action}\ndata: ${JSON.stringify(line)}\n\n`
 
 /** One chunk for each event, pulled by the client: the agent's queue bounds a slow client. */
-function encoded(
-  items: Items,
-  line: ToLine,
+function encoded<P>(
+  items: ReadableStream<Item<P>>,
+  line: ToLine<P>,
   format: (line: FeedLine) => string,
   aborter: AbortController,
 ): ReadableStream<Uint8Array> {
@@ -120,7 +123,12 @@ function encoded(
   )
 }
 
-async function pump(items: Items, line: ToLine, socket: Socket, aborter: AbortController): Promise<void> {
+async function pump<P>(
+  items: ReadableStream<Item<P>>,
+  line: ToLine<P>,
+  socket: Socket,
+  aborter: AbortController,
+): Promise<void> {
   socket.onClose(() => aborter.abort())
   try {
     for await (const item of items) {

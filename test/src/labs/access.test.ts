@@ -7,6 +7,7 @@ import { withDefaults } from '../../../src/labs/lab/fields.ts'
 import { defaultLabLimits } from '../../../src/labs/lab/lab-limits.ts'
 import { LabRegistry } from '../../../src/labs/registry.ts'
 import type { ComputeSync } from '../../../src/labs/sync.ts'
+import type { LabEvent } from '../../../src/model/lab/event.ts'
 import { labSettings } from '../../../src/model/lab/project.ts'
 import { MemoryLabs } from '../../support/memory-labs.ts'
 
@@ -20,7 +21,7 @@ async function accessOf() {
   }
   const [store, limits] = [new MemoryLabs(), () => defaultLabLimits]
   const registry = new LabRegistry({ store, heads: new Map([[id, { head }]]), limits, warn: () => {} })
-  const events = new EventLog({ history: 1, feeds: () => 1 })
+  const events = new EventLog<LabEvent>({ history: 1, feeds: () => 1 })
   const documents = new LabDocuments({ store, events, registry, limits })
   await documents.saveNew(id, head)
   const sync = { beforeRead: async () => {}, recordReason: async () => false } as Partial<ComputeSync> as ComputeSync

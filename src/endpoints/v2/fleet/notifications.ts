@@ -1,4 +1,4 @@
-import type { ServiceEvent } from '../../../fleet/events/fleet-feed.ts'
+import { isEventVisible, type ServiceEvent } from '../../../fleet/events/fleet-feed.ts'
 import type { FeedLine } from '../../../model/feed-line.ts'
 import type { Context, Endpoint } from '../../../server/http/endpoint.ts'
 import { hostFeed } from '../../compute/host-feed.ts'
@@ -14,17 +14,9 @@ export const notificationEndpoints: readonly Endpoint[] = hostFeed('/v2/notifica
   lineOf,
 })
 
-/** Whether the client may see an event. A message may name any project: only clients that see all projects get messages. */
-function isSeen(event: ServiceEvent, { projects }: Context): boolean {
-  if (projects.isWhole || 'compute' in event) return true
-  if (!('resource' in event)) return false
-  const { project_id, name } = event.resource as { project_id?: string | null; name?: string }
-  // A job of several projects needs the right to see all projects.
-  return project_id !== null && (project_id === undefined || projects.sees(project_id, name))
-}
-
 function lineOf(event: ServiceEvent, context: Context): FeedLine | undefined {
-  if (!isSeen(event, context)) return undefined
+  const { projects } = context
+  if (!projects.isWhole && !isEventVisible(event, (id, name) => projects.sees(id, name))) return undefined
   if ('message' in event) return { action: event.type, event: { message: event.message } }
   if ('resource' in event) return { action: event.type, event: event.resource }
   return { action: event.type, event: computeView(event.compute, context) }

@@ -1,10 +1,12 @@
 import { Type } from '@sinclair/typebox'
+import type { FeedSource } from '../../../fleet/events/fleet-feed.ts'
 import { loadLab } from '../../../labs/archives/import-lab.ts'
 import { freshLinks } from '../../../labs/links/link-states.ts'
 import { onAbort } from '../../../lib/async/abort.ts'
+import type { LabEvent } from '../../../model/lab/event.ts'
 import { LabProject, LabProjectCreate, LabProjectLoad, LabProjectUpdate, LabStats } from '../../../model/lab/project.ts'
 import { yesOrNo } from '../../../model/schema/fields.ts'
-import { openFeed, requireUpgrade } from '../../../server/feeds/feed.ts'
+import { type EventEncoder, openFeed, requireUpgrade } from '../../../server/feeds/feed.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
 import { feedQuery } from '../shown-v2.ts'
 import { base, labsOf, noSuchProject, notTrusted, projectParam, trustQuery } from './lab-request.ts'
@@ -168,14 +170,13 @@ export const labProjectEndpoints: readonly Endpoint[] = [
         if (tail === '/ws') requireUpgrade(request)
         const { labs } = labsOf(context)
         const lab = await labs.find(params.project_id)
-        const feeds: typeof context.feeds = async (feed) => {
+        const source: FeedSource<LabEvent> = async (feed) => {
           const items = labs.feed(lab, feed, context.acceptsEvent('link.state'))
           onAbort(feed.signal, labs.uses.begin(lab.id))
           return items
         }
-        const encode = ({ payload }: Parameters<NonNullable<Parameters<typeof openFeed>[0]['encode']>>[0]) =>
-          payload.type === 'other' ? { action: payload.action, event: payload.event } : undefined
-        return openFeed({ request, context: { ...context, feeds }, encode, projectId: lab.id, query })
+        const encode: EventEncoder<LabEvent> = ({ payload: { action, event } }) => ({ action, event })
+        return openFeed({ request, context, source, encode, projectId: lab.id, query })
       },
     }),
   ),

@@ -7,6 +7,7 @@ import type { NodeRecord, ProjectRecord } from '../../../../src/labs/lab/documen
 import { Lab } from '../../../../src/labs/lab/lab.ts'
 import type { LabStorage } from '../../../../src/labs/lab/store.ts'
 import { ApiError } from '../../../../src/lib/errors/api-error.ts'
+import type { LabEvent } from '../../../../src/model/lab/event.ts'
 
 /** A job on one pc, of which the compute fails so. */
 async function jobThatFails(failure: Error) {
@@ -16,7 +17,7 @@ async function jobThatFails(failure: Error) {
     ['project', { name: 'lab' } as ProjectRecord],
     [`node/${node.node_id}`, node as unknown as NodeRecord],
   ])
-  const events = new EventLog({ history: 10, feeds: () => 1 }, () => ({
+  const events = new EventLog<LabEvent>({ history: 10, feeds: () => 1 }, () => ({
     cpu_usage_percent: 0,
     memory_usage_percent: 0,
   }))
