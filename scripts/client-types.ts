@@ -23,6 +23,7 @@ interface Schema {
   readonly const?: unknown
   readonly enum?: readonly unknown[]
   readonly anyOf?: readonly Schema[]
+  readonly allOf?: readonly Schema[]
   readonly items?: Schema | readonly Schema[]
   readonly required?: readonly string[]
   readonly properties?: Readonly<Record<string, Schema>>
@@ -64,8 +65,9 @@ const membersOf = (schema: Schema): string[] =>
 const typeOf = (schema: Schema): string => [...new Set(membersOf(schema))].join(' | ')
 
 function simpleTypeOf(schema: Schema): string {
-  const { $ref, type, items, properties, patternProperties, additionalProperties } = schema
+  const { $ref, type, allOf, items, properties, patternProperties, additionalProperties } = schema
   if ($ref !== undefined) return nameOf($ref)
+  if (allOf !== undefined) return allOf.map((it) => `(${typeOf(it)})`).join(' & ')
   if (schema.const !== undefined) return JSON.stringify(schema.const)
   if (Array.isArray(items)) return `[${items.map(typeOf).join(', ')}]`
   if (items !== undefined) return `(${typeOf(items as Schema)})[]`
@@ -131,6 +133,8 @@ function replyOf(responses: Operation['responses']): string {
       const content = Object.entries(it.content ?? {})
       const schema = it.content?.[json]?.schema
       if (content.length === 0) return 'undefined'
+      // A feed: the type of its lines is printed for whoever reads them.
+      if (content.length > 1 && schema !== undefined) typeOf(schema)
       return content.length > 1 || schema === undefined ? 'ReadableStream<Uint8Array>' : typeOf(schema)
     })
   return [...new Set(kinds)].join(' | ') || 'never'

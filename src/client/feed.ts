@@ -1,10 +1,8 @@
 import { jsonIn } from '../compute/remote/answer.ts'
 import { Lines } from '../compute/remote/lines.ts'
 import { pause } from '../lib/async/pause.ts'
-import type { FeedLine } from '../model/feed-line.ts'
+import { type FeedLine, isFeedLine } from './feed-line.ts'
 import { PatchbayError } from './patchbay-error.ts'
-
-export type { FeedLine } from '../model/feed-line.ts'
 
 export interface FeedOptions {
   /** Id or name of a project; absent: all projects. */
@@ -79,7 +77,7 @@ async function* connection(open: OpenFeed, since: number | undefined, signal: Ab
       timer = setTimeout(() => silent.abort(), silentMs)
       if (text === undefined) return
       const line = jsonIn(text)
-      if (typeof line === 'object' && line !== null && 'action' in line) yield line as FeedLine
+      if (isFeedLine(line)) yield line
     }
   } finally {
     clearTimeout(timer)

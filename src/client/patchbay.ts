@@ -5,13 +5,15 @@ import { bytesOfText } from '../lib/http/header-text.ts'
 import { organizationHeader } from '../model/access/organization-header.ts'
 import type { Calls } from './calls.ts'
 import { type ByteStreams, openByteStreams, type WebSocketMaker } from './console.ts'
-import { type FeedLine, type FeedOptions, feedLines } from './feed.ts'
+import { type FeedOptions, feedLines } from './feed.ts'
+import type { FeedLine, LabLine, ServiceLine } from './feed-line.ts'
 import { listCalls } from './list-calls.ts'
 import { type lostWords, PatchbayError } from './patchbay-error.ts'
 
 export type * from './calls.ts'
 export type { ByteStreams } from './console.ts'
-export type { FeedLine, FeedOptions } from './feed.ts'
+export type { FeedOptions } from './feed.ts'
+export type { FeedLine, LabLine, OtherLine, ServiceLine } from './feed-line.ts'
 export { lostWords, PatchbayError } from './patchbay-error.ts'
 
 /** Default timeout of a call, ms. The service has its own, shorter timeouts. */
@@ -104,9 +106,12 @@ export class Patchbay {
   }
 
   /**
-   * The events of a project, or of all projects. The feed resumes after a lost connection; a line `resync` then says that events were
-   * missed. It ends with the signal, and rejects when the project is gone.
+   * The events of a project, or of all projects; the `action` of a line tells what its `event` is. The feed resumes after a lost
+   * connection; a line `resync` then says that events were missed. It ends with the signal, and rejects when the project is gone.
    */
+  feed(options: FeedOptions & { readonly project: string }): AsyncGenerator<LabLine, void, undefined>
+  feed(options?: FeedOptions & { readonly project?: never }): AsyncGenerator<ServiceLine, void, undefined>
+  feed(options?: FeedOptions): AsyncGenerator<FeedLine, void, undefined>
   feed(options: FeedOptions = {}): AsyncGenerator<FeedLine, void, undefined> {
     return feedLines((input) => this.#feed(options.project, input), options)
   }

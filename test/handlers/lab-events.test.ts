@@ -1,5 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
 import { expect, expectTypeOf, test } from 'vitest'
+import { LabFeedLine } from '../../src/endpoints/v2/feed-lines.ts'
 import type { Lab } from '../../src/labs/lab/lab.ts'
 import { LabEvent } from '../../src/model/lab/event.ts'
 import type { LabLink } from '../../src/model/lab/link.ts'
@@ -20,7 +21,7 @@ test('every kind of change of a lab makes an event as it is declared', async () 
   const until = async (isLast: (line: Line) => boolean) => {
     for (;;) {
       const line = await feed.next()
-      expect(Check(LabEvent, { action: line.action, event: line.event }), JSON.stringify(line)).toBe(true)
+      expect(Check(LabFeedLine, line), JSON.stringify(line)).toBe(true)
       seen.add(line.action)
       if (isLast(line)) return
     }

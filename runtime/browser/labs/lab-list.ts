@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import type { Compute, FeedLine, LabProject, Patchbay } from '../../../src/client/patchbay.ts'
+import type { Compute, LabProject, Patchbay, ServiceLine } from '../../../src/client/patchbay.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { startTimer } from '../../../src/lib/async/pause.ts'
 import { saveFile } from '../parts/downloads.ts'
@@ -67,22 +67,31 @@ export class LabList {
     if (lab && before !== undefined && lab.revision >= before.revision) this.labs.put(project_id, lab)
   }
 
-  #apply({ action, event }: FeedLine): void {
-    const [resource, change] = action.split('.')
-    if (resource === 'node' || resource === 'link') this.#readLater((event as { project_id: string }).project_id)
-    else if (resource === 'compute') this.#applyCompute(change, event as Compute)
-    // Projects of computes have events of the same name, and no settings of a map.
-    else if (resource === 'project' && (event as LabProject).revision !== undefined)
-      this.#applyLab(change, event as LabProject)
+  #apply({ action, event }: ServiceLine): void {
+    switch (action) {
+      case 'node.created':
+      case 'node.updated':
+      case 'node.deleted':
+      case 'link.updated':
+      case 'link.deleted':
+        return this.#readLater(event.project_id)
+      case 'compute.created':
+      case 'compute.updated':
+        return this.computes.put(event.compute_id, event)
+      case 'compute.deleted':
+        return this.computes.delete(event.compute_id)
+      case 'project.created':
+      case 'project.updated':
+      case 'project.opened':
+      case 'project.closed':
+        // Projects of computes have events of the same name, and no settings of a map.
+        return 'revision' in event ? this.#changed(event) : undefined
+      case 'project.deleted':
+        return this.labs.delete(event.project_id)
+    }
   }
 
-  #applyCompute(change: string | undefined, compute: Compute): void {
-    if (change === 'deleted') this.computes.delete(compute.compute_id)
-    else this.computes.put(compute.compute_id, compute)
-  }
-
-  #applyLab(change: string | undefined, lab: LabProject): void {
-    if (change === 'deleted') return this.labs.delete(lab.project_id)
+  #changed(lab: LabProject): void {
     this.#put(lab)
     if (lab.status === 'opened') this.#readLater(lab.project_id)
   }

@@ -187,12 +187,10 @@ function useComputes(): Computes {
         jobs.reset((known ?? []).map((it) => [it.job_id, it]))
       },
       apply({ action, event }) {
-        const compute = event as Compute
-        const job = event as LabJob
-        if (action === 'job.created' || action === 'job.updated') jobs.put(job.job_id, job)
-        if (action === 'job.deleted') jobs.delete(job.job_id)
-        if (action === 'compute.deleted') table.delete(compute.compute_id)
-        else if (action.startsWith('compute.')) table.put(compute.compute_id, compute)
+        if (action === 'job.created' || action === 'job.updated') jobs.put(event.job_id, event)
+        if (action === 'job.deleted') jobs.delete(event.job_id)
+        if (action === 'compute.created' || action === 'compute.updated') table.put(event.compute_id, event)
+        if (action === 'compute.deleted') table.delete(event.compute_id)
       },
     })
     return () => over.abort()

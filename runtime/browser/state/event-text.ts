@@ -1,4 +1,4 @@
-import type { FeedLine, LabJob, LabLink, LabNode } from '../../../src/client/patchbay.ts'
+import type { LabLine } from '../../../src/client/patchbay.ts'
 import type { LabStore } from './lab-store.ts'
 
 /** An event as people read it. */
@@ -15,37 +15,50 @@ export interface EventView {
 
 /** What an event says, and about which nodes; undefined: nothing that people want to read. */
 export function eventText(
-  { action, event, change }: FeedLine,
-  { nodes, links }: Pick<LabStore, 'nodes' | 'links'>,
+  { action, event }: LabLine,
+  { nodes }: Pick<LabStore, 'nodes'>,
 ): Pick<EventView, 'text' | 'nodes'> | undefined {
-  const [resource = '', what = ''] = action.split('.')
-  const { name = '' } = event as { name?: string }
-  switch (resource) {
-    case 'node': {
-      const node = event as LabNode
-      const before = nodes.get(node.node_id)
-      const isNewStatus = what === 'updated' && before !== undefined && before.status !== node.status
-      return { text: `${name} ${isNewStatus ? node.status : (change ?? what)}`, nodes: [node.node_id] }
+  const [, what = ''] = action.split('.')
+  switch (action) {
+    case 'node.created':
+    case 'node.updated':
+    case 'node.deleted': {
+      const { node_id, name, status } = event
+      const before = nodes.get(node_id)
+      const isNewStatus = action === 'node.updated' && before !== undefined && before.status !== status
+      return { text: `${name} ${isNewStatus ? status : what}`, nodes: [node_id] }
     }
-    case 'link': {
-      if (what === 'state') return undefined
-      const ends = ((event as LabLink).nodes ?? links.get((event as LabLink).link_id)?.nodes ?? []).map(
-        (it) => it.node_id,
-      )
+    case 'link.created':
+    case 'link.updated':
+    case 'link.deleted': {
+      const ends = event.nodes.map((it) => it.node_id)
       return { text: `Link ${ends.map((id) => nodes.get(id)?.name ?? '?').join(' – ')} ${what}`, nodes: ends }
     }
-    case 'job': {
-      const { action: does, status, reason } = event as LabJob
+    case 'job.created':
+    case 'job.updated':
+    case 'job.deleted': {
+      const { action: does, status, reason } = event
       if (status === 'running') return undefined
       return { text: `Job ${does} ${status}${reason === null ? '' : `: ${reason}`}`, nodes: [] }
     }
-    case 'project':
+    case 'project.created':
+    case 'project.updated':
+    case 'project.opened':
+    case 'project.closed':
+    case 'project.deleted':
       return { text: `Lab ${what}`, nodes: [] }
-    case 'snapshot':
-    case 'drawing':
-      return { text: `${resource === 'snapshot' ? `Snapshot “${name}”` : 'Drawing'} ${what}`, nodes: [] }
-    case 'log':
-      return { text: String((event as { message?: unknown }).message), nodes: [] }
+    case 'snapshot.created':
+    case 'snapshot.deleted':
+    case 'snapshot.restored':
+      return { text: `Snapshot “${event.name}” ${what}`, nodes: [] }
+    case 'drawing.created':
+    case 'drawing.updated':
+    case 'drawing.deleted':
+      return { text: `Drawing ${what}`, nodes: [] }
+    case 'log.error':
+    case 'log.warning':
+    case 'log.info':
+      return { text: event.message, nodes: [] }
     default:
       return undefined
   }

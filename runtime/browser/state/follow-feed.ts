@@ -1,4 +1,4 @@
-import type { FeedLine, Patchbay } from '../../../src/client/patchbay.ts'
+import type { Patchbay, ServiceLine } from '../../../src/client/patchbay.ts'
 import { pause } from '../../../src/lib/async/pause.ts'
 import { notifyError } from './notices.ts'
 
@@ -10,7 +10,7 @@ interface Following {
   /** Reads the whole list. */
   readonly read: () => Promise<void>
   /** Applies an event since then. */
-  readonly apply: (line: FeedLine) => void
+  readonly apply: (line: ServiceLine) => void
 }
 
 /** Keeps a list up to date by the feed of the service, until the signal aborts. Failures are shown, and tried again; it never rejects. */

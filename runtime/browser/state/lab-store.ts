@@ -1,15 +1,15 @@
 import { batch, computed, signal } from '@preact/signals'
 import type {
-  FeedLine,
   LabDrawing,
   LabJob,
+  LabLine,
   LabLink,
+  LabLinkState,
   LabNode,
   LabPresence,
   LabProject,
   LabSnapshot,
 } from '../../../src/client/patchbay.ts'
-import type { LabLinkState } from '../../../src/model/lab/link.ts'
 import { type EventView, eventText } from './event-text.ts'
 import { Table } from './table.ts'
 import { windowId } from './window-id.ts'
@@ -81,51 +81,69 @@ export class LabStore {
   }
 
   /** Applies an event. Events before the snapshot may come again: each has the whole resource. Unknown events are ignored. */
-  apply(line: FeedLine): void {
+  apply(line: LabLine): void {
     const { action, event, seq } = line
     if (seq !== undefined && seq > this.seq) this.seq = seq
-    const [resource = '', change = ''] = action.split('.')
     batch(() => {
       this.#log(line)
-      switch (resource) {
-        case 'node':
-          return put(this.nodes, (event as LabNode).node_id, event as LabNode, change)
-        case 'link':
-          if (change === 'state') return this.#linkState(event as LabLinkState)
-          if (change === 'deleted') this.rates.delete((event as LabLink).link_id)
-          return put(this.links, (event as LabLink).link_id, event as LabLink, change)
-        case 'drawing':
-          return put(this.drawings, (event as LabDrawing).drawing_id, event as LabDrawing, change)
-        case 'job':
-          return put(this.jobs, (event as LabJob).job_id, event as LabJob, change)
-        case 'snapshot':
-          return put(this.snapshots, (event as LabSnapshot).snapshot_id, event as LabSnapshot, change)
-        case 'project':
-          return this.#projectChanged(event as LabProject, change)
+      switch (action) {
+        case 'node.created':
+        case 'node.updated':
+          return this.nodes.put(event.node_id, event)
+        case 'node.deleted':
+          return this.nodes.delete(event.node_id)
+        case 'link.created':
+        case 'link.updated':
+          return this.links.put(event.link_id, event)
+        case 'link.deleted':
+          this.rates.delete(event.link_id)
+          return this.links.delete(event.link_id)
+        case 'link.state':
+          return this.#linkState(event)
+        case 'drawing.created':
+        case 'drawing.updated':
+          return this.drawings.put(event.drawing_id, event)
+        case 'drawing.deleted':
+          return this.drawings.delete(event.drawing_id)
+        case 'job.created':
+        case 'job.updated':
+          return this.jobs.put(event.job_id, event)
+        case 'job.deleted':
+          return this.jobs.delete(event.job_id)
+        case 'snapshot.created':
+        case 'snapshot.restored':
+          return this.snapshots.put(event.snapshot_id, event)
+        case 'snapshot.deleted':
+          return this.snapshots.delete(event.snapshot_id)
+        case 'project.created':
+        case 'project.updated':
+        case 'project.opened':
+          this.end.value = undefined
+          this.project.value = event
+          return
+        case 'project.closed':
+          this.end.value = 'closed'
+          this.project.value = event
+          return
+        case 'project.deleted':
+          this.end.value = 'deleted'
+          return
         case 'presence':
-          return this.#meet(event as LabPresence)
-        case 'log':
-          if (change === 'info') return
-          return this.#notice(
-            change === 'error' ? 'error' : 'warning',
-            String((event as { message?: unknown }).message),
-          )
+          return this.#meet(event)
+        case 'log.error':
+          return this.#notice('error', event.message)
+        case 'log.warning':
+          return this.#notice('warning', event.message)
       }
     })
   }
 
   /** Logs an event before it is applied: the names of resources that it deletes are still known. */
-  #log(line: FeedLine): void {
+  #log(line: LabLine): void {
     const said = eventText(line, this)
     if (said === undefined) return
     const shown = { ...said, id: ++this.#events, at: Date.now(), by: line.by }
     this.events.value = [...this.events.value, shown].slice(-maxEvents)
-  }
-
-  #projectChanged(project: LabProject, change: string): void {
-    if (change === 'closed' || change === 'deleted') this.end.value = change
-    else this.end.value = undefined
-    if (change !== 'deleted') this.project.value = project
   }
 
   #linkState(state: LabLinkState): void {
@@ -152,8 +170,3 @@ export class LabStore {
 }
 
 const presenceId = ({ client, name }: LabPresence): string => `${client}/${name}`
-
-function put<T>(table: Table<T>, id: string, value: T, change: string): void {
-  if (change === 'deleted') table.delete(id)
-  else table.put(id, value)
-}

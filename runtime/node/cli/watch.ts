@@ -83,23 +83,22 @@ export async function watch({ args: [word = ''], flags, signal }: CommandInput<t
     for await (const { action, event } of context.client.feed({ project: lab.project_id, signal, onLost })) {
       if (action === 'resync') await read()
       else if (action === 'node.created' || action === 'node.updated') {
-        const node = event as LabNode
-        const before = nodes.get(node.node_id)
-        nodes.set(node.node_id, node)
-        if (before?.status !== node.status || before?.status_reason !== node.status_reason)
-          line(`${node.name} is ${stateOf(node)}${node.status_reason ? `: ${node.status_reason}` : ''}`, nodeJson(node))
+        const before = nodes.get(event.node_id)
+        nodes.set(event.node_id, event)
+        const { name, status_reason } = event
+        if (before?.status !== event.status || before?.status_reason !== status_reason)
+          line(`${name} is ${stateOf(event)}${status_reason ? `: ${status_reason}` : ''}`, nodeJson(event))
       } else if (action === 'node.deleted') {
-        const node = event as LabNode
-        nodes.delete(node.node_id)
-        line(`${node.name} is deleted`, { ...nodeJson(node), status: 'deleted' })
+        nodes.delete(event.node_id)
+        line(`${event.name} is deleted`, { ...nodeJson(event), status: 'deleted' })
       } else if (action === 'link.created' || action === 'link.updated' || action === 'link.state') {
-        const link = event as LabLink
-        const before = links.get(link.link_id)
-        const now = { ...before, ...link }
-        links.set(link.link_id, now)
-        if (before?.verdict !== now.verdict && now.nodes !== undefined)
+        const before = links.get(event.link_id)
+        const now = action === 'link.state' ? before && { ...before, ...event } : event
+        if (now === undefined) continue
+        links.set(event.link_id, now)
+        if (before?.verdict !== now.verdict)
           line(`${linkText(now, [...nodes.values()])} is ${now.verdict}`, linkJson(now, [...nodes.values()]))
-      } else if (action === 'link.deleted') links.delete((event as LabLink).link_id)
+      } else if (action === 'link.deleted') links.delete(event.link_id)
       else if (action === 'project.closed') break
       else continue
       changed()

@@ -3,13 +3,13 @@ import { onAbort } from '../../lib/async/abort.ts'
 import { badRequest, notFound } from '../../lib/errors/api-error.ts'
 import { isUpgrade, type Socket } from '../../lib/http/socket.ts'
 import type { EventPayload, FeedItem, NumberedEvent } from '../../model/event.ts'
-import type { FeedLine } from '../../model/feed-line.ts'
+import type { SentLine } from '../../model/feed-line.ts'
 import type { Context } from '../http/endpoint.ts'
 
 /** How an API version shows an event; undefined: that version does not have it. */
 export type EventEncoder<P = EventPayload> = (
   event: NumberedEvent<P>,
-) => Pick<FeedLine, 'action' | 'event' | 'change'> | undefined
+) => Pick<SentLine, 'action' | 'event' | 'change'> | undefined
 
 interface FeedOptions<P> {
   readonly request: Request
@@ -20,11 +20,11 @@ interface FeedOptions<P> {
   readonly projectId?: string
   readonly query: { readonly since?: string | undefined; readonly pings?: 'false' | undefined }
   /** Given when the feed has the events of computes too. */
-  readonly computeLine?: ((event: ServiceEvent) => FeedLine | undefined) | undefined
+  readonly computeLine?: ((event: ServiceEvent) => SentLine | undefined) | undefined
 }
 
 type Item<P> = FeedItem<P> | FleetItem
-type ToLine<P> = (item: Item<P>) => FeedLine | undefined
+type ToLine<P> = (item: Item<P>) => SentLine | undefined
 
 /** Answers with a feed: as JSON lines, server-sent events, or a websocket, as the request asks. */
 export async function openFeed<P>(options: FeedOptions<P>): Promise<Response> {
@@ -75,7 +75,7 @@ function sequence(text: string): number {
   throw badRequest(`since: expected the seq of an event, got ${JSON.stringify(text.slice(0, 40))}`)
 }
 
-function lineOf<P>(item: FeedItem<P>, encode: EventEncoder<P>, isComputeWide: boolean): FeedLine | undefined {
+function lineOf<P>(item: FeedItem<P>, encode: EventEncoder<P>, isComputeWide: boolean): SentLine | undefined {
   switch (item.kind) {
     case 'ping':
       return { action: 'ping', event: item.load, seq: item.seq }
@@ -94,15 +94,15 @@ function lineOf<P>(item: FeedItem<P>, encode: EventEncoder<P>, isComputeWide: bo
   }
 }
 
-const jsonLine = (line: FeedLine): string => `${JSON.stringify(line)}\n`
-const sse = (line: FeedLine): string =>
+const jsonLine = (line: SentLine): string => `${JSON.stringify(line)}\n`
+const sse = (line: SentLine): string =>
   `${line.seq === undefined ? '' : `id: ${line.seq}\n`}event: ${line.action}\ndata: ${JSON.stringify(line)}\n\n`
 
 /** One chunk for each event, pulled by the client: the agent's queue bounds a slow client. */
 function encoded<P>(
   items: ReadableStream<Item<P>>,
   line: ToLine<P>,
-  format: (line: FeedLine) => string,
+  format: (line: SentLine) => string,
   aborter: AbortController,
 ): ReadableStream<Uint8Array> {
   const reader = items.getReader()

@@ -1,22 +1,22 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { LabList } from '../../../runtime/browser/labs/lab-list.ts'
-import type { FeedLine, LabProject, Patchbay } from '../../../src/client/patchbay.ts'
+import type { AnyNode, Compute, LabProject, Patchbay, ServiceLine } from '../../../src/client/patchbay.ts'
 
 const project_id = '11111111-2222-4333-8444-555555555555'
 const lab = { project_id, name: 'Campus', revision: 1, status: 'opened' } as LabProject
 const closed = { ...lab, project_id: '21111111-2222-4333-8444-555555555555', status: 'closed' } as LabProject
 const counts = { nodes: 3, segments: 1, links: 2, running: 2, worst_verdict: 'ok' } as const
-const began = { action: 'ping', event: {} }
-const nodeOf = (project_id: string): FeedLine => ({ action: 'node.updated', event: { project_id } })
+const began: ServiceLine = { action: 'ping', event: { cpu_usage_percent: 0, memory_usage_percent: 0 } }
+const nodeOf = (project_id: string): ServiceLine => ({ action: 'node.updated', event: { project_id } as AnyNode })
 
 /** A list of `labs` that hears `lines`, after two seconds. */
-async function listOf(labs: readonly LabProject[], lines: readonly FeedLine[], now: LabProject) {
+async function listOf(labs: readonly LabProject[], lines: readonly ServiceLine[], now: LabProject) {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const over = new AbortController()
   const read: unknown[] = []
   const client = {
-    async *feed(): AsyncGenerator<FeedLine> {
+    async *feed(): AsyncGenerator<ServiceLine> {
       yield* [began, ...lines]
     },
     async call(name: string, options: { params?: { project_id: string } } = {}) {
@@ -63,7 +63,7 @@ test('an answer that is older than an event changes nothing', async () => {
 test('a renamed compute has its new name', async () => {
   const { list } = await listOf(
     [lab],
-    [{ action: 'compute.updated', event: { compute_id: 'local', name: 'there' } }],
+    [{ action: 'compute.updated', event: { compute_id: 'local', name: 'there' } as Compute }],
     lab,
   )
   expect(list.computes.get('local')?.name).toBe('there')
@@ -75,7 +75,7 @@ test('labs are not read again while a slow service answers', async () => {
   const read: unknown[] = []
   const over = new AbortController()
   const client = {
-    async *feed(): AsyncGenerator<FeedLine> {
+    async *feed(): AsyncGenerator<ServiceLine> {
       yield began
       await new Promise<void>((resolve) => over.signal.addEventListener('abort', () => resolve()))
     },

@@ -1,6 +1,14 @@
 import { expect, test } from 'vitest'
 import { type LabReading, LabStore } from '../../../runtime/browser/state/lab-store.ts'
-import type { LabLink, LabNode, LabProject } from '../../../src/client/patchbay.ts'
+import type {
+  LabJob,
+  LabLine,
+  LabLink,
+  LabLinkState,
+  LabNode,
+  LabProject,
+  LabSnapshot,
+} from '../../../src/client/patchbay.ts'
 
 const node = (node_id: string, more: Partial<LabNode> = {}) => ({ node_id, name: node_id, ...more }) as LabNode
 const link = (link_id: string) => ({ link_id, nodes: [], verdict: null, filters: { delay: [5] } }) as unknown as LabLink
@@ -29,7 +37,7 @@ test('events that the snapshot already has change nothing', () => {
   store.reset(snapshot({ nodes: [node('a')] }))
   store.apply({ action: 'node.created', event: node('a'), seq: 1 })
   store.apply({ action: 'node.deleted', event: node('gone'), seq: 2 })
-  store.apply({ action: 'link.state', event: { link_id: 'gone' }, seq: 3 })
+  store.apply({ action: 'link.state', event: { link_id: 'gone' } as LabLinkState, seq: 3 })
   expect(store.nodes.ids.value).toEqual(['a'])
 })
 
@@ -37,7 +45,7 @@ test('the state of a link leaves its settings, and its rates are kept for a minu
   const store = new LabStore()
   store.reset(snapshot({ links: [link('l')] }))
   for (let second = 0; second < 100; second++) {
-    const event = {
+    const event: LabLinkState = {
       link_id: 'l',
       verdict: 'ok',
       verdict_reason: null,
@@ -76,7 +84,7 @@ test('selections of others come and go, and messages of the service are shown', 
   store.meetAll([other])
   expect(store.presence.values()).toEqual([other])
   store.apply({ action: 'log.warning', event: { message: 'the disk is nearly full' } })
-  store.apply({ action: 'something.new', event: {} })
+  store.apply({ action: 'something.new', event: {} } as unknown as LabLine)
   expect(said).toEqual(['warning: the disk is nearly full'])
 })
 
@@ -93,11 +101,11 @@ test('selections of other users have their names, each user once also with two w
 test('events are stored as sentences with the name of the caller', () => {
   const store = new LabStore()
   store.reset(snapshot({ nodes: [node('PC1'), node('PC2')] }))
-  const ends = { nodes: [{ node_id: 'PC1' }, { node_id: 'PC2' }] }
+  const ends = ['PC1', 'PC2'].map((node_id) => ({ node_id, adapter_number: 0, port_number: 0 }))
   store.apply({ action: 'node.updated', event: node('PC1', { status: 'started' }), by: 'anna' })
-  store.apply({ action: 'link.deleted', event: { link_id: 'l', ...ends } })
-  store.apply({ action: 'ping', event: {} })
-  store.apply({ action: 'snapshot.created', event: { snapshot_id: 's', name: 'before' } })
+  store.apply({ action: 'link.deleted', event: { ...link('l'), nodes: ends } })
+  store.apply({ action: 'ping', event: { cpu_usage_percent: 0, memory_usage_percent: 0 } })
+  store.apply({ action: 'snapshot.created', event: { snapshot_id: 's', name: 'before' } as LabSnapshot })
   expect(store.events.value.map(({ text, by }) => [text, by])).toEqual([
     ['PC1 started', 'anna'],
     ['Link PC1 – PC2 deleted', undefined],
@@ -106,4 +114,14 @@ test('events are stored as sentences with the name of the caller', () => {
   expect(store.snapshots.ids.value).toEqual(['s'])
   for (let count = 0; count < 300; count++) store.apply({ action: 'node.updated', event: node('PC2') })
   expect(store.events.value.length).toBe(200)
+})
+
+test('a step of a job leaves the job as it is, and is not a sentence', () => {
+  const store = new LabStore()
+  const job = { job_id: 'j', project_id: 'p', action: 'apply', status: 'running', total: 2, done: 0 } as LabJob
+  store.reset(snapshot({ jobs: [job] }))
+  const step = { do: 'create', what: 'node', name: 'PC1', how: 'live', state: 'done', reason: null } as const
+  store.apply({ action: 'job.step', event: { job_id: 'j', project_id: 'p', ...step } })
+  expect(store.jobs.values()).toEqual([job])
+  expect(store.events.value).toEqual([])
 })

@@ -1,5 +1,12 @@
-import { afterEach, expect, test, vi } from 'vitest'
-import { Patchbay, type PatchbayError, type PatchbayOptions } from '../../../src/client/patchbay.ts'
+import { afterEach, expect, expectTypeOf, test, vi } from 'vitest'
+import {
+  type AnyNode,
+  type LabNode,
+  type LabProject,
+  Patchbay,
+  type PatchbayError,
+  type PatchbayOptions,
+} from '../../../src/client/patchbay.ts'
 import { onAbort } from '../../../src/lib/async/abort.ts'
 import { errorHeader } from '../../../src/lib/errors/words.ts'
 
@@ -60,9 +67,9 @@ async function settled(work: Promise<unknown>): Promise<void> {
   while (!isOver) await vi.advanceTimersByTimeAsync(1000)
 }
 
-const ping = { action: 'ping', event: {}, seq: 7 }
-const event = { action: 'node.updated', event: { name: 'PC1' }, seq: 8 }
-const later = { action: 'node.updated', event: { name: 'PC2' }, seq: 9 }
+const ping = { action: 'ping', event: { cpu_usage_percent: 0, memory_usage_percent: 0 }, seq: 7 }
+const event = { action: 'node.updated', event: { node_id: 'a', name: 'PC1' }, seq: 8 }
+const later = { action: 'node.updated', event: { node_id: 'b', name: 'PC2' }, seq: 9 }
 
 test('a feed whose connection breaks continues after the last line', async () => {
   const { client, paths } = clientOf(
@@ -124,4 +131,39 @@ test('a feed ends with its signal, and rejects when its project is gone', async 
   const gone = clientOf(feedOf([ping], 'ends'), refusal(404, 'no-such-project')).client.feed({ project: 'lab' })
   await gone.next()
   await expect(gone.next()).rejects.toMatchObject({ word: 'no-such-project' })
+})
+
+test('the action of a line tells what its event is, and lines of newer services pass as they are', async () => {
+  const message = { action: 'log.warning', event: { message: 'the disk is nearly full' }, seq: 9 }
+  const newer = [
+    { action: 'node.moved', event: 'somewhere', seq: 10 },
+    { action: 'weather', seq: 11 },
+  ]
+  // Neither has what its action says: a program would fail on them.
+  const broken = [
+    { action: 'node.updated', event: null },
+    { action: 'link.state', event: { verdict: 'ok' } },
+  ]
+  const { client } = clientOf(feedOf([ping, ...broken, event, message, ...newer], 'ends'))
+  const seen: unknown[] = []
+  for await (const { action, event } of client.feed({ project: 'lab' })) {
+    if (action === 'node.updated') {
+      expectTypeOf(event).toEqualTypeOf<LabNode>()
+      seen.push(event.name)
+    } else if (action === 'log.warning') {
+      expectTypeOf(event).toEqualTypeOf<{ message: string }>()
+      seen.push(event.message)
+    } else if (action !== 'ping') seen.push([action, event])
+    if (seen.length === 4) break
+  }
+  expect(seen).toEqual(['PC1', 'the disk is nearly full', ['node.moved', 'somewhere'], ['weather', undefined]])
+})
+
+test('the feed of the service has nodes as their computes have them, and projects of both', async () => {
+  const { client } = clientOf(feedOf([event], 'ends'))
+  const { value } = await client.feed().next()
+  if (value?.action === 'node.updated') expectTypeOf(value.event).toEqualTypeOf<AnyNode>()
+  if (value?.action === 'project.closed' && 'revision' in value.event)
+    expectTypeOf(value.event).toEqualTypeOf<LabProject>()
+  expect(value).toEqual(event)
 })

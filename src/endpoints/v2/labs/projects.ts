@@ -8,6 +8,7 @@ import { LabProject, LabProjectCreate, LabProjectLoad, LabProjectUpdate, LabStat
 import { yesOrNo } from '../../../model/schema/fields.ts'
 import { type EventEncoder, openFeed, requireUpgrade } from '../../../server/feeds/feed.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
+import { LabFeedLine } from '../feed-lines.ts'
 import { feedQuery } from '../shown-v2.ts'
 import { base, labsOf, noSuchProject, notTrusted, projectParam, trustQuery } from './lab-request.ts'
 
@@ -156,15 +157,19 @@ export const labProjectEndpoints: readonly Endpoint[] = [
       ...{ method: 'GET', path: `${base}/{project_id}/notifications${tail}`, owner, tag, params },
       summary: `Feed of the events of a project${tail === '' ? '' : ', as a websocket'}`,
       description:
-        'One JSON object a line: node.created, node.updated, node.deleted, the same of link, drawing and job, project.updated, ' +
-        'project.closed, project.opened, snapshot.restored (then read the project again), project.deleted, log.warning, log.error, ' +
-        'ping. The project may be closed. With "Accept: text/event-stream" as server-sent events.',
+        'One JSON object a line. After `resync`, `project.opened` and `snapshot.restored`, read the project again. The project may be ' +
+        'closed. With "Accept: text/event-stream" as server-sent events.',
       query: feedQuery,
       websocket: true,
       replies:
         tail === '/ws'
           ? {}
-          : { 200: { description: 'The feed; it ends when the project is deleted', media: 'application/json' } },
+          : {
+              200: {
+                description: 'The feed, one line after the other; it ends when the project is deleted',
+                schema: LabFeedLine,
+              },
+            },
       errors: { 404: noSuchProject, 429: 'The project has too many open feeds' },
       async handle({ params, query, request }, context) {
         if (tail === '/ws') requireUpgrade(request)

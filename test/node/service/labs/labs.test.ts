@@ -1,9 +1,13 @@
 import { existsSync } from 'node:fs'
+import { Check } from '@sinclair/typebox/value'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { ServiceFeedLine } from '../../../../src/endpoints/v2/feed-lines.ts'
+import { LabListEvent } from '../../../../src/model/lab/event.ts'
 import type { LabLink } from '../../../../src/model/lab/link.ts'
 import type { LabNode } from '../../../../src/model/lab/node.ts'
 import type { LabProject } from '../../../../src/model/lab/project.ts'
 import type { LabTemplate } from '../../../../src/model/lab/template.ts'
+import { declaredActions } from '../../../support/declared-actions.ts'
 import { hangMs } from '../../../support/limits.ts'
 import { collect } from '../../../support/pcap.ts'
 import { TestService } from '../../../support/service.ts'
@@ -299,7 +303,12 @@ describe('templates and symbols', () => {
     const service = await TestService.start({ 'pc.engine': 'embedded' })
     const feed = await service.fetch('/v2/notifications')
     await service.call('POST', projects, { name: 'told' })
-    await service.call('POST', '/v2/templates', { name: 'told', template_type: 'pc' })
+    await service.call('PUT', path('told'), { zoom: 50 })
+    await service.call('POST', `${path('told')}/nodes`, { name: 'PC1', node_type: 'pc' })
+    await service.call('POST', `${path('told')}/close`)
+    await service.call('POST', `${path('told')}/open`)
+    await service.call('POST', '/v2/templates', { name: 'told', template_type: 'pc', ram: 64 })
+    await service.call('PUT', '/v2/templates/told', { usage: 'none' })
     await service.call('DELETE', '/v2/templates/told')
     await service.call('DELETE', path('told'))
     let text = ''
@@ -308,6 +317,14 @@ describe('templates and symbols', () => {
       if (text.includes('project.deleted')) break
     }
     expect(text).toMatch(/project\.created.*template\.created.*project\.deleted/s)
+    // Up to the deletion, whose line may be incomplete here.
+    const lines = text.slice(0, text.indexOf('{"action":"project.deleted"')).trim().split('\n')
+    for (const line of lines) expect(Check(ServiceFeedLine, JSON.parse(line)), line).toBe(true)
+    const seen = new Set(lines.map((line) => JSON.parse(line).action))
+    // Jobs of several projects are drains of computes.
+    const others = ['project.deleted', 'job.created', 'job.updated', 'job.deleted']
+    expect(declaredActions(LabListEvent).filter((action) => !seen.has(action))).toEqual(others)
+    expect(seen).toContain('node.created')
   })
 })
 
