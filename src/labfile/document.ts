@@ -1,3 +1,4 @@
+import { omit } from '../lib/omit.ts'
 import type { KindDescriptor } from '../model/kinds/kind.ts'
 import { kindIfKnown, kindOf } from '../model/kinds/node.ts'
 import type { LabPort } from '../model/lab/node.ts'
@@ -168,8 +169,7 @@ function segmentFields(node: DesiredNode, links: readonly DesiredLink[], ports: 
 
 function portFields(kind: string, port: Readonly<Record<string, unknown>>): Fields {
   if (kindIfKnown(kind)?.hasVlans !== true) return allEscaped(port) as Fields
-  const { type: _, vlan: __, ethertype: ___, ...others } = port
-  return { ...(allEscaped(others) as Fields), ...taggingOf(port) }
+  return { ...(allEscaped(omit(port, 'type', 'vlan', 'ethertype')) as Fields), ...taggingOf(port) }
 }
 
 function memberFields(link: DesiredLink, ports: PortsByNode): unknown {

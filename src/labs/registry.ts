@@ -1,12 +1,13 @@
 import type { ProjectQuota } from '../fleet/placement/project-quota.ts'
 import { conflict, notFound } from '../lib/errors/api-error.ts'
+import { omit } from '../lib/omit.ts'
 import { compareText } from '../lib/text/compare-text.ts'
 import type { ProjectScope } from '../model/access/project-scope.ts'
 import type { LabListEvent } from '../model/lab/event.ts'
 import { type FreeName, freeName, nameKey } from '../model/lab/names.ts'
 import { type LabProject, labSettings } from '../model/lab/project.ts'
 import { isUuid } from '../model/schema/fields.ts'
-import { Changes, type ProjectRecord } from './lab/document.ts'
+import { Changes, type ProjectRecord, shownOf } from './lab/document.ts'
 import { encodeHead } from './lab/document-codec.ts'
 import { withDefaults, withoutNulls } from './lab/fields.ts'
 import { archivedOf, archiveFailureOf, fileName, placementOf } from './lab/lab.ts'
@@ -199,7 +200,7 @@ export class LabRegistry {
           : head.is_open
             ? 'opened'
             : 'closed'
-    const comparable = ({ revision: _, changed_at: __, sizes: ___, ...rest }: ProjectRecord) => JSON.stringify(rest)
+    const comparable = (record: ProjectRecord) => JSON.stringify(omit(record, 'revision', 'changed_at', 'sizes'))
     if (head.path !== null && (before === undefined || comparable(before) !== comparable(head)))
       this.emit({ action: `project.${action}`, event: headView(head, statusElsewhere(head)) })
     return this.#store.save(id, new Changes().project(head).entries)
@@ -278,32 +279,13 @@ export const noSuchProject = (word: string) =>
   notFound(`project_id: there is no project ${word}`, { code: 'no-such-project' })
 
 /** A lab that is not open in this process, from its head. */
-function headView(
-  {
-    computes: compute_ids,
-    sizes,
-    is_open: __,
-    unfinished: ___,
-    restoring: ____,
-    snapshotInProgress: _____,
-    file: ______,
-    moving: _______,
-    formerComputes: ________,
-    pendingLinks: _________,
-    archiving: __________,
-    archived,
-    ...record
-  }: ProjectRecord,
-  status: LabProject['status'],
-): LabProject {
-  return {
-    ...record,
-    ...placementOf(record),
-    ...archivedOf({ ...record, archived } as ProjectRecord),
-    compute_ids: [...compute_ids],
-    // What runs in an open lab is known to its own process.
-    ...(sizes !== undefined && { counts: { ...sizes, ...(status === 'closed' && { running: 0 }) } }),
-    status,
-    filename: `${fileName(record.name)}.gns3`,
-  }
-}
+const headView = (head: ProjectRecord, status: LabProject['status']): LabProject => ({
+  ...shownOf(head),
+  ...placementOf(head),
+  ...archivedOf(head),
+  compute_ids: [...head.computes],
+  // What runs in an open lab is known to its own process.
+  ...(head.sizes !== undefined && { counts: { ...head.sizes, ...(status === 'closed' && { running: 0 }) } }),
+  status,
+  filename: `${fileName(head.name)}.gns3`,
+})

@@ -1,4 +1,5 @@
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
+import { omit } from '../../../src/lib/omit.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
 import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput, serviceFlags } from './command.ts'
@@ -106,7 +107,8 @@ function inspectNode({ lab, node }: NodeTarget, context: CommandContext): Comman
     json: { lab, node },
     async text() {
       const { shown } = await import('./table.ts')
-      const { ports, properties, label: _, custom_adapters: __, kept: ___, compute_id, ...facts } = node
+      const { ports, properties, compute_id } = node
+      const facts = omit(node, 'ports', 'properties', 'compute_id', 'label', 'custom_adapters', 'kept')
       const compute = (await computeNames(context))(compute_id)
       const rows = Object.entries({ ...facts, compute, ...properties })
         .filter(([, value]) => value !== null && value !== '' && !(Array.isArray(value) && value.length === 0))

@@ -1,5 +1,6 @@
 import { hostOfAddress } from '../../compute/remote/address.ts'
 import { badRequest, conflict } from '../../lib/errors/api-error.ts'
+import { omit } from '../../lib/omit.ts'
 import { type ComputeCreate, type ComputeRecord, type ComputeUpdate, tunnelled } from '../../model/compute.ts'
 import type { ComputeHello } from '../../model/tunnel.ts'
 
@@ -46,8 +47,7 @@ export function changedRecord(
   const share = shareOf(given, record)
   if (record.protocol === tunnelled) {
     if (protocol != null && protocol !== tunnelled) throw conflict('protocol: the compute has joined by itself')
-    const { accepts_projects: _, weight: __, labels: ___, ...rest } = record
-    return { ...rest, name: name ?? record.name, ...share }
+    return { ...omit(record, 'accepts_projects', 'weight', 'labels'), name: name ?? record.name, ...share }
   }
   if (protocol === tunnelled)
     throw badRequest(`protocol: a compute is "${tunnelled}" only when it has joined by itself`)

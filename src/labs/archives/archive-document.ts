@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { newestRevision, newProject } from '../../importers/old-projects.ts'
 import { badRequest, conflict } from '../../lib/errors/api-error.ts'
+import { omit } from '../../lib/omit.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
 import { kindOf } from '../../model/kinds/node.ts'
 import { archiveWord, kindOfWord } from '../../model/lab/archive-words.ts'
@@ -106,21 +107,13 @@ export function archiveOf(
       drawings: Object.fromEntries(keptOf),
     },
   }
-  const { computes: _, is_open: __, path: ___, revision: ____, project_id, name, ...rest } = project
-  const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => key in labSettings && key !== 'placement'))
+  const { project_id, name } = project
+  const settings = Object.fromEntries(
+    Object.entries(project).filter(([key]) => key in labSettings && key !== 'placement'),
+  )
   const nodeOf = (node: NodeRecord) => {
-    const {
-      creationError: _,
-      file: ____,
-      labels,
-      after,
-      ready,
-      placement,
-      compute_id: __,
-      label,
-      kept,
-      ...rest
-    } = resetsAddresses ? withoutAddresses(node) : node
+    const own = omit(resetsAddresses ? withoutAddresses(node) : node, 'creationError', 'file', 'compute_id')
+    const { labels, after, ready, placement, label, kept, ...rest } = own
     const { create, gns3 } = isKnownKind(rest.node_type) ? kindOf(rest.node_type) : ({} as Partial<KindDescriptor>)
     const theirs = new Set([...(gns3?.members ?? []), ...(gns3?.settings ?? [])])
     // GNS3 2.2 does not open a project with a property that it does not know.

@@ -1,4 +1,5 @@
 import { isSegmentKind } from '../../labfile/segment-kinds.ts'
+import { omit } from '../../lib/omit.ts'
 import type { LabDrawing } from '../../model/lab/drawing.ts'
 import type { LabLink } from '../../model/lab/link.ts'
 import type { LabNode } from '../../model/lab/node.ts'
@@ -68,6 +69,14 @@ export type ProjectRecord = Omit<
   /** Ids of links that are to be attached again, as one of their nodes was moved. */
   readonly pendingLinks?: readonly string[]
 }
+
+/** What clients see of a record as it is: not what the service keeps in it for itself, or shows in another form. */
+export const shownOf = (record: ProjectRecord) =>
+  omit(
+    record,
+    ...(['computes', 'sizes', 'is_open', 'unfinished', 'restoring', 'snapshotInProgress', 'file', 'moving'] as const),
+    ...(['formerComputes', 'pendingLinks', 'archived', 'archiving'] as const),
+  )
 
 /**
  * A restore in progress. `swapping`: the computes stop nodes and exchange files. Then `committed`: the document is the one of the snapshot;

@@ -1,3 +1,4 @@
+import { omit } from '../../lib/omit.ts'
 import { labSettings } from '../../model/lab/project.ts'
 import type { LabDocument, LinkRecord, NodeRecord, ProjectRecord } from './document.ts'
 import { sizeOf } from './lab-limits.ts'
@@ -90,13 +91,9 @@ export const isSame = (key: string, a: unknown, b: unknown): boolean =>
 export function setBy(key: string, value: unknown): unknown {
   if (value === undefined || key.startsWith('snapshot/')) return undefined
   if (key === 'project') return settingsOf(value as ProjectRecord)
-  if (key.startsWith('link/')) {
-    const { capture: _, wiring: __, file: ___, ...link } = value as LinkRecord
-    return link
-  }
-  if (!key.startsWith('node/')) return value
-  const { console: _, creationError: __, file: ___, ...node } = value as NodeRecord
-  return node
+  if (key.startsWith('link/')) return omit(value as LinkRecord, 'capture', 'wiring', 'file')
+  if (key.startsWith('node/')) return omit(value as NodeRecord, 'console', 'creationError', 'file')
+  return value
 }
 
 /** The console port in the record of a node. */

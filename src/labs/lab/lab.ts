@@ -21,6 +21,7 @@ import {
   type LinkRecord,
   type NodeRecord,
   type ProjectRecord,
+  shownOf,
 } from './document.ts'
 import { withoutNulls } from './fields.ts'
 import { type EditStep, LabHistory, setBy } from './history.ts'
@@ -320,29 +321,16 @@ export class Lab {
   }
 
   project(): LabProject {
-    const {
-      computes: compute_ids,
-      sizes: ____________,
-      is_open: __,
-      unfinished: ___,
-      restoring: ____,
-      snapshotInProgress: _____,
-      file: ______,
-      moving: _______,
-      formerComputes: ________,
-      pendingLinks: _________,
-      archived: __________,
-      archiving: ___________,
-      ...record
-    } = this.document.project
+    const { project } = this.document
     return {
-      ...record,
-      ...placementOf(record),
-      ...archivedOf(this.document.project),
-      ...withoutNulls({ status_reason: this.statusReason ?? archiveFailureOf(this.document.project) }),
-      ...{ compute_ids: [...compute_ids], counts: this.counts() },
+      ...shownOf(project),
+      ...placementOf(project),
+      ...archivedOf(project),
+      ...withoutNulls({ status_reason: this.statusReason ?? archiveFailureOf(project) }),
+      compute_ids: [...project.computes],
+      counts: this.counts(),
       status: this.isOpen ? 'opened' : 'closed',
-      filename: `${fileName(record.name)}.gns3`,
+      filename: `${fileName(project.name)}.gns3`,
     }
   }
 

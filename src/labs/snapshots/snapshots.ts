@@ -2,6 +2,7 @@ import { isSegmentKind } from '../../labfile/segment-kinds.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { ApiError, conflict, ignoreNotFound, notFound } from '../../lib/errors/api-error.ts'
+import { omit } from '../../lib/omit.ts'
 import { Revert } from '../../lib/revert.ts'
 import { isStateless } from '../../model/kinds/node.ts'
 import { nameKey } from '../../model/lab/names.ts'
@@ -199,19 +200,10 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, clientFor:
     // These fields keep their present values.
     const { name, is_open, revision, path, restoring } = project
     const { archiving, stop_at, ttl_deletes, moving, formerComputes, pendingLinks } = project
-    const {
-      snapshotInProgress: _,
-      archiving: _______,
-      stop_at: __,
-      ttl_deletes: ___,
-      moving: ____,
-      formerComputes: _____,
-      pendingLinks: ______,
-      ...then
-    } = kept.project
+    const present = { archiving, stop_at, ttl_deletes, moving, formerComputes, pendingLinks, restoring }
+    const then = omit(kept.project, 'snapshotInProgress', ...(Object.keys(present) as (keyof typeof present)[]))
     const emptied = project.computes.filter((id) => !computes.includes(id))
-    const more = withoutNulls({ archiving, stop_at, ttl_deletes, moving, formerComputes, pendingLinks, restoring })
-    const now = { ...then, name, is_open, revision, path, ...more }
+    const now = { ...then, name, is_open, revision, path, ...withoutNulls(present) }
     changes.project(afterRestoreEvent(now, 'commit', { snapshot_id, formerComputes: emptied }))
     return { changes, news: () => [], result: undefined, isChecked: true }
   })

@@ -4,6 +4,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
 import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
+import { omit } from '../../../../src/lib/omit.ts'
 import {
   type DynamipsConfigs,
   type DynamipsCreate,
@@ -87,8 +88,8 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
   }
 
   /** Without the configurations: those of a saved lab are kept. */
-  adopt({ node_id: _, startup_config_content: __, private_config_content: ___, ...changes }: DynamipsCreate) {
-    return changes
+  adopt(input: DynamipsCreate) {
+    return omit(input, 'node_id', 'startup_config_content', 'private_config_content')
   }
 
   async prepare(node: DynamipsKindNode, input: DynamipsCreate): Promise<void> {

@@ -3,6 +3,7 @@ import { homedir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
+import { omit } from '../../../../src/lib/omit.ts'
 import {
   type IouConfigs,
   type IouCreate,
@@ -121,8 +122,8 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   }
 
   /** Without the configurations: those of a saved lab are kept. */
-  adopt({ node_id: _, startup_config_content: __, private_config_content: ___, ...changes }: IouCreate): IouUpdate {
-    return changes
+  adopt(input: IouCreate): IouUpdate {
+    return omit(input, 'node_id', 'startup_config_content', 'private_config_content')
   }
 
   async prepare(node: IouKindNode, input: IouCreate): Promise<void> {
