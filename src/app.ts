@@ -1,7 +1,7 @@
 import { newerPaths } from './endpoints/compute/newer-paths.ts'
 import { endpoints } from './endpoints/endpoints.ts'
 import { openapi } from './endpoints/openapi/openapi.ts'
-import type { RequestNotes } from './fleet/members/asker.ts'
+import type { RequestNotes } from './fleet/members/requesting-caller.ts'
 import { readHere } from './importers/readers.ts'
 import { codeOfStatus, errorHeader } from './lib/errors/words.ts'
 import type { RelayedAnswer } from './lib/http/relayed-answer.ts'

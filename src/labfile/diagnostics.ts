@@ -1,5 +1,5 @@
+import { escapeUnsafe } from '../lib/text/escape.ts'
 import { nearest } from '../lib/text/nearest-word.ts'
-import { escapeUnsafe } from '../lib/text/shown.ts'
 import type { LabFileDiagnostic, Position } from './position.ts'
 
 /** Most diagnostics that are reported for one file. */

@@ -1,6 +1,6 @@
 import { mapLimit } from '../lib/async/map-limit.ts'
 import { sha256, toHex } from '../lib/crypto/secret.ts'
-import { quotedPath } from '../lib/text/shown.ts'
+import { quotedPath } from '../lib/text/escape.ts'
 import type { DesiredConfig, DesiredDay0 } from './desired.ts'
 import { type Diagnostics, enough } from './diagnostics.ts'
 import type { Position } from './position.ts'

@@ -1,6 +1,6 @@
 import { ApiError } from '../lib/errors/api-error.ts'
 import type { ErrorCode } from '../lib/errors/words.ts'
-import { quotedPath } from '../lib/text/shown.ts'
+import { quotedPath } from '../lib/text/escape.ts'
 import { isUuid } from '../model/schema/fields.ts'
 import { readCheck } from './checks.ts'
 import type { Desired, DesiredCheck, DesiredNode, DesiredStarting } from './desired.ts'

@@ -12,7 +12,7 @@ import {
   Parser,
 } from 'yaml'
 import { halfPairIn } from '../lib/http/whole-pairs.ts'
-import { wellFormed } from '../lib/text/shown.ts'
+import { wellFormed } from '../lib/text/escape.ts'
 import type { Diagnostics } from './diagnostics.ts'
 import { quoted } from './diagnostics.ts'
 import type { Position } from './position.ts'

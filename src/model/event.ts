@@ -4,7 +4,7 @@ import type { Load } from './host.ts'
 import type { Node } from './kinds/node.ts'
 import type { Project } from './project.ts'
 
-/** An event of a project on a compute; those of labs are `LabEvent`. The feeds of v1 and v2 have their own names for it (endpoints/v1/shown-v1.ts, shown-v2.ts). */
+/** An event of a project on a compute; those of labs are `LabEvent`. The feeds of v1 and v2 have their own names for it (endpoints/v1/views.ts, endpoints/v2/views.ts). */
 export type EventPayload =
   | {
       readonly type: 'node.created' | 'node.updated' | 'node.deleted'

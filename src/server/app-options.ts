@@ -1,6 +1,6 @@
 import type { FeedSource } from '../fleet/events/fleet-feed.ts'
 import type { GatewayAgent } from '../fleet/gateway/gateway-agent.ts'
-import type { RequestingCaller } from '../fleet/members/asker.ts'
+import type { RequestingCaller } from '../fleet/members/requesting-caller.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { ApiError } from '../lib/errors/api-error.ts'
 import type { RelayedAnswer } from '../lib/http/relayed-answer.ts'

@@ -1,5 +1,5 @@
 import type { GatewayAgent } from '../fleet/gateway/gateway-agent.ts'
-import type { RequestingCaller, RequestNotes } from '../fleet/members/asker.ts'
+import type { RequestingCaller, RequestNotes } from '../fleet/members/requesting-caller.ts'
 import type { HostAgent } from '../host-agent.ts'
 import type { Upgrade } from '../lib/http/socket.ts'
 import type { Caller } from '../model/access/caller.ts'

@@ -1,5 +1,5 @@
 import type { LabDrawing, LabLink, LabNode } from '../../../src/client/patchbay.ts'
-import { wellFormed } from '../../../src/lib/text/shown.ts'
+import { wellFormed } from '../../../src/lib/text/escape.ts'
 import { symbolShapes } from '../../../src/model/lab/symbol-shapes.ts'
 import { stacked } from '../drawings/layers.ts'
 import {

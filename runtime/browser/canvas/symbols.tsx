@@ -1,4 +1,4 @@
-import { wellFormed } from '../../../src/lib/text/shown.ts'
+import { wellFormed } from '../../../src/lib/text/escape.ts'
 import { symbolShapes } from '../../../src/model/lab/symbol-shapes.ts'
 
 /** The built-in symbols, for `<use>`: their colours are those of the theme. The shapes are texts of this program, not of users. */

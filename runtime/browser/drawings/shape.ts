@@ -1,4 +1,4 @@
-import { wellFormed } from '../../../src/lib/text/shown.ts'
+import { wellFormed } from '../../../src/lib/text/escape.ts'
 import type { Box } from '../map/geometry.ts'
 
 /** The elements of SVG that the page draws itself. */

@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals'
-import { wellFormed } from '../../../src/lib/text/shown.ts'
+import { wellFormed } from '../../../src/lib/text/escape.ts'
 
 /** The screens about the service. */
 const serviceScreens = ['images', 'computes', 'tokens', 'doctor', 'settings'] as const

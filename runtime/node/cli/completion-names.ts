@@ -1,5 +1,5 @@
 import type { LabProject, Patchbay } from '../../../src/client/patchbay.ts'
-import { escapeUnsafe } from '../../../src/lib/text/shown.ts'
+import { escapeUnsafe } from '../../../src/lib/text/escape.ts'
 import { clientOf } from './client.ts'
 import type { Completion } from './command.ts'
 import type { Candidate, Names } from './completion.ts'

@@ -1,5 +1,5 @@
 import type { Options, SingleBar } from 'cli-progress'
-import { escapeUnsafe } from '../../../src/lib/text/shown.ts'
+import { escapeUnsafe } from '../../../src/lib/text/escape.ts'
 import { bytesText } from './bytes.ts'
 
 /** Shows how far long work is: on a terminal as a line that changes, else as a line for each change. */

@@ -1,7 +1,7 @@
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
+import { escapeUnsafeLines } from '../../../src/lib/text/escape.ts'
 import { nearest } from '../../../src/lib/text/nearest-word.ts'
-import { escapeUnsafeLines } from '../../../src/lib/text/shown.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { version } from '../os/system/version.ts'
 import { argumentsOf, withWordsOfNode } from './arguments.ts'

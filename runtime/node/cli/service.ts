@@ -1,5 +1,5 @@
 import { closeSync, createReadStream, openSync, readSync, statSync, watch } from 'node:fs'
-import { escapeUnsafeText } from '../../../src/lib/text/shown.ts'
+import { escapeUnsafeText } from '../../../src/lib/text/escape.ts'
 import { runningService, type ServiceFile } from '../engine/storage/service-file.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { version } from '../os/system/version.ts'

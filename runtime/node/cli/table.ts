@@ -1,6 +1,6 @@
 import Table from 'cli-table3'
 import truncatedWidth from 'fast-string-truncated-width'
-import { escapeUnsafe } from '../../../src/lib/text/shown.ts'
+import { escapeUnsafe } from '../../../src/lib/text/escape.ts'
 import { colours } from './colours.ts'
 
 export { escapeUnsafe as shown }

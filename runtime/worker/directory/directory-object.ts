@@ -24,7 +24,7 @@ import {
   type OrganizationContent,
   Organizations,
 } from '../../../src/server/organizations/organizations.ts'
-import { Admissions } from '../shared/admitted.ts'
+import { Admissions } from '../shared/admissions.ts'
 import { tokenKey } from '../shared/auth.ts'
 import type { Env } from '../shared/env.ts'
 import { isolateHeader, isolateKey } from '../shared/feed-message.ts'

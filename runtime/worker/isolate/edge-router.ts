@@ -9,8 +9,8 @@ import type { FeedSource } from '../../../src/fleet/events/fleet-feed.ts'
 import type { ProjectRequest } from '../../../src/fleet/gateway/forward-request.ts'
 import { createGateway } from '../../../src/fleet/gateway/gateway-agent.ts'
 import type { ReplicateImage } from '../../../src/fleet/images/image-copies.ts'
-import type { RequestNotes } from '../../../src/fleet/members/asker.ts'
 import type { FleetMembers, Member } from '../../../src/fleet/members/members.ts'
+import type { RequestNotes } from '../../../src/fleet/members/requesting-caller.ts'
 import { isReserved } from '../../../src/fleet/pool/computes.ts'
 import { JoinLimit } from '../../../src/fleet/pool/join-limit.ts'
 import { projectIdOf } from '../../../src/labfile/ids.ts'
@@ -52,12 +52,12 @@ import { ownCompute } from '../../../src/server/steps/refuse-own-requests.ts'
 import { type AdmittedRequest, routeRequest } from '../../../src/server/steps/route-request.ts'
 import { runHandler } from '../../../src/server/steps/run-handler.ts'
 import { translate } from '../../../src/server/steps/translate.ts'
-import { Admissions, projectHeader } from '../shared/admitted.ts'
+import { Admissions, projectHeader } from '../shared/admissions.ts'
 import { openAuth, sessionKey, tokenKey } from '../shared/auth.ts'
+import { CachedComputes } from '../shared/cached-computes.ts'
 import type { Env } from '../shared/env.ts'
 import { sendWhole } from '../shared/fixed-length-bodies.ts'
 import { commonAdmission, commonOptions, faultOfObject, gatewayHost, jsonBytes, reportDefect } from '../shared/host.ts'
-import { KnownComputes } from '../shared/known-computes.ts'
 import { ObjectTunnels } from '../shared/object-tunnels.ts'
 import { Objects } from '../shared/objects.ts'
 import { isOwnCheck } from '../shared/own-checks.ts'
@@ -86,7 +86,7 @@ export class EdgeRouter {
   readonly #objects: Objects
   readonly #tunnels: ObjectTunnels
   /** The computes to which this isolate has handed requests on. */
-  readonly #computes: KnownComputes
+  readonly #computes: CachedComputes
   readonly #all: EdgeRouters | undefined
   readonly #placementCache: PlacementCache
   readonly #admissions: Admissions
@@ -104,7 +104,7 @@ export class EdgeRouter {
   constructor(env: Env, organization: string, { signed, all }: EdgeRouterOptions) {
     this.#objects = new Objects(env, organization)
     this.#tunnels = new ObjectTunnels(env, this.#objects)
-    this.#computes = new KnownComputes(env, this.#objects, (id) => this.#lost.add(id))
+    this.#computes = new CachedComputes(env, this.#objects, (id) => this.#lost.add(id))
     this.#all = all
     this.#placementCache = new PlacementCache(() => this.#objects.directory())
     this.#admissions = new Admissions(env)

@@ -5,9 +5,9 @@ import { ComputeClient } from '../../../src/labs/computes/compute-client.ts'
 import type { LabComputes } from '../../../src/labs/computes/computes.ts'
 import { type Caller, headersFor } from '../../../src/model/access/caller.ts'
 import type { FleetArguments, FleetMethod } from '../directory/rpc.ts'
+import { CachedComputes } from '../shared/cached-computes.ts'
 import type { Env } from '../shared/env.ts'
 import { lengthIn } from '../shared/fixed-length-bodies.ts'
-import { KnownComputes } from '../shared/known-computes.ts'
 import { inLargePieces } from '../shared/large-pieces.ts'
 import { resultOf } from '../shared/object-reply.ts'
 import type { Objects } from '../shared/objects.ts'
@@ -28,7 +28,7 @@ export function objectComputes(env: Env, objects: Objects): LabComputes {
   const directory = () => objects.directory()
   const ask = <Method extends FleetMethod>(method: Method, ...args: FleetArguments<Method>) =>
     resultOf(directory().labComputes(method, encode(args)))
-  const known = new KnownComputes(env, objects)
+  const known = new CachedComputes(env, objects)
   return {
     client(computeId, caller = serviceCaller) {
       const marks = headersFor(caller)

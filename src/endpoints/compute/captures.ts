@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { CaptureSource } from '../../host-agent.ts'
-import { wellFormed } from '../../lib/text/shown.ts'
+import { wellFormed } from '../../lib/text/escape.ts'
 import { CaptureStart, CaptureStarted, CaptureStream } from '../../model/capture.ts'
 import { oneOf } from '../../model/schema/fields.ts'
 import { pcapng } from '../../packets/pcapng.ts'

@@ -3,7 +3,7 @@ import type { ServiceEvent } from '../../fleet/events/fleet-feed.ts'
 import type { SentLine } from '../../model/feed-line.ts'
 import { openFeed, requireUpgrade } from '../../server/feeds/feed.ts'
 import { type Context, type Endpoint, endpoint } from '../../server/http/endpoint.ts'
-import { encoderOf, feedQuery } from '../v2/shown-v2.ts'
+import { encoderOf, feedQuery } from '../v2/views.ts'
 
 interface HostFeed extends Pick<Endpoint, 'tag' | 'summary'> {
   readonly description?: string

@@ -2,7 +2,7 @@ import { type TObject, Type } from '@sinclair/typebox'
 import type { ApiVersion, KindDescriptor } from '../../model/kinds/kind.ts'
 import { kindOf, type Node, type NodeKindName, type NodeRef, nodeView } from '../../model/kinds/node.ts'
 import { Uuid } from '../../model/schema/fields.ts'
-import { instanceV1 } from '../v1/shown-v1.ts'
+import { instanceV1 } from '../v1/views.ts'
 
 type Body = Readonly<Record<string, unknown>>
 

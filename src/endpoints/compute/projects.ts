@@ -19,8 +19,8 @@ import {
   unknownProject,
   view,
 } from '../../server/http/params.ts'
-import { eventV1, ProjectV1, ProjectV1Create, ProjectV1Update, projectV1 } from '../v1/shown-v1.ts'
-import { encoderOf, feedQuery, ProjectV2, ProjectV2Create, ProjectV2Update, projectV2 } from '../v2/shown-v2.ts'
+import { eventV1, ProjectV1, ProjectV1Create, ProjectV1Update, projectV1 } from '../v1/views.ts'
+import { encoderOf, feedQuery, ProjectV2, ProjectV2Create, ProjectV2Update, projectV2 } from '../v2/views.ts'
 import { fileEndpoints } from './files.ts'
 import { noContentAfter } from './no-content.ts'
 

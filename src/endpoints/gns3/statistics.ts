@@ -3,7 +3,7 @@ import { mapLimit } from '../../lib/async/map-limit.ts'
 import { withTimeout } from '../../lib/async/timeout.ts'
 import type { HostLoad } from '../../model/host.ts'
 import type { Context } from '../../server/http/endpoint.ts'
-import { computeNameView } from '../compute/shown-compute.ts'
+import { computeNameView } from '../compute/compute-view.ts'
 import { labsOf } from '../v2/labs/lab-request.ts'
 
 /** How long a compute is waited for, ms: one that hangs is left out. */

@@ -5,7 +5,7 @@ import { Load } from '../../model/host.ts'
 import { LabEvent, LabListEvent, LogEvent } from '../../model/lab/event.ts'
 import { objectSchema, oneOf } from '../../model/schema/fields.ts'
 import { nodeFields } from '../../model/schema/node-fields.ts'
-import { ProjectV2 } from './shown-v2.ts'
+import { ProjectV2 } from './views.ts'
 
 const event = <const A extends string, E extends TSchema>(actions: readonly A[], resource: E) =>
   Type.Object({ action: oneOf(actions), event: resource })

@@ -5,9 +5,9 @@ import { type ErrorCode, errorHeader } from '../../lib/errors/words.ts'
 import type { RelayedAnswer } from '../../lib/http/relayed-answer.ts'
 import type { Forwarded } from '../forward/forward.ts'
 import { maxImages, type ReplicateImage } from '../images/image-copies.ts'
-import type { RequestingCaller } from '../members/asker.ts'
 import { withComputeContext } from '../members/fan-out.ts'
 import type { Member } from '../members/members.ts'
+import type { RequestingCaller } from '../members/requesting-caller.ts'
 import type { ProjectLocator } from '../placement/project-locator.ts'
 
 /** A request about one project. */

@@ -3,8 +3,8 @@ import { Unreachable } from '../../compute/remote/unreachable.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { withTimeout } from '../../lib/async/timeout.ts'
 import { ApiError } from '../../lib/errors/api-error.ts'
-import type { RequestingCaller } from './asker.ts'
 import type { FleetMembers, Member } from './members.ts'
+import type { RequestingCaller } from './requesting-caller.ts'
 
 /** Timeouts of one compute and of all computes together, ms. */
 interface FanOutTimeouts {

@@ -5,9 +5,9 @@ import { mapLimit } from '../../lib/async/map-limit.ts'
 import { setNewest } from '../../lib/async/newest.ts'
 import { thenSync } from '../../lib/async/then-sync.ts'
 import { ApiError, conflict, notFound } from '../../lib/errors/api-error.ts'
-import type { RequestingCaller } from '../members/asker.ts'
 import { silentMs, unreachable, withComputeContext } from '../members/fan-out.ts'
 import type { FleetMembers, LabChanges, LabPlacements, Member, PlacementStore } from '../members/members.ts'
+import type { RequestingCaller } from '../members/requesting-caller.ts'
 
 /** How long a project that no compute had is not searched for again, ms. */
 const unknownMs = 3000

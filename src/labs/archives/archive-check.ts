@@ -1,5 +1,5 @@
 import { ApiError, badRequest } from '../../lib/errors/api-error.ts'
-import { quotedPath } from '../../lib/text/shown.ts'
+import { quotedPath } from '../../lib/text/escape.ts'
 
 const maxMembers = 100_000
 const maxNameBytes = 1024

@@ -1,5 +1,5 @@
 import { ApiError } from '../../lib/errors/api-error.ts'
-import { wellFormed } from '../../lib/text/shown.ts'
+import { wellFormed } from '../../lib/text/escape.ts'
 import type { ProjectScope } from '../../model/access/project-scope.ts'
 
 /** A document on disk: JSON values by key: `project` (settings), `node/{id}`, `link/{id}`, `drawing/{id}`, `snapshot/{id}`, `order/{table}`. */

@@ -1,4 +1,4 @@
-import { wellFormed } from '../text/shown.ts'
+import { wellFormed } from '../text/escape.ts'
 
 /**
  * `Content-Disposition` of a download under a name (RFC 6266). `filename*` has the name in UTF-8 (RFC 8187); `filename` is for clients that do

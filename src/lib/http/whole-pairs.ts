@@ -1,5 +1,5 @@
 import { badRequest } from '../errors/api-error.ts'
-import { wellFormed } from '../text/shown.ts'
+import { wellFormed } from '../text/escape.ts'
 
 /** Only an escape can give a text of JSON half a surrogate pair, as the body is UTF-8. */
 const surrogateEscape = /\\u[dD][89a-fA-F]/

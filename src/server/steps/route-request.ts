@@ -1,4 +1,4 @@
-import type { RequestNotes } from '../../fleet/members/asker.ts'
+import type { RequestNotes } from '../../fleet/members/requesting-caller.ts'
 import { thenSync } from '../../lib/async/then-sync.ts'
 import type { Identity } from '../../model/access/identity.ts'
 import { isUuid } from '../../model/schema/fields.ts'

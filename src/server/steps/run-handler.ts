@@ -1,7 +1,7 @@
 import type { TObject } from '@sinclair/typebox'
 import { feedsOf } from '../../fleet/events/fleet-feed.ts'
 import type { GatewayAgent } from '../../fleet/gateway/gateway-agent.ts'
-import type { RequestingCaller } from '../../fleet/members/asker.ts'
+import type { RequestingCaller } from '../../fleet/members/requesting-caller.ts'
 import type { HostAgent } from '../../host-agent.ts'
 import { readAnyJson, readJson } from '../../lib/http/body.ts'
 import type { Upgrade } from '../../lib/http/socket.ts'

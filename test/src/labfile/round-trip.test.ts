@@ -5,7 +5,7 @@ import type { Desired } from '../../../src/labfile/desired.ts'
 import { documentOf } from '../../../src/labfile/document.ts'
 import { LabFileError, readLabFile } from '../../../src/labfile/read.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
-import { escapeUnsafe } from '../../../src/lib/text/shown.ts'
+import { escapeUnsafe } from '../../../src/lib/text/escape.ts'
 import { filesOf } from '../../support/named-files.ts'
 import { example, exampleFiles } from './example.ts'
 

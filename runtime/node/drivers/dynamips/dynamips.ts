@@ -25,7 +25,7 @@ import {
   stageConfigs,
   startupConfigName,
 } from '../../engine/nodes/router-configs.ts'
-import { fieldsOf } from '../../engine/nodes/shown-fields.ts'
+import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import { warningsOf } from '../../engine/nodes/warnings.ts'
 import { withDiskErrors } from '../../engine/storage/disk.ts'
 import type { ProcessSpec } from '../../keeper/protocol/protocol.ts'

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type HubCreate, type HubNode, HubPort, type HubUpdate, hub } from '../../../../src/model/kinds/hub.ts'
 import type { KindNode, NodeKind } from '../../engine/nodes/kind.ts'
-import { fieldsOf } from '../../engine/nodes/shown-fields.ts'
+import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import type { BridgeSpec } from '../../keeper/protocol/protocol.ts'
 import { eightPorts, MappedPortsKind, mappingOf } from '../bridge/mapped-ports.ts'
 

@@ -12,7 +12,7 @@ import {
   hypervisorDrivers,
 } from '../../../../src/model/kinds/hypervisor.ts'
 import type { Cleanup, ComputeActions, Launch, NodeKind, PortWire, PortWiring } from '../../engine/nodes/kind.ts'
-import { fieldsOf } from '../../engine/nodes/shown-fields.ts'
+import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import { warningsOf } from '../../engine/nodes/warnings.ts'
 import { nodeRecords } from '../../engine/projects/project-record.ts'
 import type { Exit } from '../../keeper/protocol/protocol.ts'

@@ -23,7 +23,7 @@ import {
   stageConfigs,
   startupConfigName,
 } from '../../engine/nodes/router-configs.ts'
-import { fieldsOf } from '../../engine/nodes/shown-fields.ts'
+import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import { FileFacts } from '../../engine/storage/file-facts.ts'
 import { removeStaged } from '../../engine/storage/own-files.ts'
 import type { Exit } from '../../keeper/protocol/protocol.ts'

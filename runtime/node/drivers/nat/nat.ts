@@ -19,7 +19,7 @@ import {
 } from '../../../../src/model/kinds/nat.ts'
 import type { Launch, NodeKind, PortWire } from '../../engine/nodes/kind.ts'
 import { withChanges } from '../../engine/nodes/record.ts'
-import { fieldsOf } from '../../engine/nodes/shown-fields.ts'
+import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import type { ProcessSpec } from '../../keeper/protocol/protocol.ts'
 import { programArguments } from '../../os/programs/own-program.ts'
 import { give } from '../../os/sandbox/box.ts'

@@ -14,7 +14,7 @@ import {
   pcIds,
 } from '../../../../src/model/kinds/pc.ts'
 import type { Launch, NodeKind, PortWire, PortWiring } from '../../engine/nodes/kind.ts'
-import { fieldsOf } from '../../engine/nodes/shown-fields.ts'
+import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import { withDiskErrors } from '../../engine/storage/disk.ts'
 import { FileFacts } from '../../engine/storage/file-facts.ts'
 import { findProgram } from '../../os/system/find-program.ts'

@@ -1,6 +1,6 @@
 import { open } from 'node:fs/promises'
 import { conflict } from '../../../../src/lib/errors/api-error.ts'
-import { quotedPath } from '../../../../src/lib/text/shown.ts'
+import { quotedPath } from '../../../../src/lib/text/escape.ts'
 import type { ImageField } from './properties.ts'
 
 /** The part of a file that is read; the volume descriptor of a CD is at 32 KB. */

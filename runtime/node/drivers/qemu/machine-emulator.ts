@@ -11,7 +11,7 @@ import { diskSlots, machineEmulator } from '../../../../src/model/kinds/machine-
 import { ConfinedTool } from '../../engine/images/confined-tool.ts'
 import type { Cleanup, ComputeActions, Launch, NodeActions, NodeKind, PortWire } from '../../engine/nodes/kind.ts'
 import { withChanges } from '../../engine/nodes/record.ts'
-import { fieldsOf } from '../../engine/nodes/shown-fields.ts'
+import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import { removeBox } from '../../os/sandbox/box.ts'
 import { checkMemory } from '../../os/system/memory.ts'
 import type { KindHost } from '../host-kind.ts'

@@ -9,7 +9,7 @@ import {
   type SwitchUpdate,
 } from '../../../../src/model/kinds/switch.ts'
 import type { KindNode, NodeActions, NodeKind } from '../../engine/nodes/kind.ts'
-import { fieldsOf } from '../../engine/nodes/shown-fields.ts'
+import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import type { BridgeSpec } from '../../keeper/protocol/protocol.ts'
 import { eightPorts, MappedPortsKind, mappingOf } from '../bridge/mapped-ports.ts'
 

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { badRequest, forbidden } from '../../../../src/lib/errors/api-error.ts'
-import { quotedPath } from '../../../../src/lib/text/shown.ts'
+import { quotedPath } from '../../../../src/lib/text/escape.ts'
 
 /**
  * The components of an image name from a client. 403 for a name that could lead out of the directory of images, or that begins

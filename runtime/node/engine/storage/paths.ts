@@ -2,7 +2,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, normalize, relative, resolve, sep } from 'node:path'
 import { badRequest, conflict, forbidden, notFound } from '../../../../src/lib/errors/api-error.ts'
-import { quotedPath } from '../../../../src/lib/text/shown.ts'
+import { quotedPath } from '../../../../src/lib/text/escape.ts'
 
 /** The directory of the service in a project: it marks the project, and has its records. */
 export const markerDirectory = '.patchbay'

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { escapeUnsafe } from '../../../../src/lib/text/shown.ts'
+import { escapeUnsafe } from '../../../../src/lib/text/escape.ts'
 
 /** The destination of the lines, and whether it shows colours. */
 export type Terminal = { write(text: string): unknown; readonly hasColours: boolean }

@@ -1,8 +1,8 @@
 import { isEventVisible, type ServiceEvent } from '../../../fleet/events/fleet-feed.ts'
 import type { SentLine } from '../../../model/feed-line.ts'
 import type { Context, Endpoint } from '../../../server/http/endpoint.ts'
+import { computeView } from '../../compute/compute-view.ts'
 import { hostFeed } from '../../compute/host-feed.ts'
-import { computeView } from '../../compute/shown-compute.ts'
 import { ServiceFeedLine } from '../feed-lines.ts'
 
 /** The feed of all projects, and of the computes of the fleet. */

@@ -9,7 +9,7 @@ import { yesOrNo } from '../../../model/schema/fields.ts'
 import { type EventEncoder, openFeed, requireUpgrade } from '../../../server/feeds/feed.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
 import { LabFeedLine } from '../feed-lines.ts'
-import { feedQuery } from '../shown-v2.ts'
+import { feedQuery } from '../views.ts'
 import { base, labsOf, noSuchProject, notTrusted, projectParam, trustQuery } from './lab-request.ts'
 
 const tag = 'v2 projects'

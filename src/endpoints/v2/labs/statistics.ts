@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { notFound } from '../../../lib/errors/api-error.ts'
 import { type Endpoint, endpoint, ok } from '../../../server/http/endpoint.ts'
-import { computeNameView } from '../../compute/shown-compute.ts'
+import { computeNameView } from '../../compute/compute-view.ts'
 
 const percent = Type.Number({ description: 'Percent' })
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { computeNameView, computeView } from '../../../../src/endpoints/compute/shown-compute.ts'
+import { computeNameView, computeView } from '../../../../src/endpoints/compute/compute-view.ts'
 import type { Compute } from '../../../../src/model/compute.ts'
 
 const compute: Compute = {

@@ -31,7 +31,7 @@ const withImagesBy =
  * The computes to which an isolate, or the object of a lab, has sent requests, each as its object last reported it. A compute that cannot be
  * reached is read again. Requests of an isolate share results, never promises (see auth.ts).
  */
-export class KnownComputes {
+export class CachedComputes {
   /** Computes with an address get requests by `fetch`, joined ones by their objects. */
   readonly fleet: Fleet
   readonly #members: FleetMembers
