@@ -16,7 +16,7 @@ interface Figure {
 }
 
 const higherIsBetter = ['req/s', 'kpps', 'MB/s']
-const units = ['req/s', 'kpps', 'MB/s', 'ms', 'us', 'MB']
+const units = ['req/s', 'kpps', 'MB/s', 'ms', 'us', 'ns', 'MB']
 const numbers = new RegExp(
   `(?:([a-z][a-z0-9 ]*?) )?(?<![-+.\\d])(\\d+(?:\\.\\d+)?) (${units.join('|')})(?![\\w/])`,
   'gi',

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect, inject, onTestFinished, test } from 'vitest'
+import { expect, inject, onTestFinished, test, vi } from 'vitest'
 import { compared, figuresOf } from '../bench/against.ts'
 import { Bed } from '../bench/packets/bed.ts'
 import { Program } from '../bench/packets/program.ts'
@@ -43,6 +43,8 @@ test('the figures of a row are those of this build only: no difference, no targe
   ])
   expect([...figuresOf(['GET', '1200 req/s', 'p50 0.61 ms']).keys()]).toEqual(['GET', 'GET: p50'])
   expect(figuresOf(['GET', '1200 req/s', 'p50 73 us']).get('GET: p50')).toEqual({ unit: 'ms', value: 0.073 })
+  const ofFrames = figuresOf(['node to node', '160 kpps', 'CPU 1600 ns a frame'])
+  expect(ofFrames.get('node to node: CPU')).toEqual({ unit: 'ns', value: 1600 })
 })
 
 test.for([
@@ -70,6 +72,20 @@ test('the packet path of another build is measured by the ports of its keeper', 
     const header = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]
     expect((await bed.throughput(512, { header })).kpps).toBeGreaterThan(0)
   }
+})
+
+test('a keeper is alone while its packet path is measured, and ends with its part', async () => {
+  const directory = await freshDirectory()
+  vi.stubEnv('TMPDIR', directory)
+  onTestFinished(() => void vi.unstubAllEnvs())
+  await using program = new Program()
+  measure(inject('bundled'))
+  const bed = await Bed.open({ kind: 'program', program, shape: 'joined' })
+  expect((await processesNaming(directory)).length, 'only the keeper names the directory').toBe(1)
+  const { cpu, memory } = await bed.usage()
+  expect(Math.min(cpu, memory)).toBeGreaterThan(0)
+  await bed.close()
+  await expect.poll(() => processesNaming(directory)).toEqual([])
 })
 
 test('a comparison names what is neither a build nor a revision', () => {

@@ -159,6 +159,6 @@ export async function inTurns(
 }
 
 export const kpps = ({ kpps }: Figures) => `${kpps.toFixed(0)} kpps`
-export const cost = ({ cpu }: Figures) => `${Math.round(cpu)} ns CPU a frame`
+export const cost = ({ cpu }: Figures) => `CPU ${Math.round(cpu)} ns a frame`
 export const ratio = (figures: Figures, base: Figures | undefined) =>
   `${(figures.kpps / (base?.kpps ?? 1)).toFixed(1)} x`

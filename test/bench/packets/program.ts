@@ -1,54 +1,67 @@
-import { readdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { spawn } from 'node:child_process'
+import { mkdtemp, readdir, readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { KeeperClient } from '../../../runtime/node/keeper/client/client.ts'
-import { ProcessorTime } from '../../../runtime/node/os/system/processor-time.ts'
-import { type Service, startService } from '../service.ts'
+import { KeeperError } from '../../../runtime/node/keeper/protocol/error.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
+import { endsWithUs } from '../../support/ends-with-us.ts'
+import { programOf } from '../service.ts'
 import type { Relay } from './bed.ts'
 import type { Setup } from './relay.ts'
 import { linkTypeEthernet, type Ports, type Targets, wire } from './wiring.ts'
 
 /**
- * The packet paths of the build that is measured: each is the keeper of a service, and opens ports as its service has it do, by the
- * protocol of the two.
+ * The packet paths of the build that is measured: each is a keeper, whose ports are opened by its protocol, as a service does. The
+ * keeper has no service, which in its first seconds compiles and collects garbage: 0.15 s of processor time that the frames would lack.
  */
 export class Program implements AsyncDisposable {
-  readonly #services: Service[] = []
+  readonly #keepers: KeeperClient[] = []
 
-  /** A keeper of its own for every setup, so that the keys, the memory and the processor time of each are its own. */
+  /** A keeper of its own for every setup, so that the keys and the processor time of each are its own. */
   async relay(setup: Omit<Setup, 'kind'>): Promise<Targets & { relay: Relay }> {
-    const service = await startService()
-    this.#services.push(service)
-    const keeper = await keeperOf(service)
-    const time = new ProcessorTime(keeper.pid)
-    const relay: Relay = {
-      async usage() {
-        const { memoryMb } = await service.usage()
-        return { cpu: (time.read() ?? Number.NaN) * 1000, memory: memoryMb }
-      },
-      async close() {
-        time.close()
-        keeper.disconnect()
-        await service.close()
-      },
-    }
+    const keeper = await startKeeper()
+    this.#keepers.push(keeper)
+    const relay: Relay = { usage: () => usageOf(keeper.pid), close: () => end(keeper) }
     return { relay, ...(await wire(portsOf(keeper), { ...setup, kind: 'fast' })) }
   }
 
   /** Ends what a failed suite has left. */
   async [Symbol.asyncDispose](): Promise<void> {
-    await Promise.allSettled(this.#services.map((service) => service.close()))
+    await Promise.all(this.#keepers.map(end))
   }
 }
 
-/** A connection to the keeper, which is started with the first node that needs it. */
-async function keeperOf({ data, call }: Service): Promise<KeeperClient> {
-  const { project_id } = (await call('POST', '/v2/compute/projects', { name: 'bench' })) as { project_id: string }
-  const nodes = `/v2/compute/projects/${project_id}/switch/nodes`
-  const { node_id } = (await call('POST', nodes, { name: 'S1' })) as { node_id: string }
-  await call('POST', `${nodes}/${node_id}/start`)
-  const keepers = join(data, 'run/keepers')
-  const [generation = ''] = await readdir(keepers)
-  return KeeperClient.open(join(keepers, generation))
+async function startKeeper(): Promise<KeeperClient> {
+  const data = await mkdtemp(join(tmpdir(), 'patchbay-bench-'))
+  endsWithUs(data)
+  const program = join(dirname(programOf()), 'keeper.js')
+  const child = spawn(process.execPath, [program, data], { stdio: ['ignore', 'ignore', 'inherit'] })
+  for (const keepers = join(data, 'run/keepers'); child.exitCode === null; await pause(20)) {
+    try {
+      // The directory of the keeper has the name of its build.
+      const [generation = ''] = await readdir(keepers)
+      return await KeeperClient.open(join(keepers, generation))
+    } catch (error) {
+      if (error instanceof KeeperError && error.code === 'protocol') throw error
+    }
+  }
+  throw new Error(`${program} has ended (${child.exitCode})`)
+}
+
+/** The processor time is that of its threads, which is exact: /proc/PID/stat has it in steps of 10 ms. */
+async function usageOf(pid: number): Promise<Awaited<ReturnType<Relay['usage']>>> {
+  const threads = await readdir(`/proc/${pid}/task`)
+  const files = threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/schedstat`, 'utf8'))
+  const ns = (await Promise.all(files)).reduce((sum, text) => sum + Number.parseInt(text, 10), 0)
+  const kb = /^VmRSS:\s+(\d+)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]
+  return { cpu: ns / 1000, memory: Number(kb) / 1024 }
+}
+
+async function end(keeper: KeeperClient): Promise<void> {
+  await keeper.call('shutdown', { grace_ms: 0 }).catch(ignore('it has ended'))
+  await keeper.closed
 }
 
 const portsOf = (keeper: KeeperClient): Ports => ({
