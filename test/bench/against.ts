@@ -42,14 +42,14 @@ export function figuresOf([what, figure, more]: Row): Map<string, { unit: string
  * build's by more than 10 %, or than that build differs from itself between the rounds.
  */
 export async function against(
-  suites: Readonly<Record<string, Suite>>,
+  suites: readonly Suite[],
   builds: { readonly ours: string; readonly theirs: string },
   rounds: number,
 ): Promise<boolean> {
   const found = { ours: new Map<string, Figure>(), theirs: new Map<string, Figure>() }
   const began = performance.now()
   for (let round = 0; round < rounds; round++) {
-    for (const suite of Object.values(suites)) {
+    for (const suite of suites) {
       // Who is first has its turn second the next time.
       for (const side of round % 2 === 0 ? (['ours', 'theirs'] as const) : (['theirs', 'ours'] as const)) {
         measure(builds[side])

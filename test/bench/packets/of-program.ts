@@ -1,4 +1,4 @@
-import type { Row } from '../table.ts'
+import type { Suite } from '../against.ts'
 import { Bed, type BedSetup, cost, type Figures, inTurns, kpps } from './bed.ts'
 import { Program } from './program.ts'
 
@@ -10,7 +10,7 @@ interface Part {
   readonly length: number
   readonly links?: number
   /** Whether the generator joins and splits frames by the kernel; absent: it does. */
-  readonly segmenting?: false
+  readonly segmenting?: boolean
   readonly load?: Parameters<Bed['throughput']>[1]
 }
 
@@ -19,7 +19,7 @@ const broadcast = [255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 0]
 
 const shaped = (shape: Shape, what: string, header: readonly number[] = []): Part[] => [
   ...[64, 512, 1400].map((length) => ({ what: `${what}, ${length} B`, setup: { shape }, length, load: { header } })),
-  { what: `${what}, 64 B, single frames`, setup: { shape }, length: 64, segmenting: false as const, load: { header } },
+  { what: `${what}, 64 B, single frames`, setup: { shape }, length: 64, segmenting: false, load: { header } },
 ]
 
 const packetParts: readonly Part[] = [
@@ -41,40 +41,34 @@ const labParts: readonly Part[] = [
   ...shaped('flooded', 'flooded to 8 ports', broadcast),
 ]
 
-/** The packet path of the build that is measured, one figure each. */
-export async function programPackets(): Promise<Row[]> {
-  return [...(await throughputs(packetParts)), ...(await latencies())]
-}
-
-/** The switches of the build that is measured, one figure each. */
-export const programSwitches = (): Promise<Row[]> => throughputs(labParts)
-
-async function throughputs(parts: readonly Part[]): Promise<Row[]> {
-  await using program = new Program()
-  const rows: Row[] = []
-  for (const { what, setup, length, links = 1, segmenting = true, load } of parts) {
+/** The figures of a part, of the build that is measured. */
+const throughputOf =
+  ({ what, setup, length, links = 1, segmenting = true, load }: Part): Suite =>
+  async () => {
+    await using program = new Program()
     const bed = await Bed.open({ ...setup, kind: 'program', program }, { links, segmenting })
     // Until V8 has compiled the path, a frame takes twice as long.
     await bed.throughput(length, load)
     const [figures] = await inTurns([bed], (it) => it.throughput(length, load))
-    rows.push([what, kpps(figures as Figures), cost(figures as Figures)])
+    return [[what, kpps(figures as Figures), cost(figures as Figures)]]
   }
-  return rows
-}
 
 /** Of single frames, there and back. */
-async function latencies(): Promise<Row[]> {
-  await using program = new Program()
-  const rows: Row[] = []
-  for (const shape of ['leg', 'joined'] as const) {
+const roundTripOf =
+  (shape: Shape, what: string): Suite =>
+  async () => {
+    await using program = new Program()
     const bed = await Bed.open({ kind: 'program', program, shape }, { segmenting: false })
     const { p50, p99 } = await bed.roundTrips(64)
     await bed.close()
-    rows.push([
-      `${shape === 'leg' ? 'one leg' : 'node to node'}, round trip`,
-      `${p50.toFixed(0)} us p50`,
-      `p99 ${p99.toFixed(0)} us`,
-    ])
+    return [[`${what}, round trip`, `${p50.toFixed(0)} us p50`, `p99 ${p99.toFixed(0)} us`]]
   }
-  return rows
-}
+
+/** The packet path, a part at a time: what else the computer does changes within minutes. */
+export const packetSuites: readonly Suite[] = [
+  ...packetParts.map(throughputOf),
+  ...[roundTripOf('leg', 'one leg'), roundTripOf('joined', 'node to node')],
+]
+
+/** The switches, a part at a time. */
+export const switchSuites: readonly Suite[] = labParts.map(throughputOf)
