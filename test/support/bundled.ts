@@ -9,6 +9,8 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** The directory of the bundle. */
     bundled: string
+    /** The digest of all that a bundle of this run is made of. */
+    sources: string
     /** Where the Worker of this run is, once a test file has bundled it. */
     workerBundle: string
   }
@@ -24,7 +26,9 @@ const others = { 'command-host': 'test/support/command-host.ts' }
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const workers: string[] = []
   const provide = async () => {
-    project.provide('bundled', await bundled())
+    const sources = await digestOfSources()
+    project.provide('sources', sources)
+    project.provide('bundled', await bundled(sources))
     const worker = join(cache, `worker-${randomUUID()}.js`)
     workers.push(worker)
     project.provide('workerBundle', worker)
@@ -40,10 +44,10 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
  * The directory is named after what is in it: another run, of the same sources or of other ones, is not disturbed, and
  * what Node compiled is found again.
  */
-async function bundled(): Promise<string> {
+async function bundled(sources: string): Promise<string> {
   await mkdir(cache, { recursive: true })
   // Where sources did not change, neither does their bundle: bundling takes seconds of all processors.
-  const note = join(cache, `${await digestOfSources()}.of`)
+  const note = join(cache, `${sources}.of`)
   const known = await readFile(note, 'utf8').catch(() => undefined)
   const place = known !== undefined && existsSync(known) ? known : await make()
   await writeFile(note, place)
@@ -52,11 +56,11 @@ async function bundled(): Promise<string> {
   return place
 }
 
-/** Of all that a bundle is made of. */
+/** Of all that a bundle is made of, also one with additions of the tests. */
 async function digestOfSources(): Promise<string> {
   const hash = createHash('sha256')
   const listed = await Promise.all(
-    ['src', 'runtime', 'scripts'].map(async (directory) =>
+    ['src', 'runtime', 'scripts', 'test/fixtures'].map(async (directory) =>
       (await readdir(join(root, directory), { recursive: true })).map((name) => join(directory, name)),
     ),
   )

@@ -1,14 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Plugin } from 'esbuild'
-import { bundle } from '../../scripts/bundle.js'
-import { placed } from './old-program.ts'
+import { variant } from './old-program.ts'
 
 const fixture = join(import.meta.dirname, '../fixtures/hang-command.ts')
 
 /** The present program, with a command `hang` in the simulator of pcs: test/fixtures/hang-command.ts. Its file. */
-export const hangingProgram = (): Promise<string> =>
-  placed('hanging', (directory) => bundle(directory, { build: 'hanging', plugins: [withHang] }))
+export const hangingProgram = (): Promise<string> => variant('hanging', { plugins: [withHang] })
 
 const withHang: Plugin = {
   name: 'hang',

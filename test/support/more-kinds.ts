@@ -1,8 +1,7 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { build, type Plugin } from 'esbuild'
-import { bundle } from '../../scripts/bundle.js'
-import { placed } from './old-program.ts'
+import { variant } from './old-program.ts'
 
 const root = join(import.meta.dirname, '../..')
 const fixture = join(root, 'test/fixtures/mirror')
@@ -32,8 +31,7 @@ const plugin: Plugin = {
 }
 
 /** The program with the mirror, which is in both lists; its file. */
-export const programWithMirror = (): Promise<string> =>
-  placed('mirror', (directory) => bundle(directory, { build: 'mirror', plugins: [plugin] }))
+export const programWithMirror = (): Promise<string> => variant('mirror', { plugins: [plugin] })
 
 /** The page of settings that its script makes when the mirror is in both lists. */
 export async function settingsPageWithMirror(directory: string): Promise<string> {

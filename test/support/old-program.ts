@@ -1,7 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { brotliDecompressSync } from 'node:zlib'
+import { inject } from 'vitest'
 import { bundle } from '../../scripts/bundle.js'
 
 const root = join(import.meta.dirname, '../..')
@@ -19,12 +21,21 @@ export function program010(): Promise<string> {
 
 /** The present program as if protocol and records had become others since: each has a version that is one higher. */
 export function nextProgram(protocol: number, record: number): Promise<string> {
-  return placed('next', (directory) =>
-    bundle(directory, {
-      build: 'next',
-      define: { PATCHBAY_PROTOCOL: String(protocol + 1), PATCHBAY_RECORD_VERSION: String(record + 1) },
-    }),
-  )
+  const define = { PATCHBAY_PROTOCOL: String(protocol + 1), PATCHBAY_RECORD_VERSION: String(record + 1) }
+  return variant('next', { define })
+}
+
+/**
+ * The present program, bundled in another way. What one test bundled, others find, also in later runs of the same sources: it takes
+ * seconds of all processors.
+ */
+export async function variant(name: string, options: Parameters<typeof bundle>[1]): Promise<string> {
+  const note = join(cache, `${name}-${inject('sources')}.of`)
+  const known = await readFile(note, 'utf8').catch(() => '')
+  if (existsSync(known)) return known
+  const file = await placed(name, (directory) => bundle(directory, { build: name, ...options }))
+  await writeFile(note, file)
+  return file
 }
 
 /** A program that `make` writes, in a directory named after what is in it: other tests may be running the same one, or another. */
