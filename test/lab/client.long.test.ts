@@ -10,9 +10,8 @@ import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { bundleClient } from '../../scripts/packages/client.ts'
 import { workerRules } from '../../scripts/run-worker.ts'
 import { type FeedLine, Patchbay } from '../../src/client/patchbay.ts'
-import { startChromium } from '../support/chromium.ts'
+import { requireChromium, startChromium } from '../support/chromium.ts'
 import { hangMs } from '../support/limits.ts'
-import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
@@ -139,7 +138,7 @@ test('so do Workers', async () => {
   expect(JSON.parse(await answer.text())).toEqual(expected)
 })
 
-testWith(requireProgram('chromium'))('so do pages of other sites that may', async () => {
+testWith(requireChromium())('so do pages of other sites that may', async () => {
   const page = await (await startChromium()).newPage()
   await page.goto(origin)
   expect(await page.evaluate(`import('/program.js').then(({ run }) => run('${service.url}'))`)).toEqual(expected)

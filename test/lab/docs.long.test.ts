@@ -1,11 +1,10 @@
 import { expect } from 'vitest'
-import { startChromium } from '../support/chromium.ts'
+import { requireChromium, startChromium } from '../support/chromium.ts'
 import { hangMs } from '../support/limits.ts'
-import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
-const browser = requireProgram('chromium')
+const browser = requireChromium()
 
 testWith(browser)(
   'the reference page shows the interface in a browser, and asks nobody else',

@@ -2,12 +2,11 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished } from 'vitest'
-import { startChromium } from '../support/chromium.ts'
-import { requireProgram } from '../support/require.ts'
+import { requireChromium, startChromium } from '../support/chromium.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
-const browser = requireProgram('chromium')
+const browser = requireChromium()
 const path = '/v2/compute/projects'
 /** JSON that a form of the type text/plain can send: the "=" between name and value falls into a text. */
 const [name, value] = ['{"name": "planted', '"}']

@@ -1,12 +1,12 @@
 import { expect } from 'vitest'
+import { requireChromium } from '../support/chromium.ts'
 import { firstLab } from '../support/first-lab.ts'
 import { keyboardLab } from '../support/keyboard-lab.ts'
 import { LabPage } from '../support/lab-page.ts'
-import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
-const browser = requireProgram('chromium')
+const browser = requireChromium()
 const embedded = { 'pc.engine': 'embedded' }
 
 testWith(browser)(

@@ -1,12 +1,13 @@
 import { expect } from 'vitest'
 import { WebSocket } from 'ws'
+import { requireChromium } from '../support/chromium.ts'
 import { LabPage } from '../support/lab-page.ts'
 import { MachineScreen, waitingMachine } from '../support/machine-screen.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
-const browser = requireProgram('chromium')
+const browser = requireChromium()
 const qemu = requireProgram('qemu-system-x86_64')
 
 /** A lab with nodes, which run. */

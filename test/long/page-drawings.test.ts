@@ -1,11 +1,11 @@
 import { expect } from 'vitest'
 import { accessibilityFaults } from '../support/accessibility.ts'
+import { requireChromium } from '../support/chromium.ts'
 import { LabPage } from '../support/lab-page.ts'
-import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
-const browser = requireProgram('chromium')
+const browser = requireChromium()
 
 testWith(browser)(
   'rectangles and texts are drawn, moved, changed and deleted; another window follows, and undo takes them back',

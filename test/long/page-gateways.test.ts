@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest'
 import type { Compute } from '../../src/model/compute.ts'
 import { accessibilityFaults } from '../support/accessibility.ts'
+import { requireChromium } from '../support/chromium.ts'
 import { firstLab } from '../support/first-lab.ts'
 import { keyboardLab } from '../support/keyboard-lab.ts'
 import { LabPage } from '../support/lab-page.ts'
@@ -16,7 +17,7 @@ import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
-const browser = requireProgram('chromium')
+const browser = requireChromium()
 const qemu = requireProgram('qemu-system-x86_64')
 const joinToken = 'page-test-0123456789'
 

@@ -2,13 +2,13 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect } from 'vitest'
 import { accessibilityFaults } from '../support/accessibility.ts'
+import { requireChromium } from '../support/chromium.ts'
 import { freshDirectory } from '../support/directory.ts'
 import { LabPage } from '../support/lab-page.ts'
-import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
-const browser = requireProgram('chromium')
+const browser = requireChromium()
 
 const containerlab = `name: two
 topology:

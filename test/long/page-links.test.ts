@@ -1,11 +1,11 @@
 import { expect } from 'vitest'
 import { accessibilityFaults } from '../support/accessibility.ts'
+import { requireChromium } from '../support/chromium.ts'
 import { LabPage } from '../support/lab-page.ts'
-import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
-const browser = requireProgram('chromium')
+const browser = requireChromium()
 
 testWith(browser)(
   'a link drops frames by an expression that is checked, says why frames were dropped, and has a line for Wireshark',

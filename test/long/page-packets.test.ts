@@ -2,15 +2,15 @@ import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { expect, onTestFinished } from 'vitest'
 import { accessibilityFaults } from '../support/accessibility.ts'
+import { requireChromium } from '../support/chromium.ts'
 import { mac } from '../support/frames.ts'
 import { LabPage } from '../support/lab-page.ts'
 import { samples } from '../support/packet-samples.ts'
 import { freePort } from '../support/ports.ts'
-import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
-const browser = requireProgram('chromium')
+const browser = requireChromium()
 
 const markup = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 const hostile = [markup, 'plain\u202eevil\u2066x', '\x1b]0;title\x07\x1b[2J', 'a\r\nb\tc\0d', '👨‍👩‍👧'.repeat(20)]

@@ -1,12 +1,12 @@
 import { expect } from 'vitest'
+import { requireChromium } from '../support/chromium.ts'
 import { keyboardLab } from '../support/keyboard-lab.ts'
 import { LabPage } from '../support/lab-page.ts'
 import { phone, phoneLab } from '../support/phone-lab.ts'
-import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
-const browser = requireProgram('chromium')
+const browser = requireChromium()
 
 testWith(browser)(
   'a lab is made by fingers on a phone: nodes, a link, a ping, and its frames with their fields',

@@ -1,10 +1,10 @@
 import { expect } from 'vitest'
+import { requireChromium } from '../support/chromium.ts'
 import { LabPage } from '../support/lab-page.ts'
-import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
-const browser = requireProgram('chromium')
+const browser = requireChromium()
 const [user, password] = ['anna', 'geheim-geheim']
 const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 

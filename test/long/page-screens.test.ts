@@ -3,14 +3,14 @@ import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { accessibilityFaults } from '../support/accessibility.ts'
+import { requireChromium } from '../support/chromium.ts'
 import { freshDirectory } from '../support/directory.ts'
 import { LabPage } from '../support/lab-page.ts'
 import { hangMs } from '../support/limits.ts'
-import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
-const browser = requireProgram('chromium')
+const browser = requireChromium()
 
 const markup = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 /** Of a lab: its name must not have a slash. */

@@ -1,11 +1,11 @@
 import { expect } from 'vitest'
+import { requireChromium } from '../support/chromium.ts'
 import { LabPage } from '../support/lab-page.ts'
 import { hangMs } from '../support/limits.ts'
-import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
-const browser = requireProgram('chromium')
+const browser = requireChromium()
 const password = 'geheim-geheim'
 const authorization = `Basic ${btoa(`admin:${password}`)}`
 

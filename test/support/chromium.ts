@@ -1,6 +1,18 @@
 import type { Browser } from 'playwright-core'
 import { onTestFinished } from 'vitest'
+import { findProgram } from '../../runtime/node/os/system/find-program.ts'
 import { launchChromium } from './launch-chromium.ts'
+import { requireThing } from './require.ts'
+import type { Requirement } from './test-with.ts'
+
+/** The first of them has no user interface: of the processor time for a page it takes a third. */
+const program = ['chromium-headless-shell', 'chromium'].find((name) => findProgram(name) !== undefined)
+
+/** What tests of pages in a browser need; see `requireProgram`. */
+export function requireChromium(): Requirement {
+  const missing = 'neither chromium-headless-shell nor chromium is installed'
+  return requireThing('chromium', program === undefined ? missing : undefined)
+}
 
 let launched: Promise<Browser> | undefined
 
@@ -9,10 +21,10 @@ let launched: Promise<Browser> | undefined
  * a storage of their own each. Playwright ends it with the process.
  */
 export async function startChromium(): Promise<Browser> {
-  launched ??= launchChromium()
+  launched ??= launchChromium(program)
   let browser = await launched
   if (!browser.isConnected()) {
-    launched = launchChromium()
+    launched = launchChromium(program)
     browser = await launched
   }
   onTestFinished(async () => {

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
 import { type Browser, chromium } from 'playwright-core'
 
-/** Starts the Chromium of this machine, without a window and without requests of its own. */
-export function launchChromium(): Promise<Browser> {
+/** Starts a Chromium of this machine, without a window and without requests of its own. */
+export function launchChromium(program = 'chromium'): Promise<Browser> {
   const args = [
     '--no-sandbox',
     '--disable-gpu',
@@ -10,5 +10,6 @@ export function launchChromium(): Promise<Browser> {
     '--disable-component-update',
     '--disable-sync',
   ]
-  return chromium.launch({ executablePath: join(import.meta.dirname, 'steady-chromium.py'), args })
+  const env = { ...process.env, STEADY_CHROMIUM: program }
+  return chromium.launch({ executablePath: join(import.meta.dirname, 'steady-chromium.py'), args, env })
 }

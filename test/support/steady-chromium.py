@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs Chromium without netlink sockets (netlink(7)), so that it learns of no interface that comes or goes.
+"""Runs the Chromium of STEADY_CHROMIUM without netlink sockets (netlink(7)), so that it learns of no interface that comes or goes.
 
 It breaks off every request at such a moment (net::ERR_NETWORK_CHANGED), also those to the loopback, and other tests make
 interfaces all the time.
@@ -31,4 +31,5 @@ if os.uname().machine in MACHINES:
     for values in ((PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), (PR_SET_SECCOMP, SECCOMP_MODE_FILTER, program, 0, 0)):
         if libc.prctl(*values) != 0:
             sys.exit(f"prctl: {os.strerror(ctypes.get_errno())}")
-os.execv("/usr/bin/chromium", ["chromium", *sys.argv[1:]])
+program = os.environ["STEADY_CHROMIUM"]
+os.execvp(program, [program, *sys.argv[1:]])
