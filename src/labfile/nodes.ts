@@ -98,8 +98,8 @@ export function readNode(name: string, map: MapValue, key: Position, reading: Re
   }
   if (!hasRequired(kind, fields, key, diagnostics)) return undefined
   const filled = withDefaults(kind, fields)
-  const fault = diagnostics.isEmpty ? descriptor.settingsFault?.(filled) : undefined
-  if (fault !== undefined) diagnostics.add(keys.of(fault.split(/[ :]/, 1)[0] ?? ''), fault)
+  const issue = diagnostics.isEmpty ? descriptor.settingsIssue?.(filled) : undefined
+  if (issue !== undefined) diagnostics.add(keys.of(issue.split(/[ :]/, 1)[0] ?? ''), issue)
   const naming = portNames(own.ports, { kind, filled, keys, diagnostics })
   const settings = settingsOf(own, fields, naming, { keys, diagnostics })
   const day0 = readDay0(own.day0, { fields, map, keys, reading })

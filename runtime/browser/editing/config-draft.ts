@@ -18,7 +18,7 @@ export class ConfigDraft {
   /** What the service has; undefined: it was not read yet. */
   readonly saved = signal<string | undefined>(undefined)
   /** Why it could not be read or saved. */
-  readonly fault = signal('')
+  readonly failure = signal('')
   readonly isSaving = signal(false)
   readonly #typed = signal<string | undefined>(undefined)
   readonly text = computed(() => this.#typed.value ?? this.saved.value ?? '')
@@ -40,7 +40,7 @@ export class ConfigDraft {
 
   discard(): void {
     this.#typed.value = undefined
-    this.fault.value = ''
+    this.failure.value = ''
   }
 
   /** Reads what the service has; what was typed stays. Never rejects. */
@@ -51,14 +51,14 @@ export class ConfigDraft {
       this.#etag = answer.headers.get('etag') ?? ''
       this.#hasCr = text.includes('\r\n')
       const saved = text.replaceAll('\r\n', '\n')
-      if (this.isChanged.value && saved !== this.saved.value) this.fault.value = changedMeanwhile
+      if (this.isChanged.value && saved !== this.saved.value) this.failure.value = changedMeanwhile
       this.saved.value = saved
     } catch (error) {
-      this.fault.value = messageOf(error)
+      this.failure.value = messageOf(error)
     }
   }
 
-  /** Saves the typed text, unless another client has changed the configuration meanwhile. After a refusal, in `fault`, the typed text stays. */
+  /** Saves the typed text, unless another client has changed the configuration meanwhile. After a refusal, in `failure`, the typed text stays. */
   async save(): Promise<void> {
     const sent = this.text.value
     this.isSaving.value = true
@@ -71,9 +71,9 @@ export class ConfigDraft {
       this.#etag = answer.headers.get('etag') ?? ''
       this.saved.value = sent
       if (this.#typed.value === sent) this.#typed.value = undefined
-      this.fault.value = ''
+      this.failure.value = ''
     } catch (error) {
-      this.fault.value = messageOf(error)
+      this.failure.value = messageOf(error)
       if (error instanceof PatchbayError && error.status === 412) await this.read()
     } finally {
       this.isSaving.value = false

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import type { TargetedEvent } from 'preact'
-import { Fault } from '../parts/fault.tsx'
+import { ErrorMessage } from '../parts/error-message.tsx'
 import { messageOf } from '../state/notices.ts'
 import { type FormField, fieldsOf, type Schema, textOf, valueIn } from './fields.ts'
 import { hasFewRows, TableField } from './table-field.tsx'
@@ -22,14 +22,14 @@ export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onCancel
   /** The typed text, by field. Other fields follow the values. */
   const typed = useSignal<Readonly<Record<string, string | boolean>>>({})
   const isSaving = useSignal(false)
-  const fault = useSignal('')
+  const failure = useSignal('')
   const fields = fieldsOf(schema)
   const isChanged = Object.keys(typed.value).length > 0
   const type = (name: string, value: string | boolean) => {
     typed.value = { ...typed.value, [name]: value }
   }
   const save = async () => {
-    fault.value = ''
+    failure.value = ''
     try {
       const changes = Object.entries(typed.value).map(([name, text]) => {
         const field = fields.find((known) => known.name === name)
@@ -38,7 +38,7 @@ export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onCancel
       isSaving.value = true
       if (await onSave(Object.fromEntries(changes))) typed.value = {}
     } catch (error) {
-      fault.value = messageOf(error)
+      failure.value = messageOf(error)
     } finally {
       isSaving.value = false
     }
@@ -60,7 +60,7 @@ export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onCancel
           onType={(value) => type(field.name, value)}
         />
       ))}
-      <Fault text={fault.value} />
+      <ErrorMessage text={failure.value} />
       {(isChanged || onCancel !== undefined) && (
         <div class="row form-actions">
           <button type="submit" class="is-main" disabled={isSaving.value || !isChanged}>
@@ -70,7 +70,7 @@ export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onCancel
             type="button"
             onClick={() => {
               typed.value = {}
-              fault.value = ''
+              failure.value = ''
               onCancel?.()
             }}
           >

@@ -1,7 +1,7 @@
 import { useEffect, useMemo } from 'preact/hooks'
 import { Dialog } from '../parts/dialog.tsx'
 import { saveFile } from '../parts/downloads.ts'
-import { Fault } from '../parts/fault.tsx'
+import { ErrorMessage } from '../parts/error-message.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { sizeText } from '../parts/size-text.ts'
 import { labPath } from '../state/route.ts'
@@ -78,7 +78,7 @@ function ImportView({ given }: { given: FileImport }) {
         <progress value={state.done} max={Math.max(1, state.total)} aria-label={`Steps of ${file.name}`} />
       )}
       {state.step === 'asking' && <TrustQuestion untrusted={state.untrusted} onAnswer={(it) => given.answer(it)} />}
-      <Fault text={state.step === 'failed' ? state.reason : ''} />
+      <ErrorMessage text={state.step === 'failed' ? state.reason : ''} />
       {state.step === 'done' && (
         <p>
           {state.made === 'lab' ? 'Lab ' : 'Template '}

@@ -6,7 +6,7 @@ import type { LabWindow } from '../editing/lab-window.ts'
 import { differenceOf } from '../forms/difference.ts'
 import { counted } from '../parts/counted.ts'
 import { Dialog } from '../parts/dialog.tsx'
-import { Fault } from '../parts/fault.tsx'
+import { ErrorMessage } from '../parts/error-message.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
 import { RadioGroup } from '../parts/radio-group.tsx'
 import { mayEdit } from '../state/session.ts'
@@ -74,7 +74,7 @@ function ConfigText({ node, name, title, window: lab, onEnlarge }: ConfigTextPro
   // Another client may have changed it, or the node has saved it.
   useEffect(() => void draft.read(), [draft, JSON.stringify(node.properties), node.status])
   useEffect(() => () => lab.forgetDraft(node, name), [draft])
-  const { saved, text, isChanged, isSaving, fault } = draft
+  const { saved, text, isChanged, isSaving, failure } = draft
   const lines = text.value.split('\n').length
   return (
     <form
@@ -97,7 +97,7 @@ function ConfigText({ node, name, title, window: lab, onEnlarge }: ConfigTextPro
         value={text.value}
         onInput={(event) => draft.type(event.currentTarget.value)}
       />
-      <Fault text={fault.value} />
+      <ErrorMessage text={failure.value} />
       {isChanged.value && <ConfigDifference draft={draft} />}
       <div class="row">
         {isChanged.value && (

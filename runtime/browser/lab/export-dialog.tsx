@@ -7,14 +7,14 @@ import { LabDialog } from '../labs/lab-dialog.tsx'
 import { LabList } from '../labs/lab-list.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { saveFile } from '../parts/downloads.ts'
-import { Fault } from '../parts/fault.tsx'
+import { ErrorMessage } from '../parts/error-message.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { client, send } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
 
 /** Saves a lab: as a lab file, or with its disks as an archive, which import on the list of labs takes; or its map as a picture. */
 export function ExportDialog({ window: lab }: { window: LabWindow }) {
-  const fault = useSignal('')
+  const failure = useSignal('')
   const mustStop = useSignal(false)
   const isSaving = useSignal(false)
   const { value: project } = lab.editor.store.project
@@ -32,7 +32,7 @@ export function ExportDialog({ window: lab }: { window: LabWindow }) {
     } catch (error) {
       // A disk that a running node writes to cannot be copied.
       if (error instanceof PatchbayError && error.word === 'node-running') mustStop.value = true
-      else fault.value = messageOf(error)
+      else failure.value = messageOf(error)
     } finally {
       isSaving.value = false
     }
@@ -70,7 +70,7 @@ export function ExportDialog({ window: lab }: { window: LabWindow }) {
           </div>
         ))}
       </dl>
-      <Fault text={fault.value} />
+      <ErrorMessage text={failure.value} />
       <div class="row form-actions">
         <button type="button" onClick={close}>
           Cancel

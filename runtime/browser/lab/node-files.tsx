@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { LabNode } from '../../../src/client/patchbay.ts'
 import { path as pathOf } from '../../../src/compute/remote/paths.ts'
 import { counted } from '../parts/counted.ts'
-import { Fault } from '../parts/fault.tsx'
+import { ErrorMessage } from '../parts/error-message.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
 import { sizeText } from '../parts/size-text.ts'
@@ -22,15 +22,15 @@ interface StoredFile {
 /** The files of a node at its compute: a list, downloads and uploads. */
 export function NodeFiles({ node: { project_id, node_id, name } }: { node: LabNode }) {
   const files = useSignal<readonly StoredFile[] | undefined>(undefined)
-  const fault = useSignal('')
+  const failure = useSignal('')
   const input = useRef<HTMLInputElement>(null)
   const params = { project_id, node_id }
   const read = async () => {
-    fault.value = ''
+    failure.value = ''
     try {
       files.value = await client.call('GET /v2/projects/{project_id}/nodes/{node_id}/files', { params })
     } catch (error) {
-      fault.value = messageOf(error)
+      failure.value = messageOf(error)
     }
   }
   useEffect(() => void read(), [node_id])
@@ -43,7 +43,7 @@ export function NodeFiles({ node: { project_id, node_id, name } }: { node: LabNo
         })
       await read()
     } catch (error) {
-      fault.value = messageOf(error)
+      failure.value = messageOf(error)
     }
   }
   const shown = files.value?.toSorted((a, b) => a.path.localeCompare(b.path, 'en', { numeric: true })) ?? []
@@ -65,7 +65,7 @@ export function NodeFiles({ node: { project_id, node_id, name } }: { node: LabNo
         ))}
       </ul>
       {shown.length > maxFiles && <p class="muted">{counted(shown.length - maxFiles, 'more file')}.</p>}
-      <Fault text={fault.value} />
+      <ErrorMessage text={failure.value} />
       <div class="row">
         {mayEdit() && (
           <>

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { LabNode } from '../../../src/client/patchbay.ts'
 import { path } from '../../../src/compute/remote/paths.ts'
-import { Fault } from '../parts/fault.tsx'
+import { ErrorMessage } from '../parts/error-message.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
 import { client } from '../state/client.ts'
@@ -15,22 +15,22 @@ const controls = /\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1
 /** What the console of a node has shown last, also while it does not run. */
 export function NodeLog({ node: { project_id, node_id, name, status } }: { node: LabNode }) {
   const text = useSignal<string | undefined>(undefined)
-  const fault = useSignal('')
+  const failure = useSignal('')
   const read = async () => {
-    fault.value = ''
+    failure.value = ''
     try {
       const params = { project_id, node_id }
       const answer = await client.answer('GET /v2/projects/{project_id}/nodes/{node_id}/console/log', { params })
       text.value = (await answer.text()).replace(controls, '').trim()
     } catch (error) {
-      fault.value = messageOf(error)
+      failure.value = messageOf(error)
     }
   }
   useEffect(() => void read(), [node_id, status])
   const whole = `${path`/v2/projects/${project_id}/nodes/${node_id}/console/log`}?lines=99999`
   return (
     <div class="node-files">
-      <Fault text={fault.value} />
+      <ErrorMessage text={failure.value} />
       {text.value === '' && <p class="muted">No console output yet.</p>}
       {text.value !== undefined && text.value !== '' && (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by the keyboard

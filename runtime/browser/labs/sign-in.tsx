@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { PatchbayError } from '../../../src/client/patchbay.ts'
-import { Fault } from '../parts/fault.tsx'
+import { ErrorMessage } from '../parts/error-message.tsx'
 import { RadioGroup } from '../parts/radio-group.tsx'
 import { logIn, namedOrganization } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
@@ -13,17 +13,17 @@ const refusals = {
 /** Asks for credentials, where the service needs them. */
 export function SignIn() {
   const way = useSignal<'token' | 'password'>('token')
-  const fault = useSignal('')
+  const failure = useSignal('')
   const send = async (form: HTMLFormElement) => {
     const text = (name: string) => (form.elements.namedItem(name) as HTMLInputElement | null)?.value ?? ''
-    fault.value = ''
+    failure.value = ''
     try {
       await logIn(
         way.value === 'token' ? { token: text('token').trim() } : { user: text('user'), password: text('password') },
       )
     } catch (error) {
       const isWrong = error instanceof PatchbayError && error.status === 401
-      fault.value = isWrong ? refusals[way.value] : messageOf(error)
+      failure.value = isWrong ? refusals[way.value] : messageOf(error)
     }
   }
   return (
@@ -45,7 +45,7 @@ export function SignIn() {
           ]}
           onChange={(it) => {
             way.value = it
-            fault.value = ''
+            failure.value = ''
           }}
         />
         {way.value === 'token' ? (
@@ -65,7 +65,7 @@ export function SignIn() {
             </div>
           </>
         )}
-        <Fault text={fault.value} />
+        <ErrorMessage text={failure.value} />
         <button type="submit" class="is-main">
           Sign in
         </button>

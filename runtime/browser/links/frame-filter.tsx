@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { pause } from '../../../src/lib/async/pause.ts'
-import { Fault } from '../parts/fault.tsx'
+import { ErrorMessage } from '../parts/error-message.tsx'
 import { mayEdit } from '../state/session.ts'
 import type { LinkFilters } from './impairment.ts'
 
@@ -30,14 +30,14 @@ export function FrameFilter({ filters, onCheck, onChange }: FilterProps) {
   const { bpf: [now = '', ...type] = [], ...others } = filters
   const typed = useSignal(now)
   const applied = useSignal(now)
-  const fault = useSignal('')
+  const failure = useSignal('')
   /** The result of the check of the typed expression; undefined: not yet known. */
   const found = useSignal<Found | undefined>(undefined)
   // Another window, or an undo, has changed it.
   if (applied.value !== now) {
     applied.value = now
     typed.value = now
-    fault.value = ''
+    failure.value = ''
   }
   const wanted = typed.value.trim()
   const isChanged = wanted !== now
@@ -59,7 +59,7 @@ export function FrameFilter({ filters, onCheck, onChange }: FilterProps) {
     return () => over.abort()
   }, [wanted, isChanged])
   const apply = async () => {
-    fault.value = await onChange(wanted === '' ? others : { ...others, bpf: [wanted, ...type] })
+    failure.value = await onChange(wanted === '' ? others : { ...others, bpf: [wanted, ...type] })
   }
   return (
     <form
@@ -77,24 +77,24 @@ export function FrameFilter({ filters, onCheck, onChange }: FilterProps) {
           autocomplete="off"
           maxLength={4096}
           placeholder="Such as tcp port 80"
-          aria-invalid={fault.value !== '' || found.value?.isRefused === true}
+          aria-invalid={failure.value !== '' || found.value?.isRefused === true}
           disabled={!mayEdit()}
           value={typed.value}
           onInput={(event) => {
             typed.value = event.currentTarget.value
-            fault.value = ''
+            failure.value = ''
           }}
         />
         {isChanged && <button type="submit">Apply</button>}
       </div>
       <div role="status">
-        {fault.value === '' && found.value !== undefined && (
+        {failure.value === '' && found.value !== undefined && (
           <p class={found.value.isRefused ? 'reason' : 'help'} dir="auto">
             {found.value.text}
           </p>
         )}
       </div>
-      <Fault text={fault.value} />
+      <ErrorMessage text={failure.value} />
     </form>
   )
 }

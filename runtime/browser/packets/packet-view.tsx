@@ -29,7 +29,7 @@ interface PacketProps {
 export function PacketView({ link, title, dock, isShown }: PacketProps) {
   const log = useMemo(() => new PacketLog(), [])
   const words = useSignal('')
-  const fault = useSignal('')
+  const failure = useSignal('')
   const isOpen = useSignal(false)
   const selected = useSignal<number | undefined>(undefined)
   const { project_id, link_id } = link
@@ -47,7 +47,7 @@ export function PacketView({ link, title, dock, isShown }: PacketProps) {
       const stream = await client.stream('POST /v2/projects/{project_id}/links/{link_id}/capture/stream', {
         ...{ params, body: {}, signal: over.signal },
       })
-      fault.value = ''
+      failure.value = ''
       isOpen.value = true
       const pieces = stream.getReader()
       const reader = new CaptureReader()
@@ -62,7 +62,7 @@ export function PacketView({ link, title, dock, isShown }: PacketProps) {
     void (async () => {
       while (!over.signal.aborted) {
         await capture().catch((error: unknown) => {
-          fault.value = error instanceof PatchbayError ? error.message : 'The capture was interrupted. Trying again …'
+          failure.value = error instanceof PatchbayError ? error.message : 'The capture was interrupted. Trying again …'
         })
         isOpen.value = false
         await pause(retryMs, over.signal)
@@ -116,9 +116,9 @@ export function PacketView({ link, title, dock, isShown }: PacketProps) {
           <Icon name="download" /> Download
         </button>
       </div>
-      {fault.value !== '' && (
+      {failure.value !== '' && (
         <p class="reason" dir="auto">
-          {fault.value}
+          {failure.value}
         </p>
       )}
       <div class={row === undefined ? 'packet-body' : 'packet-body has-details'}>

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { messageOf } from '../state/notices.ts'
 import { Dialog } from './dialog.tsx'
-import { Fault } from './fault.tsx'
+import { ErrorMessage } from './error-message.tsx'
 
 interface ActionProps {
   readonly title: string
@@ -27,7 +27,7 @@ export function ActionDialog({
   onClose,
   children,
 }: ActionProps) {
-  const fault = useSignal('')
+  const failure = useSignal('')
   const isSending = useSignal(false)
   const send = async () => {
     isSending.value = true
@@ -35,7 +35,7 @@ export function ActionDialog({
       await onSend()
       onClose()
     } catch (error) {
-      fault.value = messageOf(error)
+      failure.value = messageOf(error)
     } finally {
       isSending.value = false
     }
@@ -49,7 +49,7 @@ export function ActionDialog({
         }}
       >
         {children}
-        <Fault text={fault.value} />
+        <ErrorMessage text={failure.value} />
         <div class="row form-actions">
           <button
             type="submit"

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Compute, Diagnosis } from '../../../src/client/patchbay.ts'
 import { CopyText } from '../parts/copy-text.tsx'
-import { Fault } from '../parts/fault.tsx'
+import { ErrorMessage } from '../parts/error-message.tsx'
 import { send } from '../state/client.ts'
 import { messageOf, notifyError } from '../state/notices.ts'
 import { listComputes } from './computes.ts'
@@ -36,14 +36,14 @@ const order = { error: 0, warning: 1, ok: 2 } as const
 
 function DoctorOf({ path, title }: { path: string; title: string }) {
   const found = useSignal<Diagnosis | undefined>(undefined)
-  const fault = useSignal('')
+  const failure = useSignal('')
   const look = async () => {
     found.value = undefined
-    fault.value = ''
+    failure.value = ''
     try {
       found.value = await diagnosisAt(path)
     } catch (error) {
-      fault.value = messageOf(error)
+      failure.value = messageOf(error)
     }
   }
   useEffect(() => void look(), [path])
@@ -55,12 +55,12 @@ function DoctorOf({ path, title }: { path: string; title: string }) {
           <bdi>{title}</bdi>
         </h3>
         <span class="spacer" />
-        <button type="button" disabled={found.value === undefined && fault.value === ''} onClick={() => void look()}>
+        <button type="button" disabled={found.value === undefined && failure.value === ''} onClick={() => void look()}>
           Look again
         </button>
       </div>
-      <Fault text={fault.value} />
-      {checks === undefined && fault.value === '' && <p class="muted">Looking …</p>}
+      <ErrorMessage text={failure.value} />
+      {checks === undefined && failure.value === '' && <p class="muted">Looking …</p>}
       <ul>
         {checks?.map(({ name, status, found: text, fix }) => (
           <li key={`${name} ${text}`} class={`check is-${status}`}>

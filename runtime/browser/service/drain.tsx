@@ -19,7 +19,7 @@ export const drainOf = ({ compute_id }: Compute, jobs: readonly LabJob[]): LabJo
 export function DrainDialog({ compute, onClose }: { compute: Compute; onClose: () => void }) {
   const { compute_id, name } = compute
   const labs = useSignal<readonly LabProject[] | undefined>(undefined)
-  const fault = useSignal('')
+  const failure = useSignal('')
   useEffect(() => {
     client
       .call('GET /v2/projects')
@@ -27,7 +27,7 @@ export function DrainDialog({ compute, onClose }: { compute: Compute; onClose: (
         labs.value = all.filter((lab) => lab.compute_ids?.includes(compute_id))
       })
       .catch((error) => {
-        fault.value = messageOf(error)
+        failure.value = messageOf(error)
       })
   }, [])
   const isRunning = ({ counts }: LabProject) => (counts?.running ?? 0) > 0
@@ -35,7 +35,7 @@ export function DrainDialog({ compute, onClose }: { compute: Compute; onClose: (
     <ActionDialog
       title="Drain the compute?"
       verb="Drain"
-      isReady={labs.value !== undefined || fault.value !== ''}
+      isReady={labs.value !== undefined || failure.value !== ''}
       onSend={() => client.call('POST /v2/computes/{compute_id}/drain', { params: { compute_id } })}
       onClose={onClose}
     >
@@ -58,7 +58,7 @@ export function DrainDialog({ compute, onClose }: { compute: Compute; onClose: (
           )}
         </ul>
       )}
-      <p class="help">{fault.value}</p>
+      <p class="help">{failure.value}</p>
     </ActionDialog>
   )
 }

@@ -4,7 +4,7 @@ import type { CallName, Compute, Image, ImageUse, LabKind, LabProject } from '..
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { compareText } from '../../../src/lib/text/compare-text.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
-import { Fault } from '../parts/fault.tsx'
+import { ErrorMessage } from '../parts/error-message.tsx'
 import { useFileDrop } from '../parts/file-drop.ts'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
@@ -355,7 +355,7 @@ function UploadView({ upload, onAgain, onDelete }: UploadProps) {
         <IconButton icon="close" title={`Forget the upload of ${name}`} onClick={() => forget(upload)} />
       )}
       {state !== 'done' && <progress value={stored} max={Math.max(1, total)} aria-label={`Upload of ${name}`} />}
-      <Fault text={upload.reason.value} />
+      <ErrorMessage text={upload.reason.value} />
     </div>
   )
 }

@@ -5,7 +5,7 @@ import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
 import { CopyText } from '../parts/copy-text.tsx'
 import { Dialog } from '../parts/dialog.tsx'
-import { Fault } from '../parts/fault.tsx'
+import { ErrorMessage } from '../parts/error-message.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
 import { timeText } from '../parts/time-text.ts'
@@ -21,18 +21,18 @@ export function TokensScreen() {
   const made = useSignal<NewAccessToken | undefined>(undefined)
   const gone = useSignal<AccessToken | undefined>(undefined)
   const isMaking = useSignal(false)
-  const fault = useSignal('')
-  /** The service has no credentials, so that it has no tokens: no fault. */
+  const failure = useSignal('')
+  /** The service has no credentials, so that it has no tokens: that is not a failure. */
   const isWithout = useSignal(false)
   const read = () =>
     client
       .call('GET /v2/tokens')
       .then((list) => {
         tokens.value = list
-        fault.value = ''
+        failure.value = ''
       })
       .catch((error: unknown) => {
-        fault.value = messageOf(error)
+        failure.value = messageOf(error)
         isWithout.value = error instanceof PatchbayError && error.status === 404
       })
   useEffect(() => {
@@ -60,7 +60,7 @@ export function TokensScreen() {
           <Icon name="plus" /> New token
         </button>
       </div>
-      {isWithout.value ? <p class="muted">{fault.value}</p> : <Fault text={fault.value} />}
+      {isWithout.value ? <p class="muted">{failure.value}</p> : <ErrorMessage text={failure.value} />}
       {tokens.value?.length === 0 && (
         <p class="muted">No tokens have been created here. Tokens from the configuration are not listed.</p>
       )}

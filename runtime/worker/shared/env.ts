@@ -1,5 +1,5 @@
 import { organizationIdForm } from '../../../src/model/organization.ts'
-import { aliasFault } from '../../../src/model/validation/foreign-words.ts'
+import { aliasIssue } from '../../../src/model/validation/foreign-words.ts'
 
 /** The configuration of the Worker: wrangler.toml, and secrets of `wrangler secret put`. */
 export interface Env {
@@ -63,7 +63,7 @@ export function missingSetting({ FLEET_KEY = '', ADMIN_TOKEN = '', ...more }: En
   if (Object.values(organizationsOf(more)).some((id) => !organizationIdForm.test(id)))
     return 'ACCESS_ORGANIZATIONS: pairs such as school.example=school are needed'
   for (const [theirs, ours] of Object.entries(aliasesOf(more))) {
-    const fault = aliasFault(theirs, ours)
+    const fault = aliasIssue(theirs, ours)
     if (fault !== undefined) return `ALIASES: ${theirs}: ${fault}`
   }
   return undefined

@@ -97,7 +97,7 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
         const input = form.input(body) as NodeCreate
         const id = typeof input.node_id === 'string' && { node_id: input.node_id.toLowerCase() }
         const { existing = isV1 ? 'refuse' : 'update', addresses, view } = query as Static<typeof creation>
-        if (addresses === undefined && descriptor.addressFault !== undefined) {
+        if (addresses === undefined && descriptor.addressIssue !== undefined) {
           const ref = id && { project_id: params.project_id, kind, node_id: id.node_id }
           requireAddresses(descriptor, input, (ref && (await agent.nodes.get(ref).catch(ignoreNotFound))) || undefined)
         }
@@ -125,7 +125,7 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
       errors: { 404: noSuchNode, 409: conflicts.update, 507: 'The disk is nearly full' },
       async handle({ params, body }, { agent }) {
         const [ref, changes] = [form.ref(params), form.changes(body)]
-        if (descriptor.addressFault !== undefined) requireAddresses(descriptor, changes, await agent.nodes.get(ref))
+        if (descriptor.addressIssue !== undefined) requireAddresses(descriptor, changes, await agent.nodes.get(ref))
         return ok(form.toView(await agent.nodes.update(ref, changes as NodeUpdate)))
       },
     }),
@@ -154,13 +154,13 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
 
 /** 400 for MAC addresses that no adapter can have, or that occur twice in a node, unless the node has them already. */
 function requireAddresses(
-  { addressFault }: Pick<KindDescriptor, 'addressFault'>,
+  { addressIssue }: Pick<KindDescriptor, 'addressIssue'>,
   input: Readonly<Record<string, unknown>>,
   node: Readonly<Record<string, unknown>> = {},
 ): void {
   const settings = { ...node, ...Object.fromEntries(Object.entries(input).filter(([, value]) => value != null)) }
-  const fault = addressFault?.(settings)
-  if (fault !== undefined && fault !== addressFault?.(node)) throw badRequest(fault)
+  const issue = addressIssue?.(settings)
+  if (issue !== undefined && issue !== addressIssue?.(node)) throw badRequest(issue)
 }
 
 function copyOf({ version, path, tag, params, noun, schemas, ref, toView: shown }: NodeForm): Endpoint {

@@ -57,15 +57,15 @@ async function planned(
 function requireAddresses({ nodes }: Desired, { found }: Plan): void {
   const diagnostics = new Diagnostics()
   for (const want of nodes) {
-    const { addressFault }: KindDescriptor = kindOf(want.kind)
+    const { addressIssue }: KindDescriptor = kindOf(want.kind)
     const have = found.get(want)
     const custom = (adapters: unknown) => (adapters === undefined ? {} : { custom_adapters: adapters })
-    const fault = addressFault?.({ ...want.properties, ...custom(want.settings.custom_adapters) })
-    if (fault === undefined) continue
+    const issue = addressIssue?.({ ...want.properties, ...custom(want.settings.custom_adapters) })
+    if (issue === undefined) continue
     const before = have && { adapters: want.properties.adapters, ...have.properties, ...custom(have.custom_adapters) }
-    const field = fault.split(':', 1)[0] ?? ''
-    if (before === undefined || fault !== addressFault?.(before))
-      diagnostics.add(want.keys[field] ?? want.at, fault.slice(field.length + 2))
+    const field = issue.split(':', 1)[0] ?? ''
+    if (before === undefined || issue !== addressIssue?.(before))
+      diagnostics.add(want.keys[field] ?? want.at, issue.slice(field.length + 2))
   }
   if (!diagnostics.isEmpty) throw new LabFileError(diagnostics.list())
 }

@@ -55,7 +55,7 @@ async function createOn(
 ): Promise<NodeRecord> {
   const { node_type, node_id, name, properties, console, console_type, compute_id } = record
   if (!isKnownKind(node_type)) return record
-  const { addressFault, create: schema }: KindDescriptor = kindOf(node_type)
+  const { addressIssue, create: schema }: KindDescriptor = kindOf(node_type)
   const known = schema.properties
   // A compute chooses another console port when that one is in use.
   const settings = Object.entries({ ...properties, console: console ?? undefined, console_type }).filter(
@@ -63,7 +63,7 @@ async function createOn(
   )
   const input = { name, node_id, ...withoutNulls(Object.fromEntries(settings)) }
   // A compute of an earlier version has no such option, and needs none.
-  const keepsAddresses = isStored && addressFault?.(input) !== undefined
+  const keepsAddresses = isStored && addressIssue?.(input) !== undefined
   const create = () => clientFor(compute_id).createNode({ project_id: lab.id, node_type }, input, { keepsAddresses })
   const shown = await createOrCleanUp(lab, create, nodeOrphan(lab, record, clientFor))
   const { creationError: _, ...made } = record

@@ -61,11 +61,11 @@ export async function requireImages(
   const answers = answersOf(await computes.all(), clientFor, project_id)
   const diagnostics = new Diagnostics()
   await mapLimit(wanted, async (image) => {
-    const fault = await faultOf(image, answers)
-    if (fault === undefined) return
+    const issue = await issueOf(image, answers)
+    if (issue === undefined) return
     const { want, field } = image
     const key = field === kindOf(image.kind).image?.field && 'image' in want.keys ? 'image' : field
-    diagnostics.add(want.keys[key] ?? want.at, ...fault)
+    diagnostics.add(want.keys[key] ?? want.at, ...issue)
   })
   if (!diagnostics.isEmpty) throw new LabFileError(diagnostics.list())
 }
@@ -134,7 +134,7 @@ async function isThere(compute: ComputeClient, kind: ImageKindName, name: string
 const isNamed = (path: string, name: string): boolean => path === name || path.endsWith(`/${name}`)
 
 /** What is wrong with an image, and what would be right. */
-async function faultOf(
+async function issueOf(
   { kind, name, digest, compute_id }: WantedImage,
   { all, isThere, images, isInProject }: Answers,
 ): Promise<[message: string, hint: string] | undefined> {

@@ -17,7 +17,7 @@ import {
 } from './dynamips-hardware.ts'
 import { inputsOf } from './inputs.ts'
 import { action, gns3Kind, kind } from './kind.ts'
-import { unicastFault } from './mac-addresses.ts'
+import { unicastIssue } from './mac-addresses.ts'
 import { v1Of } from './v1.ts'
 
 const platform = Type.Union(
@@ -174,13 +174,13 @@ export const dynamips = kind({
     const hardware = completed(node as Hardware)
     return portsOfRouter(typeof hardware === 'string' ? (node as Hardware) : hardware)
   },
-  settingsFault(settings) {
+  settingsIssue(settings) {
     const hardware = completed(settings as Hardware)
     return typeof hardware === 'string' ? hardware : undefined
   },
-  addressFault({ mac_addr }) {
-    const fault = typeof mac_addr === 'string' && mac_addr !== '' ? unicastFault(mac_addr) : undefined
-    return fault && `mac_addr: ${fault}`
+  addressIssue({ mac_addr }) {
+    const issue = typeof mac_addr === 'string' && mac_addr !== '' ? unicastIssue(mac_addr) : undefined
+    return issue && `mac_addr: ${issue}`
   },
   nioTypes: ethernetNios,
   consoles: ['text'],

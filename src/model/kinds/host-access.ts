@@ -1,8 +1,8 @@
 import { unsafeOptions } from './machine-options/options-in.ts'
 
 /**
- * A setting of a node by which it runs programs of the host, or opens files of the host outside the images. A client in local mode may use
- * such settings; a file that has them must be trusted first.
+ * A setting of a node by which it runs programs of the host, or opens files of the host outside the images. A client in local
+ * mode may use such settings; a file that has them must be trusted first.
  */
 export interface HostAccess {
   /** The name of the setting, such as `options`. */
@@ -27,7 +27,7 @@ export function machineHostAccess({ options, qemu_path, initrd }: Settings): Hos
   return all
 }
 
-/** Lines by which VPCS runs a program (`!`), reads another script, or connects to a port of the host. It takes abbreviated commands. */
+/** Lines by which VPCS runs a program (`!`), reads a script, or connects to a port of the host. Commands may be abbreviated. */
 export function pcHostAccess({ startup_script }: Settings): HostAccess[] {
   return typeof startup_script === 'string' ? unsafePcLines(startup_script, 'startup_script') : []
 }

@@ -43,7 +43,7 @@ export const maxBays = 16
 export type Bays = { readonly ethernet_adapters: number; readonly serial_adapters: number }
 
 /** What is wrong with the number of adapters. */
-export function baysFault({ ethernet_adapters, serial_adapters }: Bays): string | undefined {
+export function baysIssue({ ethernet_adapters, serial_adapters }: Bays): string | undefined {
   if (ethernet_adapters + serial_adapters <= maxBays) return undefined
   const fields = 'ethernet_adapters and serial_adapters'
   return `${fields}: expected at most ${maxBays} in all, got ${ethernet_adapters} and ${serial_adapters}`
@@ -161,7 +161,7 @@ export const iou = kind({
     ...bayPorts('ethernet', 0, Number(ethernet_adapters)),
     ...bayPorts('serial', Number(ethernet_adapters), Number(serial_adapters)),
   ],
-  settingsFault: (settings) => baysFault(settings as Bays),
+  settingsIssue: (settings) => baysIssue(settings as Bays),
   nioTypes: ethernetNios,
   consoles: ['text'],
   canBeSuspended: false,

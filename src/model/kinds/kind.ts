@@ -97,8 +97,8 @@ export const adaptersOfOnePort = (count: unknown): readonly PortShape[] =>
   Array.from({ length: typeof count === 'number' ? count : 0 }, (_, adapter) => ({ adapter, port: 0 }))
 
 /**
- * An action of a node on an image alone, at POST /v2/computes/{compute_id}/{path}: the compute makes a node in a temporary project,
- * runs the action of the same name, and removes the project.
+ * An action of a node on an image alone, at POST /v2/computes/{compute_id}/{path}: the compute makes a node in a temporary
+ * project, runs the action of the same name, and removes the project.
  */
 export interface ImageAction extends Required<Pick<Action, 'path' | 'summary' | 'description' | 'answer' | 'errors'>> {
   /** Name of the temporary project and its node. */
@@ -158,7 +158,7 @@ export interface KindDescriptor {
   /** Whether a running node is restarted to get another name. Default: no. */
   readonly renameNeedsRestart?: boolean
   /** What is wrong with settings that fit the schema of a create, with the name of the field first. */
-  readonly settingsFault?: (settings: Readonly<Record<string, unknown>>) => string | undefined
+  readonly settingsIssue?: (settings: Readonly<Record<string, unknown>>) => string | undefined
   /** By which of its settings a node runs programs of the host or opens files of it; images apart. Default: by none. */
   readonly hostAccess?: (settings: Readonly<Record<string, unknown>>) => readonly HostAccess[]
   /** The same for a text that is typed on the console of a node; `setting` says where the text is from. Default: nothing. */
@@ -170,7 +170,7 @@ export interface KindDescriptor {
   /** Whether its endpoints are at the beginning of the reference. */
   readonly isShownFirst?: boolean
   /** What is wrong with the MAC addresses that settings give, with the name of the field first. Stored ones may be wrong. */
-  readonly addressFault?: (settings: Readonly<Record<string, unknown>>) => string | undefined
+  readonly addressIssue?: (settings: Readonly<Record<string, unknown>>) => string | undefined
   /** How its ports are named where a lab says nothing else. Default: `Ethernet{0}`. */
   readonly portNameFormat?: string
   /** The template that every lab has for it: for kinds that need no image. */
@@ -196,7 +196,7 @@ export interface KindDescriptor {
   readonly canBeReset?: boolean
   /** Whether `duplicate` exists. Default: yes. */
   readonly canBeCopied?: boolean
-  /** Whether these are refused (409): to start a running node (v1), to resume a node that is not suspended, to reset a stopped node. */
+  /** Whether starting a running node (v1), resuming one that is not suspended, and resetting a stopped one are 409. */
   readonly isStrict?: boolean
   /** The input of a start. */
   readonly start?: TObject

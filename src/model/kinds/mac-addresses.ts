@@ -9,7 +9,7 @@ export interface AddressSettings {
 const example = 'give a unicast address, such as 0c:12:34:56:78:00'
 
 /** Why no adapter can have an address (IEEE 802-2014, 8.2); undefined: it can. */
-export function unicastFault(mac: string): string | undefined {
+export function unicastIssue(mac: string): string | undefined {
   const digits = mac.replaceAll(/[^0-9a-fA-F]/g, '')
   if (/^0+$/.test(digits)) return `${mac} is not an adapter address: ${example}`
   if (/^f+$/i.test(digits)) return `${mac} is the broadcast address: ${example}`
@@ -18,14 +18,14 @@ export function unicastFault(mac: string): string | undefined {
 }
 
 /** What is wrong with the addresses of the adapters of a machine, with the name of the field first. */
-export function addressFault({ mac_address, adapters = 1, custom_adapters = [] }: AddressSettings): string | undefined {
-  const first = mac_address ? unicastFault(mac_address) : undefined
+export function addressIssue({ mac_address, adapters = 1, custom_adapters = [] }: AddressSettings): string | undefined {
+  const first = mac_address ? unicastIssue(mac_address) : undefined
   if (first !== undefined) return `mac_address: ${first}`
   const custom = new Map<number, string>()
   for (const { adapter_number, mac_address: own } of custom_adapters) {
     if (!own) continue
-    const fault = unicastFault(own)
-    if (fault !== undefined) return `custom_adapters: adapter ${adapter_number}: ${fault}`
+    const issue = unicastIssue(own)
+    if (issue !== undefined) return `custom_adapters: adapter ${adapter_number}: ${issue}`
     custom.set(adapter_number, own.toLowerCase().replaceAll('-', ':'))
   }
   const found = new Map<string, number>()
@@ -33,8 +33,8 @@ export function addressFault({ mac_address, adapters = 1, custom_adapters = [] }
     const own = custom.get(number)
     const mac = own ?? (mac_address ? macAfter(mac_address, number) : undefined)
     if (mac === undefined) continue
-    const fault = own === undefined ? unicastFault(mac) : undefined
-    if (fault !== undefined)
+    const issue = own === undefined ? unicastIssue(mac) : undefined
+    if (issue !== undefined)
       return `mac_address: adapter ${number} would get ${mac}, because the addresses count up from the first adapter: use a lower address`
     const other = found.get(mac)
     if (other !== undefined)

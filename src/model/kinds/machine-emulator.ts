@@ -7,7 +7,7 @@ import { FoundProgram } from '../schema/program.ts'
 import { machineHostAccess } from './host-access.ts'
 import { inputsOf } from './inputs.ts'
 import { action, adaptersOfOnePort, computeAction, gns3Kind, kind, unionBy } from './kind.ts'
-import { type AddressSettings, addressFault, macAfter } from './mac-addresses.ts'
+import { type AddressSettings, addressIssue, macAfter } from './mac-addresses.ts'
 import { v1Of } from './v1.ts'
 
 /** Platforms by their names in `qemu-system-{platform}`. "" and "null": the platform of `qemu_path`. */
@@ -253,7 +253,7 @@ export const machineEmulator = kind({
       mac_address: typeof mac_address === 'string' && mac_address !== '' ? macAfter(mac_address, shape.adapter) : null,
       adapter_type: typeof adapter_type === 'string' ? adapter_type : null,
     })),
-  addressFault: (settings) => addressFault(settings as AddressSettings),
+  addressIssue: (settings) => addressIssue(settings as AddressSettings),
   nioTypes: ethernetNios,
   consoles: ['text', 'screen'],
   canBeSuspended: true,

@@ -24,7 +24,7 @@ const foreign: Readonly<Record<string, string>> = {
 export const oursFor = (word: string): string | undefined => (Object.hasOwn(foreign, word) ? foreign[word] : undefined)
 
 /** Why an alias is wrong, and what would be right; undefined when it is valid. */
-export function aliasFault(theirs: string, ours: string): string | undefined {
+export function aliasIssue(theirs: string, ours: string): string | undefined {
   if (pathWords.includes(theirs))
     return `${JSON.stringify(theirs)} is a path segment of this service and cannot be an alias`
   if (pathWords.includes(ours)) return undefined

@@ -36,7 +36,7 @@ test('a draft is compared with the configuration of the service, and saved', asy
   draft.type(`${config}save\n`)
   expect([draft.saved.value, draft.isChanged.value]).toEqual([config, true])
   await draft.save()
-  expect([await stored(), draft.isChanged.value, draft.fault.value]).toEqual([`${config}save\n`, false, ''])
+  expect([await stored(), draft.isChanged.value, draft.failure.value]).toEqual([`${config}save\n`, false, ''])
 })
 
 test('a configuration that another client changed meanwhile is not replaced, and the draft stays', async () => {
@@ -46,9 +46,9 @@ test('a configuration that another client changed meanwhile is not replaced, and
   await put('theirs\n')
   await draft.save()
   expect([await stored(), draft.saved.value, draft.text.value]).toEqual(['theirs\n', 'theirs\n', 'mine\n'])
-  expect(draft.fault.value).toMatch('The configuration was changed meanwhile.')
+  expect(draft.failure.value).toMatch('The configuration was changed meanwhile.')
   await draft.save()
-  expect([await stored(), draft.fault.value]).toEqual(['mine\n', ''])
+  expect([await stored(), draft.failure.value]).toEqual(['mine\n', ''])
 })
 
 test('a refused configuration stays in the editor with the reason', async () => {
@@ -57,9 +57,9 @@ test('a refused configuration stays in the editor with the reason', async () => 
   draft.type('x'.repeat(2 << 20))
   await draft.save()
   expect([await stored(), draft.isChanged.value]).toEqual([config, true])
-  expect(draft.fault.value).toMatch('1048576')
+  expect(draft.failure.value).toMatch('1048576')
   draft.discard()
-  expect([draft.text.value, draft.fault.value]).toEqual([config, ''])
+  expect([draft.text.value, draft.failure.value]).toEqual([config, ''])
 })
 
 test('the ends of lines stay as they are on the service', async () => {
@@ -75,5 +75,5 @@ test('the editor says why a configuration cannot be read', async () => {
   const { draft, remove } = await pcWith(config)
   await remove()
   await draft.read()
-  expect([draft.saved.value, draft.fault.value]).toEqual([undefined, expect.stringMatching('node')])
+  expect([draft.saved.value, draft.failure.value]).toEqual([undefined, expect.stringMatching('node')])
 })

@@ -1,7 +1,7 @@
 import type { PortRef } from '../../../../src/host-agent.ts'
 import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
 import type { LineType } from '../../../../src/model/capture.ts'
-import { type Bays, baysFault, maxBays } from '../../../../src/model/kinds/iou.ts'
+import { type Bays, baysIssue, maxBays } from '../../../../src/model/kinds/iou.ts'
 
 const unitsOfBay = 4
 
@@ -20,7 +20,7 @@ export const netioPortOf = ({ adapter, port }: PortRef): number => adapter + por
 
 /** Checks the number of adapters: 400 when the request alone exceeds the limit, 409 when it does with the present settings. */
 export function requireBays(bays: Bays, isByItself: boolean): void {
-  const message = baysFault(bays)
+  const message = baysIssue(bays)
   if (message === undefined) return
   throw isByItself ? badRequest(message) : conflict(message)
 }

@@ -10,7 +10,7 @@ import { isForbidden, isOwnAddress } from '../../../../src/compute/remote/addres
 import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { nearest } from '../../../../src/lib/text/nearest-word.ts'
 import type { Reloaded } from '../../../../src/model/host.ts'
-import { aliasFault } from '../../../../src/model/validation/foreign-words.ts'
+import { aliasIssue } from '../../../../src/model/validation/foreign-words.ts'
 import { expectation, formatIssue } from '../../../../src/model/validation/validate.ts'
 import { reasonOf } from '../../os/system/error-reason.ts'
 import { networkList } from '../http/peer.ts'
@@ -380,7 +380,7 @@ function resolveJoin({ join, token, insecure, gateway }: Settings): Settings['jo
 /** Refuses aliases without effect, such as an alias of a word that is in no path. */
 function checkAliases({ aliases }: Settings): void {
   for (const [theirs, ours] of Object.entries(aliases)) {
-    const fault = aliasFault(theirs, ours)
+    const fault = aliasIssue(theirs, ours)
     if (fault !== undefined) throw new ConfigError(`aliases.${theirs}: ${fault}`)
   }
 }

@@ -29,7 +29,7 @@ export function optionsIn(tokens: readonly string[]): EmulatorOption[] {
   return options
 }
 
-/** The options in a text that only local mode allows, as a user writes them. A text that cannot be parsed is returned as it is. */
+/** The options in a text that only local mode allows, as a user writes them. A text that cannot be parsed is returned whole. */
 export function unsafeOptions(text: string): string[] {
   try {
     return optionsIn(shellWords(text, 'options')).flatMap(({ name, argument }) => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { addressFault } from '../../../../src/model/kinds/mac-addresses.ts'
+import { addressIssue } from '../../../../src/model/kinds/mac-addresses.ts'
 
 const mac = '0c:aa:aa:aa:00:01'
 
@@ -21,12 +21,12 @@ test.each([
     { custom_adapters: [{ adapter_number: 4, mac_address: '33:33:00:00:00:01' }] },
   ],
 ])('MAC addresses that no adapter can have are refused: %s', (start, settings) => {
-  expect(addressFault(settings)).toMatch(new RegExp(`^${start}`))
+  expect(addressIssue(settings)).toMatch(new RegExp(`^${start}`))
 })
 
 test('unicast addresses that differ are accepted, also locally administered ones', () => {
-  expect(addressFault({ mac_address: 'FE:ff:ff:ff:ff:fd', adapters: 3 })).toBeUndefined()
-  expect(addressFault({ adapters: 275, mac_address: '' })).toBeUndefined()
+  expect(addressIssue({ mac_address: 'FE:ff:ff:ff:ff:fd', adapters: 3 })).toBeUndefined()
+  expect(addressIssue({ adapters: 275, mac_address: '' })).toBeUndefined()
   const custom_adapters = [{ adapter_number: 1, mac_address: mac }, { adapter_number: 2 }]
-  expect(addressFault({ mac_address: '02:00:00:00:00:00', adapters: 3, custom_adapters })).toBeUndefined()
+  expect(addressIssue({ mac_address: '02:00:00:00:00:00', adapters: 3, custom_adapters })).toBeUndefined()
 })
