@@ -20,58 +20,24 @@ export type ServiceLine = ServiceFeedLine | OtherLine
 export type FeedLine = LabLine | ServiceLine
 
 type KnownLine = LabFeedLine | ServiceFeedLine
-type Action = KnownLine['action']
-/** The event of an action. */
-type EventOf<A extends Action, Line = KnownLine> = Line extends { action: infer Actions; event: infer Event }
-  ? A extends Actions
+/** The first word of an action: most are named after the resource that their events have. */
+type Subject<Action> = Action extends `${infer First}.${string}` ? First : Action
+type EventOf<S, Line = KnownLine> = Line extends { action: infer Action; event: infer Event }
+  ? S extends Subject<Action>
     ? Event
     : never
   : never
 
-/** A member that the event of each action has. The compiler compares these with the declarations of the feeds. */
-const members: { readonly [A in Action]: keyof EventOf<A> } = {
-  'node.created': 'node_id',
-  'node.updated': 'node_id',
-  'node.deleted': 'node_id',
-  'link.created': 'link_id',
-  'link.updated': 'link_id',
-  'link.deleted': 'link_id',
-  'link.state': 'link_id',
-  'drawing.created': 'drawing_id',
-  'drawing.updated': 'drawing_id',
-  'drawing.deleted': 'drawing_id',
-  'snapshot.created': 'snapshot_id',
-  'snapshot.deleted': 'snapshot_id',
-  'snapshot.restored': 'snapshot_id',
-  'project.created': 'project_id',
-  'project.updated': 'project_id',
-  'project.opened': 'project_id',
-  'project.closed': 'project_id',
-  'project.deleted': 'project_id',
-  'job.created': 'job_id',
-  'job.updated': 'job_id',
-  'job.deleted': 'job_id',
-  'job.step': 'job_id',
-  'template.created': 'template_id',
-  'template.updated': 'template_id',
-  'template.deleted': 'template_id',
-  'compute.created': 'compute_id',
-  'compute.updated': 'compute_id',
-  'compute.deleted': 'compute_id',
-  presence: 'selection',
-  'log.error': 'message',
-  'log.warning': 'message',
-  'log.info': 'message',
-  ping: 'cpu_usage_percent',
-  resync: 'message',
-}
+/** Resources whose events have their id, such as `node_id`. The compiler compares them with the declarations of the feeds. */
+const resources: {
+  readonly [S in Subject<KnownLine['action']> as `${S}_id` extends keyof EventOf<S> ? S : never]: true
+} = { node: true, link: true, drawing: true, snapshot: true, project: true, job: true, template: true, compute: true }
 
-/** Whether a value is a line of a feed: of an action that is not known, or with an event of the known one. */
+/** Whether a value is a line of a feed: an event of a resource has its id, also that of a newer service. */
 export function isFeedLine(value: unknown): value is FeedLine {
-  if (typeof value !== 'object' || value === null || !('action' in value) || typeof value.action !== 'string')
-    return false
-  const { action } = value
-  if (!Object.hasOwn(members, action)) return true
-  const { event } = value as { event?: unknown }
-  return typeof event === 'object' && event !== null && members[action as Action] in event
+  const { action, event } = (value ?? {}) as { action?: unknown; event?: unknown }
+  if (typeof action !== 'string') return false
+  const [resource = ''] = action.split('.')
+  if (!Object.hasOwn(resources, resource)) return true
+  return typeof event === 'object' && event !== null && `${resource}_id` in event
 }

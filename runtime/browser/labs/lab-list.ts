@@ -67,19 +67,12 @@ export class LabList {
     if (lab && before !== undefined && lab.revision >= before.revision) this.labs.put(project_id, lab)
   }
 
-  #apply({ action, event }: ServiceLine): void {
+  #apply({ action, event, project_id }: ServiceLine): void {
     switch (action) {
-      case 'node.created':
-      case 'node.updated':
-      case 'node.deleted':
-      case 'link.updated':
-      case 'link.deleted':
-        return this.#readLater(event.project_id)
       case 'compute.created':
       case 'compute.updated':
-        return this.computes.put(event.compute_id, event)
       case 'compute.deleted':
-        return this.computes.delete(event.compute_id)
+        return this.computes.apply(action, event.compute_id, event)
       case 'project.created':
       case 'project.updated':
       case 'project.opened':
@@ -88,6 +81,9 @@ export class LabList {
         return 'revision' in event ? this.#changed(event) : undefined
       case 'project.deleted':
         return this.labs.delete(event.project_id)
+      default:
+        // Something of a lab has changed on a compute: most often a node or a link.
+        if (project_id !== undefined) this.#readLater(project_id)
     }
   }
 

@@ -187,10 +187,16 @@ function useComputes(): Computes {
         jobs.reset((known ?? []).map((it) => [it.job_id, it]))
       },
       apply({ action, event }) {
-        if (action === 'job.created' || action === 'job.updated') jobs.put(event.job_id, event)
-        if (action === 'job.deleted') jobs.delete(event.job_id)
-        if (action === 'compute.created' || action === 'compute.updated') table.put(event.compute_id, event)
-        if (action === 'compute.deleted') table.delete(event.compute_id)
+        switch (action) {
+          case 'job.created':
+          case 'job.updated':
+          case 'job.deleted':
+            return jobs.apply(action, event.job_id, event)
+          case 'compute.created':
+          case 'compute.updated':
+          case 'compute.deleted':
+            return table.apply(action, event.compute_id, event)
+        }
       },
     })
     return () => over.abort()

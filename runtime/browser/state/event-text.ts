@@ -18,7 +18,7 @@ export function eventText(
   { action, event }: LabLine,
   { nodes }: Pick<LabStore, 'nodes'>,
 ): Pick<EventView, 'text' | 'nodes'> | undefined {
-  const [, what = ''] = action.split('.')
+  const [subject, what = ''] = action.split('.')
   switch (action) {
     case 'node.created':
     case 'node.updated':
@@ -41,25 +41,16 @@ export function eventText(
       if (status === 'running') return undefined
       return { text: `Job ${does} ${status}${reason === null ? '' : `: ${reason}`}`, nodes: [] }
     }
-    case 'project.created':
-    case 'project.updated':
-    case 'project.opened':
-    case 'project.closed':
-    case 'project.deleted':
-      return { text: `Lab ${what}`, nodes: [] }
     case 'snapshot.created':
     case 'snapshot.deleted':
     case 'snapshot.restored':
       return { text: `Snapshot “${event.name}” ${what}`, nodes: [] }
-    case 'drawing.created':
-    case 'drawing.updated':
-    case 'drawing.deleted':
-      return { text: `Drawing ${what}`, nodes: [] }
     case 'log.error':
     case 'log.warning':
     case 'log.info':
       return { text: event.message, nodes: [] }
     default:
-      return undefined
+      if (subject !== 'project' && subject !== 'drawing') return undefined
+      return { text: `${subject === 'project' ? 'Lab' : 'Drawing'} ${what}`, nodes: [] }
   }
 }

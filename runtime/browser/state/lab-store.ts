@@ -89,40 +89,32 @@ export class LabStore {
       switch (action) {
         case 'node.created':
         case 'node.updated':
-          return this.nodes.put(event.node_id, event)
         case 'node.deleted':
-          return this.nodes.delete(event.node_id)
+          return this.nodes.apply(action, event.node_id, event)
         case 'link.created':
         case 'link.updated':
-          return this.links.put(event.link_id, event)
         case 'link.deleted':
-          this.rates.delete(event.link_id)
-          return this.links.delete(event.link_id)
+          if (action === 'link.deleted') this.rates.delete(event.link_id)
+          return this.links.apply(action, event.link_id, event)
         case 'link.state':
           return this.#linkState(event)
         case 'drawing.created':
         case 'drawing.updated':
-          return this.drawings.put(event.drawing_id, event)
         case 'drawing.deleted':
-          return this.drawings.delete(event.drawing_id)
+          return this.drawings.apply(action, event.drawing_id, event)
         case 'job.created':
         case 'job.updated':
-          return this.jobs.put(event.job_id, event)
         case 'job.deleted':
-          return this.jobs.delete(event.job_id)
+          return this.jobs.apply(action, event.job_id, event)
         case 'snapshot.created':
         case 'snapshot.restored':
-          return this.snapshots.put(event.snapshot_id, event)
         case 'snapshot.deleted':
-          return this.snapshots.delete(event.snapshot_id)
+          return this.snapshots.apply(action, event.snapshot_id, event)
         case 'project.created':
         case 'project.updated':
         case 'project.opened':
-          this.end.value = undefined
-          this.project.value = event
-          return
         case 'project.closed':
-          this.end.value = 'closed'
+          this.end.value = action === 'project.closed' ? 'closed' : undefined
           this.project.value = event
           return
         case 'project.deleted':

@@ -45,6 +45,12 @@ export class Table<T> {
     if (this.#rows.delete(id)) this.#ids.value = this.#ids.value.filter((it) => it !== id)
   }
 
+  /** Applies an event of a resource, such as `node.created`. */
+  apply(action: string, id: string, value: T): void {
+    if (action.endsWith('.deleted')) this.delete(id)
+    else this.put(id, value)
+  }
+
   /** Replaces all resources. Those that stay keep their signals. */
   reset(entries: readonly (readonly [id: string, value: T])[]): void {
     batch(() => {

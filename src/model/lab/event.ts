@@ -10,7 +10,8 @@ import { LabSnapshot } from './snapshot.ts'
 import { LabTemplate } from './template.ts'
 import { LabJobStep } from './topology.ts'
 
-// Clients of earlier versions know these actions: they stay as they are, and what is new gets a name of its own.
+// Clients of earlier versions know these actions: they stay as they are, and what is new gets a name of its own. An event that is named
+// after a resource has its id: clients count on it, also for actions that they do not know.
 
 /** An event as feeds show it: what happened, and the resource after it; for one that is gone, as it last was. */
 const event = <const A extends string, E extends TSchema>(actions: readonly A[], resource: E) =>

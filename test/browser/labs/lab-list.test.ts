@@ -7,7 +7,12 @@ const lab = { project_id, name: 'Campus', revision: 1, status: 'opened' } as Lab
 const closed = { ...lab, project_id: '21111111-2222-4333-8444-555555555555', status: 'closed' } as LabProject
 const counts = { nodes: 3, segments: 1, links: 2, running: 2, worst_verdict: 'ok' } as const
 const began: ServiceLine = { action: 'ping', event: { cpu_usage_percent: 0, memory_usage_percent: 0 } }
-const nodeOf = (project_id: string): ServiceLine => ({ action: 'node.updated', event: { project_id } as AnyNode })
+const nodeOf = (project_id: string): ServiceLine => ({
+  action: 'node.updated',
+  event: { project_id } as AnyNode,
+  seq: 1,
+  project_id,
+})
 
 /** A list of `labs` that hears `lines`, after two seconds. */
 async function listOf(labs: readonly LabProject[], lines: readonly ServiceLine[], now: LabProject) {

@@ -136,8 +136,9 @@ test('a feed ends with its signal, and rejects when its project is gone', async 
 test('the action of a line tells what its event is, and lines of newer services pass as they are', async () => {
   const message = { action: 'log.warning', event: { message: 'the disk is nearly full' }, seq: 9 }
   const newer = [
-    { action: 'node.moved', event: 'somewhere', seq: 10 },
-    { action: 'weather', seq: 11 },
+    { action: 'node.moved', event: { node_id: 'a', to: 'b' }, seq: 10 },
+    { action: 'weather', event: 'fine', seq: 11 },
+    { action: 'constructor', seq: 12 },
   ]
   // Neither has what its action says: a program would fail on them.
   const broken = [
@@ -154,9 +155,17 @@ test('the action of a line tells what its event is, and lines of newer services 
       expectTypeOf(event).toEqualTypeOf<{ message: string }>()
       seen.push(event.message)
     } else if (action !== 'ping') seen.push([action, event])
-    if (seen.length === 4) break
+    if (seen.length === 5) break
   }
-  expect(seen).toEqual(['PC1', 'the disk is nearly full', ['node.moved', 'somewhere'], ['weather', undefined]])
+  expect(seen).toEqual([
+    'PC1',
+    'the disk is nearly full',
+    ...[
+      ['node.moved', { node_id: 'a', to: 'b' }],
+      ['weather', 'fine'],
+      ['constructor', undefined],
+    ],
+  ])
 })
 
 test('the feed of the service has nodes as their computes have them, and projects of both', async () => {
