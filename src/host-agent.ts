@@ -18,7 +18,7 @@ import type { MetricFamily } from './model/metrics.ts'
 import type { Project, ProjectCreate, ProjectFile, ProjectStatusFilter, ProjectUpdate } from './model/project.ts'
 import type { ProjectSnapshot, RestoreStep } from './model/project-snapshot.ts'
 import type { Filters } from './model/schema/filters.ts'
-import type { Nio, NioState } from './model/schema/nio.ts'
+import type { Nio, NioChange, NioState } from './model/schema/nio.ts'
 import type { FoundProgram } from './model/schema/program.ts'
 
 /**
@@ -40,10 +40,10 @@ export interface HostAgent {
 }
 
 /**
- * What a gateway does itself, of what its computes answer. A request about one project it hands on instead, so that it needs no
- * operation for it; those on ports are for links between computes.
+ * The computes of a fleet as one host: what a gateway answers itself, from the answers of its computes. It hands a request about one
+ * project on instead; the operations on ports are for links between computes.
  */
-export interface SharedAgent extends Pick<HostAgent, 'host' | 'images' | 'events'> {
+export interface FleetAgent extends Pick<HostAgent, 'host' | 'images' | 'events'> {
   readonly projects: Pick<ProjectAgent, 'list' | 'create' | 'reserveUdpPort' | 'releaseUdpPort'>
   readonly nodes: Pick<NodeAgent, 'get' | 'nioState' | 'attachNio' | 'detachNio'>
 }
@@ -116,13 +116,20 @@ export interface FileAgent {
    */
   list(projectId: string, options?: { sums: boolean; snapshot?: string | undefined }): Promise<ProjectFile[]>
   /** 403 for a path that leaves the project, 404 when there is no such file. `snapshot`: as this snapshot has it. */
-  read(projectId: string, path: string, snapshot?: string): Promise<StoredFile>
-  /** Writes beside, then renames, so that a reader sees the old or the new file. Parents are made when `parents`, else 404. */
+  read(
+    projectId: string,
+    path: string,
+    options?: { snapshot?: string | undefined; signal?: AbortSignal | undefined },
+  ): Promise<StoredFile>
+  /**
+   * Writes beside, then renames, so that a reader sees the old or the new file. Parents are made when `parents`, else 404. `size`: the
+   * bytes of the content, where they are known.
+   */
   write(
     projectId: string,
     path: string,
     content: ReadableStream<Uint8Array>,
-    options: { parents: boolean },
+    options: { parents: boolean; size?: number; signal?: AbortSignal | undefined },
   ): Promise<void>
 }
 
@@ -168,6 +175,10 @@ export interface ImageAgent {
    * that no image of the kind has; 409 when another image has the name, or an upload by that name has begun.
    */
   rename(kind: ImageKindName, name: string, to: string): Promise<void>
+  /**
+   * Copies an image to this compute from another one of its fleet. Absent where images are not copied between computes.
+   */
+  replicate?(image: string): Promise<ReplicationOutcome>
   /** How much of an upload in parts has come. */
   progress(kind: ImageKindName, name: string, total: number): Promise<UploadProgress>
   /** The disk-image tools that were found, in the order of PATH. */
@@ -202,6 +213,9 @@ export interface UploadOptions {
   readonly contentAt?: string
 }
 
+/** The result of copying an image to a compute that lacks it; undefined: no other compute has it. */
+export type ReplicationOutcome = 'brought' | { readonly refused: string } | undefined
+
 export interface Digest {
   readonly algorithm: 'md5' | 'sha-256' | 'sha-512'
   /** Lower-case hexadecimal digits. */
@@ -221,19 +235,20 @@ export interface NodeAgent {
   /**
    * Never starts anything. An id that is known already: `existing: 'refuse'` -> 409, `'update'` -> the given fields are
    * applied and `created` is false. A create that fails leaves nothing behind. 409 for what the host does not have (an
-   * image, an emulator, a free port).
+   * image, an emulator, a free port). `addresses: 'stored'`: the node was stored before, and keeps MAC addresses that a new one
+   * cannot have.
    */
   create<K extends NodeKindName>(
     projectId: string,
     kind: K,
     input: NodeCreate<K>,
-    options: { existing: 'refuse' | 'update' },
+    options: { existing: 'refuse' | 'update'; addresses?: 'stored' | undefined },
   ): Promise<{ node: Node<K>; created: boolean }>
   get<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
   /** Nothing is changed when one of the changes is refused. 409 for what cannot be changed while the node runs. */
   update<K extends NodeKindName>(ref: NodeRef<K>, changes: NodeUpdate<K>): Promise<Node<K>>
-  /** Stops it first. `files: 'later'` leaves the directory until the project is committed or closed (v1). */
-  remove(ref: NodeRef, options: { files: 'now' | 'later' }): Promise<void>
+  /** Stops it first. `files: 'later'` leaves the directory until the project is committed or closed (v1); default: `now`. */
+  remove(ref: NodeRef, options?: { files: 'now' | 'later' }): Promise<void>
   /**
    * Resolves when the node runs; one that runs is left alone, a suspended one goes on. 409 with the reason when it cannot run.
    * `input`: what the kind has a start bring along.
@@ -257,8 +272,8 @@ export interface NodeAgent {
    * allowed, 404 for a missing port or device, 409 when `lport` or the device is taken, or a privilege is missing.
    */
   attachNio(ref: NodeRef, port: PortRef, nio: Nio, origin?: NioOrigin): Promise<Nio>
-  /** Changes the attached NIO in place. 404 when nothing is attached. */
-  updateNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio>
+  /** Changes the attached NIO in place; absent members stay. 404 when nothing is attached. */
+  updateNio(ref: NodeRef, port: PortRef, changes: NioChange): Promise<Nio>
   /** 404 when nothing is attached. Ends the captures of the port. */
   detachNio(ref: NodeRef, port: PortRef): Promise<void>
   /** Resolves when a NIO of the port could have these filters. 400 says what is wrong, 404 for a missing port, 409 without libpcap. */
@@ -269,18 +284,10 @@ export interface NodeAgent {
   startCapture(ref: NodeRef, port: PortRef, wanted: CaptureStart): Promise<CaptureStarted>
   /** Resolves when the file is complete; without a capture nothing is done. 409 when nothing is attached. */
   stopCapture(ref: NodeRef, port: PortRef): Promise<void>
-  /** The capture that runs, from its beginning until it ends: classic pcap. 409 when there is none. */
-  followCapture(ref: NodeRef, port: PortRef, signal: AbortSignal): Promise<CaptureSource>
-  /** What passes the port from now on until nothing is attached to it any more: classic pcap. 400, 409 as before. */
-  streamCapture(ref: NodeRef, port: PortRef, wanted: CaptureStream, signal: AbortSignal): Promise<CaptureSource>
   /** Ends the clients of the console of a node that runs, and listens for new ones; its guest does not notice. 409. */
   resetConsole(ref: NodeRef): Promise<void>
-  /** The console as a pair of streams: the scroll-back first, then live; 409 when the node does not run. */
-  console(ref: NodeRef, signal: AbortSignal, shown?: ConsoleReplay): Promise<ConsoleStream>
   /** Telnet clients of the consoles of a project. */
   telnetClients(projectId: string): Promise<number>
-  /** The scroll-back; empty for a node whose run left none. 409 when the console has no text. */
-  consoleLog(ref: NodeRef): Promise<Uint8Array>
   /**
    * Types on the console, then waits for output: of what follows, and without `send` of the scroll-back too. 400 for a wrong
    * expression, 409 `not-in-time`, or when the node does not run or stops; 429 for too many waits at once.
@@ -288,10 +295,30 @@ export interface NodeAgent {
   expect(ref: NodeRef, wanted: ConsoleExpect, signal: AbortSignal): Promise<ConsoleMatch>
   /** Resolves when a node that runs is ready. The console may have shown its text at any time since the start. Errors as of `expect`. */
   ready(ref: NodeRef, wanted: NodeReady, signal: AbortSignal): Promise<void>
-  /** The screen as a pair of streams that speak RFB (VNC); 409 when the node does not run, or has no screen of this kind. */
-  screen(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
   /** What only nodes of a kind can do: one of the `actions` of its descriptor. The input has the form that is declared there. */
   action(ref: NodeRef, name: string, input: unknown, signal?: AbortSignal): Promise<unknown>
+}
+
+/**
+ * Consoles, screens and captures of nodes, as streams of this process. Those of another compute are websockets and bodies, which a
+ * service passes on unread.
+ */
+interface NodeStreams {
+  /** The console as a pair of streams: the scroll-back first, then live; 409 when the node does not run. */
+  console(ref: NodeRef, signal: AbortSignal, shown?: ConsoleReplay): Promise<ConsoleStream>
+  /** The scroll-back; empty for a node whose run left none. 409 when the console has no text. */
+  consoleLog(ref: NodeRef): Promise<Uint8Array>
+  /** The screen as a pair of streams that speak RFB (VNC); 409 when the node does not run, or has no screen of this kind. */
+  screen(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
+  /** The capture that runs, from its beginning until it ends: classic pcap. 409 when there is none. */
+  followCapture(ref: NodeRef, port: PortRef, signal: AbortSignal): Promise<CaptureSource>
+  /** What passes the port from now on until nothing is attached to it any more: classic pcap. 400, 409 as before. */
+  streamCapture(ref: NodeRef, port: PortRef, wanted: CaptureStream, signal: AbortSignal): Promise<CaptureSource>
+}
+
+/** The agent of the machine that this process runs on. */
+export interface LocalHostAgent extends HostAgent {
+  readonly nodes: NodeAgent & NodeStreams
 }
 
 /**
@@ -330,8 +357,11 @@ export interface LinkCheckAgent {
    * Probes the candidates of the other end from the port, and answers their probes, for some seconds at most. The other end does the same at
    * the same time. 404 when the port is not reserved, 409 when it is being checked already, 503 when too many are.
    */
-  run(projectId: string, port: number, check: LinkCheck, signal: AbortSignal): Promise<LinkCheckResult>
+  run(projectId: string, port: number, check: LinkCheck, signal?: AbortSignal): Promise<LinkCheckResult>
 }
+
+/** What is done with a node that runs, or is to run. */
+export type NodeAction = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
 
 /** A numbered port of a numbered adapter. */
 export interface PortRef {

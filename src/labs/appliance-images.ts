@@ -2,18 +2,18 @@ import type { ApplianceImage } from '../importers/appliance.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
 import { type Image, type ImageKindName, isImageKind } from '../model/image.ts'
 import type { ApplianceImport } from '../model/lab/appliance.ts'
-import type { ComputeClients } from './computes/compute-client.ts'
+import type { ComputeAgents } from './computes/agents.ts'
 import type { Labs } from './service.ts'
 
 /** The names of images on the connected computes, by their digests. A compute that fails to list its images is left out. */
 export async function applianceImages(
   images: readonly ApplianceImage[],
   kind: string,
-  { labs, clientFor }: { labs: Labs; clientFor: ComputeClients },
+  { labs, agentFor }: { labs: Labs; agentFor: ComputeAgents },
 ): Promise<ApplianceImport['images']> {
   const computes = images.length > 0 && isImageKind(kind) ? await labs.computes.all() : []
   const lists = await mapLimit(computes, (id) =>
-    clientFor(id)
+    agentFor(id)
       .images.list(kind as ImageKindName)
       .catch(() => []),
   )

@@ -2,7 +2,8 @@ import { ignore } from '../lib/async/ignore.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
 import { startTimer } from '../lib/async/pause.ts'
 import { counted } from '../lib/text/counted.ts'
-import type { ComputeClients } from './computes/compute-client.ts'
+import type { Capabilities } from '../model/host.ts'
+import type { ComputeAgents } from './computes/agents.ts'
 import type { Jobs } from './jobs/jobs.ts'
 import { Changes } from './lab/document.ts'
 import type { Lab } from './lab/lab.ts'
@@ -14,7 +15,7 @@ const saveMs = 1000
 export interface NodeRun {
   readonly node_id: string
   readonly status: string
-  readonly status_reason?: string | null
+  readonly status_reason?: string | null | undefined
 }
 
 /** Starts nodes of labs with `auto_start`, and remembers which ran: these are started after a reboot of their compute. */
@@ -30,10 +31,10 @@ export class AutoStart {
   }
 
   /** Starts nodes by a job. `nodes`: their ids; undefined: all. */
-  start(lab: Lab, nodes: string[] | undefined, clientFor: ComputeClients): void {
+  start(lab: Lab, nodes: string[] | undefined, agentFor: ComputeAgents): void {
     if (!lab.document.project.auto_start || (nodes ?? [...lab.document.nodes.keys()]).length === 0) return
     try {
-      this.#jobs.start(lab, { action: 'start', ...(nodes && { nodes }) }, clientFor)
+      this.#jobs.start(lab, { action: 'start', ...(nodes && { nodes }) }, agentFor)
     } catch (error) {
       lab.emit({
         action: 'log.warning',
@@ -43,13 +44,13 @@ export class AutoStart {
   }
 
   /** Starts the nodes that ran on computes whose boot id has changed. */
-  async startAfterReboot(lab: Lab, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
+  async startAfterReboot(lab: Lab, computes: readonly string[], agentFor: ComputeAgents): Promise<void> {
     if (!lab.document.project.auto_start) return
     const rebooted = new Set<string>()
     await mapLimit(computes, async (id) => {
-      const note = async (boot: string | undefined) => boot !== undefined && lab.recordBoot(id, boot)
-      const isOther = await clientFor(id)
-        .bootId()
+      const note = async ({ boot_id }: Capabilities) => boot_id !== undefined && lab.recordBoot(id, boot_id)
+      const isOther = await agentFor(id)
+        .host.capabilities()
         .then(note)
         .catch(ignore('an absent compute is asked when it is back'))
       if (isOther === true) rebooted.add(id)
@@ -62,12 +63,12 @@ export class AutoStart {
       this.start(
         lab,
         ran.map(({ node_id }) => node_id),
-        clientFor,
+        agentFor,
       )
   }
 
   /** Starts the nodes that an apply of a lab file had stopped when the service ended, and reports that there is more to do. */
-  resumeApply(lab: Lab, clientFor: ComputeClients): void {
+  resumeApply(lab: Lab, agentFor: ComputeAgents): void {
     const { name, file } = lab.document.project
     if (file?.pendingApply === undefined) return
     const nodes = file.pendingApply.stopped.filter((id) => lab.reported.get(id)?.status === 'stopped')
@@ -90,7 +91,7 @@ export class AutoStart {
       })
     }
     this.#jobs
-      .start(lab, { action: 'start', nodes }, clientFor)
+      .start(lab, { action: 'start', nodes }, agentFor)
       .over.then(done, done)
       .catch(ignore('the job shows what failed'))
   }

@@ -4,8 +4,8 @@ import { ignore } from '../lib/async/ignore.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
 import { ApiError, ignoreNotFound } from '../lib/errors/api-error.ts'
 import type { LabEvent } from '../model/lab/event.ts'
-import type { ComputeClients } from './computes/compute-client.ts'
-import type { LabComputes } from './computes/computes.ts'
+import { type ComputeAgents, openProject } from './computes/agents.ts'
+import type { ComputePool } from './computes/compute-pool.ts'
 import type { LabDocuments } from './documents.ts'
 import type { ProjectRecord } from './lab/document.ts'
 import type { Lab } from './lab/lab.ts'
@@ -14,15 +14,15 @@ import type { ComputeSync } from './sync.ts'
 
 /** Recovers what operations that ended with the service have left. */
 export interface LabRecovery {
-  recoverSnapshots(lab: Lab, clientFor: ComputeClients): Promise<void>
-  recoverMove(lab: Lab, clientFor: ComputeClients): Promise<void>
+  recoverSnapshots(lab: Lab, agentFor: ComputeAgents): Promise<void>
+  recoverMove(lab: Lab, agentFor: ComputeAgents): Promise<void>
   /** Removes what a move has left on a compute. */
-  forgetOn(lab: Lab, computeId: string, clientFor: ComputeClients): Promise<void>
+  forgetOn(lab: Lab, computeId: string, agentFor: ComputeAgents): Promise<void>
 }
 
 interface ComputeProjectsOptions {
   readonly documents: LabDocuments
-  readonly computes: LabComputes
+  readonly computes: ComputePool
   readonly events: EventLog<LabEvent>
   readonly sync: ComputeSync
   readonly recovery: LabRecovery
@@ -31,7 +31,7 @@ interface ComputeProjectsOptions {
 /** The projects of labs on their computes: an open lab is open there, too. */
 export class ComputeProjects {
   readonly #documents: LabDocuments
-  readonly #computes: LabComputes
+  readonly #computes: ComputePool
   readonly #events: EventLog<LabEvent>
   readonly #sync: ComputeSync
   readonly #recovery: LabRecovery
@@ -73,14 +73,14 @@ export class ComputeProjects {
   }
 
   /** Runs an operation while a project is open on its computes. Closes a closed lab there again after the last one. */
-  async withOpen<T>(lab: Lab, clientFor: ComputeClients, run: () => Promise<T>): Promise<T> {
-    if (!lab.isOpen) await this.#recovery.recoverSnapshots(lab, clientFor)
+  async withOpen<T>(lab: Lab, agentFor: ComputeAgents, run: () => Promise<T>): Promise<T> {
+    if (!lab.isOpen) await this.#recovery.recoverSnapshots(lab, agentFor)
     const { computes, name } = lab.document.project
     this.#users.set(lab.id, (this.#users.get(lab.id) ?? 0) + 1)
     try {
       if (!lab.isOpen) {
         await this.left(lab.id)
-        for (const id of computes) await clientFor(id).openProject({ project_id: lab.id, name })
+        for (const id of computes) await openProject(agentFor(id), { project_id: lab.id, name })
       }
       return await run()
     } finally {
@@ -90,7 +90,7 @@ export class ComputeProjects {
         this.#users.delete(lab.id)
         const isOpening = this.states.of(lab.id) === 'opening'
         if (!lab.isOpen && this.#documents.get(lab.id) === undefined && !isOpening) {
-          const leaving = this.close(lab, clientFor)
+          const leaving = this.close(lab, agentFor)
           this.#leaving.set(lab.id, leaving)
           await leaving.finally(() => this.#leaving.delete(lab.id))
         }
@@ -99,19 +99,19 @@ export class ComputeProjects {
   }
 
   /** Closes a lab on its computes. */
-  async close(lab: Lab, clientFor: ComputeClients): Promise<void> {
+  async close(lab: Lab, agentFor: ComputeAgents): Promise<void> {
     await mapLimit(lab.document.project.computes, (computeId) =>
-      clientFor(computeId).closeProject(lab.id).catch(ignoreNotFound),
+      agentFor(computeId).projects.close(lab.id).catch(ignoreNotFound),
     )
   }
 
   /** Opens a lab on its computes again, and reads its nodes. */
-  async reopen(lab: Lab, clientFor: ComputeClients): Promise<void> {
+  async reopen(lab: Lab, agentFor: ComputeAgents): Promise<void> {
     const { computes, name } = lab.document.project
-    for (const id of computes) await clientFor(id).openProject({ project_id: lab.id, name })
+    for (const id of computes) await openProject(agentFor(id), { project_id: lab.id, name })
     lab.reported.clear()
     lab.unknownReasons.clear()
-    await this.#sync.refresh(lab, computes, clientFor)
+    await this.#sync.refresh(lab, computes, agentFor)
   }
 
   /**

@@ -9,8 +9,8 @@ import { isUuid } from '../model/schema/fields.ts'
 import type { LabAccess } from './access.ts'
 import type { AutoStart } from './autostart.ts'
 import type { ComputeProjects } from './compute-projects.ts'
-import type { ComputeClients } from './computes/compute-client.ts'
-import type { LabComputes } from './computes/computes.ts'
+import { type ComputeAgents, openProject, removeProject } from './computes/agents.ts'
+import type { ComputePool } from './computes/compute-pool.ts'
 import type { LabDocuments } from './documents.ts'
 import { Changes, noSizes, type ProjectRecord } from './lab/document.ts'
 import { withDefaults, withoutNulls } from './lab/fields.ts'
@@ -19,7 +19,7 @@ import type { Lab } from './lab/lab.ts'
 import { type LabRegistry, projectExists } from './registry.ts'
 
 interface BuildOptions {
-  readonly clientFor: ComputeClients
+  readonly agentFor: ComputeAgents
   /** Computes on which it is made. */
   readonly like?: readonly string[]
   readonly asksAll?: boolean
@@ -31,7 +31,7 @@ interface CreationOptions {
   readonly registry: LabRegistry
   readonly documents: LabDocuments
   readonly access: LabAccess
-  readonly computes: LabComputes
+  readonly computes: ComputePool
   readonly projects: ComputeProjects
   readonly autoStart: AutoStart
   /** The id of the only lab of this process. */
@@ -43,7 +43,7 @@ export class LabCreation {
   readonly #registry: LabRegistry
   readonly #documents: LabDocuments
   readonly #access: LabAccess
-  readonly #computes: LabComputes
+  readonly #computes: ComputePool
   readonly #projects: ComputeProjects
   readonly #autoStart: AutoStart
   readonly #onlyId: string | undefined
@@ -61,7 +61,7 @@ export class LabCreation {
   /** `more`: members of the record that no client gives. `scope`: the projects of the client. */
   async create(
     input: LabProjectCreate,
-    clientFor: ComputeClients,
+    agentFor: ComputeAgents,
     { scope, ...more }: Pick<ProjectRecord, 'file'> & { readonly scope?: ProjectScope | undefined } = {},
   ): Promise<LabProject> {
     const { name, path = null, compute_id, project_id, ...settings } = input
@@ -89,12 +89,12 @@ export class LabCreation {
         await using revert = new Revert(ignore('what is left of it is listed as a project of its compute'))
         revert.add(() => this.#registry.remove(id))
         await this.#registry.announce(id, record, scope)
-        const compute = clientFor(record.computes[0] as string)
+        const compute = agentFor(record.computes[0] as string)
         // A project that only the compute knows has nodes that the new one would not show, and would delete.
-        const known = project_id == null ? undefined : await compute.project(id).catch(ignoreNotFound)
+        const known = project_id == null ? undefined : await compute.projects.get(id).catch(ignoreNotFound)
         if (known !== undefined) throw projectExists(id)
-        const made = await compute.openProject({ project_id: id, name, path })
-        revert.add(() => compute.removeProject(id))
+        const made = await openProject(compute, { project_id: id, name, path })
+        revert.add(() => removeProject(compute, id))
         const head = { ...record, path: made.path }
         await this.#documents.saveNew(id, head)
         revert.add(() => this.#documents.remove(id))
@@ -103,7 +103,7 @@ export class LabCreation {
         return this.#projects.opened(this.#documents.make(id, new Map([['project', head]])))
       })
       this.#documents.publish(lab, 'project.created')
-      await this.#autoStart.startAfterReboot(lab, record.computes, clientFor)
+      await this.#autoStart.startAfterReboot(lab, record.computes, agentFor)
       return lab.project()
     })
   }
@@ -114,7 +114,7 @@ export class LabCreation {
    */
   async build(
     { name, path = null, ...settings }: LabProjectCreate,
-    { clientFor, like = [], asksAll = false, scope }: BuildOptions,
+    { agentFor, like = [], asksAll = false, scope }: BuildOptions,
     fill: (lab: Lab) => Promise<void>,
   ): Promise<LabProject> {
     const id = this.#onlyId ?? settings.project_id?.toLowerCase() ?? crypto.randomUUID()
@@ -125,7 +125,7 @@ export class LabCreation {
       requireSmallHead(settings)
       this.#registry.requireNew(id)
       // Before the lab has its name, by which credentials see every project of its id.
-      if (asksAll) await this.#requireNowhere(id, clientFor)
+      if (asksAll) await this.#requireNowhere(id, agentFor)
       const first =
         like[0] ?? (await this.#computes.choose(settings.compute_id ?? undefined, settings.placement ?? undefined))
       const record: ProjectRecord = {
@@ -138,19 +138,20 @@ export class LabCreation {
       /** The computes where a project of this id is the new one. */
       const own: string[] = []
       await using revert = new Revert(ignore('the next start of the service removes an unfinished project'))
-      revert.add(() => this.drop(id, own, clientFor))
+      revert.add(() => this.drop(id, own, agentFor))
       const lab = this.#documents.make(id, new Map([['project', record]]))
       await this.#registry.announce(id, record, scope)
       const input = { project_id: id, name }
       // Before the record is saved: after a crash the next start removes an unfinished project from all its computes.
       for (const computeId of record.computes)
-        if ((await clientFor(computeId).projects()).some(({ project_id }) => project_id === id)) throw projectExists(id)
+        if ((await agentFor(computeId).projects.list('all')).some(({ project_id }) => project_id === id))
+          throw projectExists(id)
       await this.#documents.saveNew(id, record)
       own.push(...record.computes)
-      const made = await clientFor(first).openProject({ ...input, path })
-      for (const computeId of like.slice(1)) await clientFor(computeId).openProject(input)
+      const made = await openProject(agentFor(first), { ...input, path })
+      for (const computeId of like.slice(1)) await openProject(agentFor(computeId), input)
       await fill(lab)
-      await this.#projects.close(lab, clientFor)
+      await this.#projects.close(lab, agentFor)
       await lab.edit(({ project: { unfinished: _, ...project } }) => ({
         changes: new Changes().project({ ...project, path: made.path }),
         news: () => [],
@@ -164,11 +165,11 @@ export class LabCreation {
   }
 
   /** 409 when any compute of the fleet has a project of this id, 503 when one cannot be asked. */
-  async #requireNowhere(id: string, clientFor: ComputeClients): Promise<void> {
+  async #requireNowhere(id: string, agentFor: ComputeAgents): Promise<void> {
     const all = await this.#computes.registered()
     await mapLimit(all, async (computeId) => {
-      const projects = await clientFor(computeId)
-        .projects()
+      const projects = await agentFor(computeId)
+        .projects.list('all')
         .catch((error: unknown) => {
           if (error instanceof ApiError && error.code === 'no-such-compute') return []
           const message = `Could not check whether compute ${computeId} has a project ${id}; try again`
@@ -179,8 +180,8 @@ export class LabCreation {
   }
 
   /** Removes an unfinished project. */
-  async drop(id: string, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
-    for (const computeId of computes) await clientFor(computeId).removeProject(id).catch(ignoreNotFound)
+  async drop(id: string, computes: readonly string[], agentFor: ComputeAgents): Promise<void> {
+    for (const computeId of computes) await removeProject(agentFor(computeId), id).catch(ignoreNotFound)
     const unreadable = ignore('snapshots of a document that cannot be read are not known')
     const keys = [...((await this.#documents.load(id).catch(unreadable))?.keys() ?? [])]
     for (const key of keys)

@@ -9,8 +9,8 @@ import type { LabAccess } from './access.ts'
 import type { LabArchiver } from './archiver.ts'
 import type { AutoStart } from './autostart.ts'
 import { type ComputeProjects, computesWithFiles, isAway, type LabRecovery } from './compute-projects.ts'
-import type { ComputeClients } from './computes/compute-client.ts'
-import { type LabComputes, serviceClients } from './computes/computes.ts'
+import { type ComputeAgents, openProject, removeProject } from './computes/agents.ts'
+import { type ComputePool, serviceAgents } from './computes/compute-pool.ts'
 import type { LabCreation } from './creation.ts'
 import type { LabDocuments } from './documents.ts'
 import type { Jobs } from './jobs/jobs.ts'
@@ -31,7 +31,7 @@ interface LifecycleOptions {
   readonly registry: LabRegistry
   readonly documents: LabDocuments
   readonly access: LabAccess
-  readonly computes: LabComputes
+  readonly computes: ComputePool
   readonly jobs: Jobs
   readonly sync: ComputeSync
   readonly autoStart: AutoStart
@@ -48,7 +48,7 @@ export class LabLifecycle {
   readonly #registry: LabRegistry
   readonly #documents: LabDocuments
   readonly #access: LabAccess
-  readonly #computes: LabComputes
+  readonly #computes: ComputePool
   readonly #jobs: Jobs
   readonly #sync: ComputeSync
   readonly #autoStart: AutoStart
@@ -59,7 +59,7 @@ export class LabLifecycle {
   readonly #lists: LabLists
   readonly #warn: (message: string) => void
   /** On behalf of the service itself. */
-  readonly #ownClients: ComputeClients
+  readonly #ownClients: ComputeAgents
   /** One enlistment of a compute for a lab at a time. */
   readonly #enlistments = new KeyedMutex()
 
@@ -91,7 +91,7 @@ export class LabLifecycle {
     this.#creation = creation
     this.#lists = lists
     this.#warn = warn
-    this.#ownClients = serviceClients(computes)
+    this.#ownClients = serviceAgents(computes)
   }
 
   /**
@@ -103,14 +103,14 @@ export class LabLifecycle {
       .filter(([, { is_open, auto_open, unfinished }]) => is_open || auto_open || unfinished)
     const open = async ([id, { name, is_open, unfinished, computes }]: (typeof wanted)[number]) => {
       if (unfinished) {
-        const clientFor = this.#ownClients
+        const agentFor = this.#ownClients
         // A compute that crashed may have the directory of the project and not know the project: once opened, both can be removed.
         // One that was removed from the fleet cannot be asked any more.
         const known = mapLimit(computes, async (computeId) => {
-          await clientFor(computeId).openProject({ project_id: id, name }).catch(ignoreNotFound)
+          await openProject(agentFor(computeId), { project_id: id, name }).catch(ignoreNotFound)
         })
         await known
-          .then(() => this.#creation.drop(id, computes, clientFor))
+          .then(() => this.#creation.drop(id, computes, agentFor))
           .catch(ignore('the next start of the service tries again'))
         return
       }
@@ -141,49 +141,47 @@ export class LabLifecycle {
   }
 
   /** Opens a lab, or a project that only a compute has. Does nothing for an open lab. */
-  async open(word: string, clientFor: ComputeClients): Promise<LabProject> {
+  async open(word: string, agentFor: ComputeAgents): Promise<LabProject> {
     const id = this.#registry.idOf(word)
     await this.#access.restored
     this.#access.requireStaying(id)
-    return this.#openNow(id, word, clientFor, true)
+    return this.#openNow(id, word, agentFor, true)
   }
 
   /** `startsAll`: `auto_start` starts all nodes, and else those that ran before a reboot of their computes. */
-  #openNow(id: string, word: string, clientFor: ComputeClients, startsAll: boolean): Promise<LabProject> {
+  #openNow(id: string, word: string, agentFor: ComputeAgents, startsAll: boolean): Promise<LabProject> {
     return this.#access.locked(id, async () => {
       const open = this.#documents.get(id)
       if (open !== undefined) return open.project()
       this.#registry.clearUnopened(id)
-      const lab = await this.#load(id, word, clientFor)
+      const lab = await this.#load(id, word, agentFor)
       using _ = this.#documents.enter(lab)
       if (lab.document.project.archived !== undefined) {
         await this.#sync.recordReason(lab)
         if (this.#archiver.isComputeLost(lab)) throw computeLost(lab, lab.statusReason)
       }
-      await this.#recovery.recoverSnapshots(lab, clientFor)
-      await this.#recovery.recoverMove(lab, clientFor).catch(ignore('the next opening of the project tries again'))
+      await this.#recovery.recoverSnapshots(lab, agentFor)
+      await this.#recovery.recoverMove(lab, agentFor).catch(ignore('the next opening of the project tries again'))
       const { computes, name } = lab.document.project
       using _opening = this.#projects.states.begin(id, 'open', 'fail')
       try {
         await this.#projects.left(id)
         await mapLimit(computes, async (computeId) => {
-          await clientFor(computeId)
-            .openProject({ project_id: id, name })
-            .catch((error: Error) => {
-              // The compute has just gone: `recordReason` did not know it yet.
-              if (this.#archiver.isArchived(lab) && isAway(error)) throw computeLost(lab, error.message)
-              // A restart of the service opens what it can.
-              if (startsAll && isMalformed(error)) throw error
-              this.#sync.markUnknown(lab, computeId, error)
-            })
+          await openProject(agentFor(computeId), { project_id: id, name }).catch((error: Error) => {
+            // The compute has just gone: `recordReason` did not know it yet.
+            if (this.#archiver.isArchived(lab) && isAway(error)) throw computeLost(lab, error.message)
+            // A restart of the service opens what it can.
+            if (startsAll && isMalformed(error)) throw error
+            this.#sync.markUnknown(lab, computeId, error)
+          })
         })
         this.#projects.opened(lab)
       } catch (error) {
         // Those that have opened it.
-        await this.#projects.close(lab, clientFor).catch(ignore('the client gets the first error'))
+        await this.#projects.close(lab, agentFor).catch(ignore('the client gets the first error'))
         throw error
       }
-      await this.#sync.refresh(lab, computes, clientFor)
+      await this.#sync.refresh(lab, computes, agentFor)
       this.#sync.nodesRead()
       // A lab that the start of the service opens was open before, so there is no event.
       if (!lab.document.project.is_open) {
@@ -191,27 +189,27 @@ export class LabLifecycle {
           await this.#saveOpen(lab, true)
         } catch (error) {
           using _closing = this.#projects.states.begin(id, 'close', 'refuse')
-          await this.#projects.close(lab, clientFor).catch(ignore('the client gets the first error'))
+          await this.#projects.close(lab, agentFor).catch(ignore('the client gets the first error'))
           this.#projects.closed(lab, 'project.closed')
           throw error
         }
         this.#documents.publish(lab, 'project.opened')
       }
-      await runRestored(lab, clientFor)
-      this.#autoStart.resumeApply(lab, clientFor)
+      await runRestored(lab, agentFor)
+      this.#autoStart.resumeApply(lab, agentFor)
       for (const [node, { status }] of lab.reported) if (status !== 'stopped') lab.lastRunning.add(node)
-      if (startsAll) this.#autoStart.start(lab, undefined, clientFor)
-      await this.#autoStart.startAfterReboot(lab, computes, clientFor)
+      if (startsAll) this.#autoStart.start(lab, undefined, agentFor)
+      await this.#autoStart.startAfterReboot(lab, computes, agentFor)
       return lab.project()
     })
   }
 
   /** The document of a closed lab, or a new one for a project that a compute has. */
-  async #load(id: string, word: string, clientFor: ComputeClients): Promise<Lab> {
+  async #load(id: string, word: string, agentFor: ComputeAgents): Promise<Lab> {
     const entries = await this.#documents.load(id)
     if (entries !== undefined) return this.#documents.make(id, entries)
     for (const computeId of await this.#computes.all()) {
-      const found = (await clientFor(computeId).projects()).find(({ project_id }) => project_id === id)
+      const found = (await agentFor(computeId).projects.list('all')).find(({ project_id }) => project_id === id)
       if (found === undefined) continue
       const record: ProjectRecord = {
         project_id: id,
@@ -231,7 +229,7 @@ export class LabLifecycle {
   }
 
   /** Closes a lab, which stops its nodes. Does nothing for a closed lab. */
-  async close(word: string, clientFor: ComputeClients): Promise<void> {
+  async close(word: string, agentFor: ComputeAgents): Promise<void> {
     const id = this.#registry.idOf(word)
     this.#access.requireStaying(id)
     // A running apply has locked the lab until it has reverted its changes: it is cancelled before the lock is waited for.
@@ -244,11 +242,11 @@ export class LabLifecycle {
       this.#jobs.endOf(id, 'The project was closed')
       await lab.exclusive(async () => {
         using _ = this.#projects.states.begin(id, 'close', 'refuse')
-        await this.#projects.close(lab, clientFor)
+        await this.#projects.close(lab, agentFor)
         await saveOrRevert(
           lab,
           () => this.#saveOpen(lab, false),
-          () => this.#projects.reopen(lab, clientFor),
+          () => this.#projects.reopen(lab, agentFor),
         )
         this.#projects.closed(lab, 'project.closed')
       }, force)
@@ -273,7 +271,7 @@ export class LabLifecycle {
   }
 
   /** Deletes a lab, also on its computes, or a project that only computes have. */
-  async remove(word: string, clientFor: ComputeClients): Promise<void> {
+  async remove(word: string, agentFor: ComputeAgents): Promise<void> {
     const id = this.#registry.idOf(word)
     this.#access.requireStaying(id)
     this.#jobs.endOf(id, 'The project was deleted', { only: 'apply' })
@@ -282,10 +280,10 @@ export class LabLifecycle {
         .find(id)
         .catch((error) => this.#withoutDocument(id, error))
         .catch(ignoreNotFound)
-      if (lab === undefined) return this.#lists.removeUnmanaged(id, word, clientFor)
+      if (lab === undefined) return this.#lists.removeUnmanaged(id, word, agentFor)
       await this.#projects.requirePresent(lab, 'delete')
       this.#jobs.endOf(id, 'The project was deleted', { forget: true })
-      await this.discard(lab, clientFor)
+      await this.discard(lab, agentFor)
     })
   }
 
@@ -297,25 +295,23 @@ export class LabLifecycle {
   }
 
   /** Deletes a lab that the caller has locked (`exclusively`). Its jobs stay in the list. */
-  async discard(lab: Lab, clientFor: ComputeClients): Promise<void> {
-    return lab.exclusive(() => this.#discardNow(lab, clientFor), force)
+  async discard(lab: Lab, agentFor: ComputeAgents): Promise<void> {
+    return lab.exclusive(() => this.#discardNow(lab, agentFor), force)
   }
 
-  async #discardNow(lab: Lab, clientFor: ComputeClients): Promise<void> {
+  async #discardNow(lab: Lab, agentFor: ComputeAgents): Promise<void> {
     const { id, document } = lab
     using _ = this.#projects.states.begin(id, 'delete', 'refuse')
     const { formerComputes = [], name } = document.project
     for (const computeId of computesWithFiles(document.project)) {
       const isLeft = formerComputes.includes(computeId)
-      await clientFor(computeId)
-        .removeProject(id)
-        .catch((error: unknown) => {
-          if (!isLeft || !isAway(error)) return ignoreNotFound(error)
-          this.#warn(
-            `The project ${name} was deleted, but compute ${computeId}, which is not connected, may still have an old copy of its ` +
-              'files. When the compute is back, the copy is listed as a project and can be deleted',
-          )
-        })
+      await removeProject(agentFor(computeId), id).catch((error: unknown) => {
+        if (!isLeft || !isAway(error)) return ignoreNotFound(error)
+        this.#warn(
+          `The project ${name} was deleted, but compute ${computeId}, which is not connected, may still have an old copy of its ` +
+            'files. When the compute is back, the copy is listed as a project and can be deleted',
+        )
+      })
     }
     for (const snapshot of document.snapshots.keys()) await this.#documents.putSideDocument(snapshot, undefined)
     lab.isOver = true
@@ -331,7 +327,7 @@ export class LabLifecycle {
    */
   async withClosedLab<T>(
     id: string,
-    clientFor: ComputeClients,
+    agentFor: ComputeAgents,
     check: (lab: Lab) => void,
     run: (lab: Lab) => Promise<T>,
   ): Promise<T> {
@@ -346,7 +342,7 @@ export class LabLifecycle {
           wasOpen = true
           await open.exclusive(async () => {
             using _ = this.#projects.states.begin(id, 'close', 'refuse')
-            await this.#projects.close(open, clientFor)
+            await this.#projects.close(open, agentFor)
             // The record says that it is open: after a crash the next start opens it.
             this.#projects.closed(open, 'project.closed')
           }, force)
@@ -357,7 +353,7 @@ export class LabLifecycle {
     } finally {
       moving[Symbol.dispose]()
       if (wasOpen)
-        await this.#openNow(id, id, clientFor, false).then(
+        await this.#openNow(id, id, agentFor, false).then(
           () => {
             const opened = this.#documents.get(id)
             if (opened !== undefined) this.#documents.publish(opened, 'project.opened')
@@ -368,14 +364,14 @@ export class LabLifecycle {
   }
 
   /** Opens an open lab on a further compute. */
-  async attachCompute(lab: Lab, computeId: string, clientFor: ComputeClients): Promise<void> {
+  async attachCompute(lab: Lab, computeId: string, agentFor: ComputeAgents): Promise<void> {
     const isOn = () => lab.document.project.computes.includes(computeId)
     if (isOn()) return
     await this.#enlistments.run(`${lab.id}/${computeId}`, async () => {
       if (isOn()) return
-      await this.#recovery.forgetOn(lab, computeId, clientFor)
-      const known = await clientFor(computeId).project(lab.id).catch(ignoreNotFound)
-      await clientFor(computeId).openProject({ project_id: lab.id, name: lab.document.project.name })
+      await this.#recovery.forgetOn(lab, computeId, agentFor)
+      const known = await agentFor(computeId).projects.get(lab.id).catch(ignoreNotFound)
+      await openProject(agentFor(computeId), { project_id: lab.id, name: lab.document.project.name })
       const save = () =>
         lab.edit(({ project }) => ({
           changes: new Changes().project({ ...project, computes: [...project.computes, computeId] }),
@@ -384,11 +380,11 @@ export class LabLifecycle {
         }))
       await saveOrRevert(lab, save, async () => {
         // What another client has made there is not ours to remove.
-        if (known === undefined) await clientFor(computeId).removeProject(lab.id)
+        if (known === undefined) await removeProject(agentFor(computeId), lab.id)
       })
       await this.#registry.put(lab.id, lab.document.project)
       this.#sync.computeAdded(computeId)
-      await this.#autoStart.startAfterReboot(lab, [computeId], clientFor)
+      await this.#autoStart.startAfterReboot(lab, [computeId], agentFor)
     })
   }
 }

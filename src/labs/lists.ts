@@ -6,8 +6,8 @@ import { compareText } from '../lib/text/compare-text.ts'
 import { type LabProject, labSettings } from '../model/lab/project.ts'
 import type { Project } from '../model/project.ts'
 import type { LabAccess } from './access.ts'
-import type { ComputeClients } from './computes/compute-client.ts'
-import type { LabComputes } from './computes/computes.ts'
+import { type ComputeAgents, removeProject } from './computes/agents.ts'
+import type { ComputePool } from './computes/compute-pool.ts'
 import type { LabDocuments } from './documents.ts'
 import type { ProjectRecord } from './lab/document.ts'
 import { withDefaults } from './lab/fields.ts'
@@ -22,7 +22,7 @@ interface ListsOptions {
   readonly registry: LabRegistry
   readonly documents: LabDocuments
   readonly access: LabAccess
-  readonly computes: LabComputes
+  readonly computes: ComputePool
   readonly sync: ComputeSync
   /** The status of a lab that is not open in this process. */
   readonly statusOf: StatusOf
@@ -33,7 +33,7 @@ export class LabLists {
   readonly #registry: LabRegistry
   readonly #documents: LabDocuments
   readonly #access: LabAccess
-  readonly #computes: LabComputes
+  readonly #computes: ComputePool
   readonly #sync: ComputeSync
   readonly #statusOf: StatusOf
 
@@ -47,7 +47,7 @@ export class LabLists {
   }
 
   /** All labs, and the projects that only computes have. */
-  async list(clientFor: ComputeClients): Promise<LabProject[]> {
+  async list(agentFor: ComputeAgents): Promise<LabProject[]> {
     await this.#access.restored
     const listed = this.#registry.all().filter(([, { unfinished }]) => !unfinished)
     const reasonOf = await this.#sync.reasons(listed.flatMap(([, { computes }]) => computes))
@@ -61,7 +61,7 @@ export class LabLists {
       await this.#computes.all(),
       async (compute_id) => {
         const none = ignore('a compute that does not answer has no projects to list')
-        const projects = (await clientFor(compute_id).projects().catch(none)) ?? []
+        const projects = (await agentFor(compute_id).projects.list('all').catch(none)) ?? []
         return projects.map((project) => ({ ...unmanaged(project), compute_ids: [compute_id] }))
       },
       undefined,
@@ -75,7 +75,7 @@ export class LabLists {
   /** A lab, or a project that only computes have, as lists show it. `before`: called with a lab. 404. */
   async read(
     word: string,
-    clientFor: ComputeClients,
+    agentFor: ComputeAgents,
     before: (lab: Lab) => Promise<void> = async () => {},
   ): Promise<LabProject> {
     const id = this.#registry.idOf(word)
@@ -85,27 +85,23 @@ export class LabLists {
       await before(lab)
       return lab.project()
     }
-    if (head === undefined || !this.#registry.isUnreadable(id)) return this.unmanaged(id, word, clientFor)
+    if (head === undefined || !this.#registry.isUnreadable(id)) return this.unmanaged(id, word, agentFor)
     return this.#closedView(id, head)
   }
 
   /** Deletes a project that only computes have, as lists show it. 404. */
-  async removeUnmanaged(id: string, word: string, clientFor: ComputeClients): Promise<void> {
-    const shown = await this.unmanaged(id, word, clientFor)
-    for (const computeId of shown.compute_ids) await clientFor(computeId).removeProject(id).catch(ignoreNotFound)
+  async removeUnmanaged(id: string, word: string, agentFor: ComputeAgents): Promise<void> {
+    const shown = await this.unmanaged(id, word, agentFor)
+    for (const computeId of shown.compute_ids) await removeProject(agentFor(computeId), id).catch(ignoreNotFound)
     this.#registry.emit({ action: 'project.deleted', event: shown })
   }
 
   /** A project that only computes have. 404. */
-  async unmanaged(
-    id: string,
-    word: string,
-    clientFor: ComputeClients,
-  ): Promise<LabProject & { compute_ids: string[] }> {
+  async unmanaged(id: string, word: string, agentFor: ComputeAgents): Promise<LabProject & { compute_ids: string[] }> {
     if (this.#registry.get(id)?.unfinished) throw noSuchProject(word)
     const none = ignore('a compute that does not answer has no projects to show')
     const look = async (computeId: string) => {
-      const project = await clientFor(computeId).project(id).catch(ignoreNotFound).catch(none)
+      const project = await agentFor(computeId).projects.get(id).catch(ignoreNotFound).catch(none)
       return project === undefined ? [] : [{ computeId, project }]
     }
     const found = (await mapLimit(await this.#computes.all(), look, undefined, silentMs)).flat()
@@ -115,9 +111,9 @@ export class LabLists {
   }
 
   /** For `catch`: 409 for a project that only computes have. */
-  async unlessUnmanaged(error: unknown, word: string, clientFor: ComputeClients): Promise<never> {
+  async unlessUnmanaged(error: unknown, word: string, agentFor: ComputeAgents): Promise<never> {
     ignoreNotFound(error)
-    const { name, project_id } = await this.unmanaged(this.#registry.idOf(word), word, clientFor)
+    const { name, project_id } = await this.unmanaged(this.#registry.idOf(word), word, agentFor)
     throw conflict(
       `Project ${name} exists only on a compute. Import it first with POST /v2/projects/${project_id}/open`,
     )

@@ -16,8 +16,8 @@ import type { HostProjects, LabArchives } from './archives/archives.ts'
 import type { CopyLab } from './archives/duplicate.ts'
 import { AutoStart } from './autostart.ts'
 import { ComputeProjects, type LabRecovery } from './compute-projects.ts'
-import type { ComputeClients } from './computes/compute-client.ts'
-import { type LabComputes, serviceClients } from './computes/computes.ts'
+import type { ComputeAgents } from './computes/agents.ts'
+import { type ComputePool, serviceAgents } from './computes/compute-pool.ts'
 import { LabCreation } from './creation.ts'
 import { LabDocuments } from './documents.ts'
 import { type JobList, Jobs } from './jobs/jobs.ts'
@@ -73,7 +73,7 @@ export interface LabsElsewhere {
 
 interface LabsOptions {
   readonly store: LabStorage
-  readonly computes: LabComputes
+  readonly computes: ComputePool
   readonly events: EventLog<LabEvent>
   /** Absent: there are no archives here. */
   readonly archives?: LabArchives
@@ -101,7 +101,7 @@ interface LabsOptions {
 
 /** Every lab of a service, open or closed. */
 export class Labs {
-  readonly computes: LabComputes
+  readonly computes: ComputePool
   readonly events: EventLog<LabEvent>
   readonly archives: LabArchives | undefined
   readonly hostProjects: HostProjects | undefined
@@ -170,7 +170,7 @@ export class Labs {
     this.keptArchives = keptArchives
     this.copy = single?.copy
     this.report = report
-    const clientFor = serviceClients(computes)
+    const agentFor = serviceAgents(computes)
     this.jobs = new Jobs({
       ...{ computes, report, noted: single?.directory.job?.bind(single.directory) },
       emit: (event) => registry.emit(event),
@@ -179,8 +179,8 @@ export class Labs {
     this.uses = new LabUses({
       openLab: (id) => this.documents.get(id),
       isBusy: (lab) => this.jobs.isBusy(lab.id),
-      hasTelnet: (lab) => hasTelnetClients(lab, clientFor),
-      close: (lab) => this.close(lab.id, clientFor),
+      hasTelnet: (lab) => hasTelnetClients(lab, agentFor),
+      close: (lab) => this.close(lab.id, agentFor),
       warn,
     })
     const autoStart = new AutoStart(this.jobs, warn)
@@ -188,7 +188,7 @@ export class Labs {
     const sync = single === undefined ? new ComputeSync(following) : new SyncOnDemand(following, single.id)
     const access = new LabAccess(registry, documents, sync)
     const source: ArchiveSource = {
-      archiveOf: (lab, maxBytes) => exportLab(this, lab, { ...archiveOptions, maxBytes }, clientFor),
+      archiveOf: (lab, maxBytes) => exportLab(this, lab, { ...archiveOptions, maxBytes }, agentFor),
     }
     const store = keptArchives
     const archiver = new LabArchiver({ registry, documents, access, source, store, warn })
@@ -219,7 +219,7 @@ export class Labs {
       jobs: this.jobs,
       archiver,
       remover: this.lifecycle,
-      ...{ clientFor, wakeAt: single?.wakeAt, warn },
+      ...{ agentFor, wakeAt: single?.wakeAt, warn },
     })
     this.#settings = new LabSettings({ registry, documents, access, autoStart, timers: this.timers, lists })
     this.#autoStart = autoStart
@@ -285,28 +285,28 @@ export class Labs {
     return this.lifecycle.restore(ready)
   }
 
-  open(word: string, clientFor: ComputeClients): Promise<LabProject> {
-    return this.lifecycle.open(word, clientFor)
+  open(word: string, agentFor: ComputeAgents): Promise<LabProject> {
+    return this.lifecycle.open(word, agentFor)
   }
 
-  close(word: string, clientFor: ComputeClients): Promise<void> {
-    return this.lifecycle.close(word, clientFor)
+  close(word: string, agentFor: ComputeAgents): Promise<void> {
+    return this.lifecycle.close(word, agentFor)
   }
 
-  remove(word: string, clientFor: ComputeClients): Promise<void> {
-    return this.lifecycle.remove(word, clientFor)
+  remove(word: string, agentFor: ComputeAgents): Promise<void> {
+    return this.lifecycle.remove(word, agentFor)
   }
 
-  discard(lab: Lab, clientFor: ComputeClients): Promise<void> {
-    return this.lifecycle.discard(lab, clientFor)
+  discard(lab: Lab, agentFor: ComputeAgents): Promise<void> {
+    return this.lifecycle.discard(lab, agentFor)
   }
 
-  attachCompute(lab: Lab, computeId: string, clientFor: ComputeClients): Promise<void> {
-    return this.lifecycle.attachCompute(lab, computeId, clientFor)
+  attachCompute(lab: Lab, computeId: string, agentFor: ComputeAgents): Promise<void> {
+    return this.lifecycle.attachCompute(lab, computeId, agentFor)
   }
 
-  withOpenLab<T>(lab: Lab, clientFor: ComputeClients, run: () => Promise<T>): Promise<T> {
-    return this.projects.withOpen(lab, clientFor, run)
+  withOpenLab<T>(lab: Lab, agentFor: ComputeAgents, run: () => Promise<T>): Promise<T> {
+    return this.projects.withOpen(lab, agentFor, run)
   }
 
   /** See `LabCreation`. */
@@ -315,8 +315,8 @@ export class Labs {
   }
 
   /** See `LabLists`. */
-  list(clientFor: ComputeClients): Promise<LabProject[]> {
-    return this.#lists.list(clientFor)
+  list(agentFor: ComputeAgents): Promise<LabProject[]> {
+    return this.#lists.list(agentFor)
   }
 
   read(...input: Parameters<LabLists['read']>): Promise<LabProject> {
@@ -324,8 +324,8 @@ export class Labs {
   }
 
   /** See `LabSettings`. */
-  update(word: string, input: LabProjectUpdate, clientFor: ComputeClients): Promise<LabProject> {
-    return this.#settings.update(word, input, clientFor)
+  update(word: string, input: LabProjectUpdate, agentFor: ComputeAgents): Promise<LabProject> {
+    return this.#settings.update(word, input, agentFor)
   }
 
   set(...input: Parameters<LabSettings['set']>): Promise<LabProject> {
@@ -387,14 +387,14 @@ export class Labs {
 }
 
 const recoveryOf = (labs: Labs): LabRecovery => ({
-  recoverSnapshots: (lab, clientFor) => recoverSnapshots(labs, lab, clientFor),
-  recoverMove: (lab, clientFor) => recoverMove(labs, lab, clientFor),
-  forgetOn: (lab, computeId, clientFor) => forgetOn(labs, lab, computeId, clientFor),
+  recoverSnapshots: (lab, agentFor) => recoverSnapshots(labs, lab, agentFor),
+  recoverMove: (lab, agentFor) => recoverMove(labs, lab, agentFor),
+  forgetOn: (lab, computeId, agentFor) => forgetOn(labs, lab, computeId, agentFor),
 })
 
 /** Whether a node of the lab has telnet clients. */
-async function hasTelnetClients({ id, document: { project } }: Lab, clientFor: ComputeClients): Promise<boolean> {
+async function hasTelnetClients({ id, document: { project } }: Lab, agentFor: ComputeAgents): Promise<boolean> {
   const none = ignore('a compute that does not answer counts as without clients')
-  const found = await mapLimit(project.computes, (computeId) => clientFor(computeId).telnetClients(id).catch(none))
+  const found = await mapLimit(project.computes, (computeId) => agentFor(computeId).nodes.telnetClients(id).catch(none))
   return found.some((count) => (count ?? 0) > 0)
 }

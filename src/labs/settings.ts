@@ -2,7 +2,7 @@ import type { LabProject, LabProjectUpdate } from '../model/lab/project.ts'
 import type { LabAccess } from './access.ts'
 import type { AutoStart } from './autostart.ts'
 import { isAway } from './compute-projects.ts'
-import type { ComputeClients } from './computes/compute-client.ts'
+import { type ComputeAgents, renameProject } from './computes/agents.ts'
 import { requireName } from './creation.ts'
 import type { LabDocuments } from './documents.ts'
 import { Changes, type ProjectRecord } from './lab/document.ts'
@@ -42,19 +42,19 @@ export class LabSettings {
     this.#lists = lists
   }
 
-  async update(word: string, input: LabProjectUpdate, clientFor: ComputeClients): Promise<LabProject> {
+  async update(word: string, input: LabProjectUpdate, agentFor: ComputeAgents): Promise<LabProject> {
     this.#access.requireStaying(this.#registry.idOf(word))
     const { ttl_s, ttl_deletes, ...settings } = input
-    const lab = await this.#access.find(word).catch((error) => this.#lists.unlessUnmanaged(error, word, clientFor))
+    const lab = await this.#access.find(word).catch((error) => this.#lists.unlessUnmanaged(error, word, agentFor))
     // Refused before anything is changed; the time is set last, as a name may be refused, too.
     deletesAfter(lab, { ttl_s, ttl_deletes })
-    await this.set(lab, withoutNulls(settings), clientFor)
+    await this.set(lab, withoutNulls(settings), agentFor)
     await this.#timers.stopAfter(lab, { ttl_s, ttl_deletes })
     return lab.project()
   }
 
   /** Changes the settings of a lab. In contrast to `update` null is a value. */
-  async set(lab: Lab, input: Partial<ProjectRecord>, clientFor: ComputeClients, step?: EditStep): Promise<LabProject> {
+  async set(lab: Lab, input: Partial<ProjectRecord>, agentFor: ComputeAgents, step?: EditStep): Promise<LabProject> {
     const { name, ...settings } = input
     requireSmallHead({ ...lab.document.project, ...settings }, lab.document.project)
     if (step?.by !== 'rollback') {
@@ -76,23 +76,23 @@ export class LabSettings {
       )
     }
     if (name === undefined || name === lab.document.project.name) await save({})
-    else await this.#rename(lab, name, clientFor, () => save({ name }))
+    else await this.#rename(lab, name, agentFor, () => save({ name }))
     await this.#registry.put(lab.id, lab.document.project)
     if (lab.document.project.auto_start && lab.isOpen)
-      await this.#autoStart.startAfterReboot(lab, lab.document.project.computes, clientFor)
+      await this.#autoStart.startAfterReboot(lab, lab.document.project.computes, agentFor)
     this.#documents.publish(lab, 'project.updated')
     return lab.project()
   }
 
   /** Gives a lab a name in the directory and on its computes; then `save` gives it in the document. A failure leaves the former name. */
-  async #rename(lab: Lab, name: string, clientFor: ComputeClients, save: () => Promise<void>): Promise<void> {
+  async #rename(lab: Lab, name: string, agentFor: ComputeAgents, save: () => Promise<void>): Promise<void> {
     requireName(name)
     using _ = this.#registry.reserveName(lab.id, name)
     const { project } = lab.document
     const give = async (to: string) => {
       await this.#registry.announce(lab.id, { ...project, name: to })
       if (!lab.isOpen) return
-      for (const id of project.computes) await clientFor(id).renameProject(lab.id, to).catch(ignoreUnreachable)
+      for (const id of project.computes) await renameProject(agentFor(id), lab.id, to).catch(ignoreUnreachable)
     }
     await saveOrRevert(
       lab,

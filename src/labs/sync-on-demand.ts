@@ -50,12 +50,12 @@ export class SyncOnDemand extends ComputeSync {
 
   async #readAgain(lab: Lab): Promise<void> {
     this.#readAt = Date.now()
-    const { clientFor } = this
+    const { agentFor } = this
     const { computes } = lab.document.project
-    await this.refresh(lab, computes, clientFor)
+    await this.refresh(lab, computes, agentFor)
     await this.recordReason(lab)
     const hasEnded = [...lab.lastRunning].some((id) => lab.reported.get(id)?.status === 'stopped')
-    if (hasEnded) await this.autoStart.startAfterReboot(lab, computes, clientFor)
+    if (hasEnded) await this.autoStart.startAfterReboot(lab, computes, agentFor)
     for (const shown of lab.reported.values()) this.autoStart.trackRunning(lab, shown)
   }
 }

@@ -2,10 +2,11 @@ import type { EventLog } from '../fleet/events/event-log.ts'
 import { ignore } from '../lib/async/ignore.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
 import type { EventPayload } from '../model/event.ts'
+import type { NodeKindName } from '../model/kinds/node.ts'
 import type { LabEvent } from '../model/lab/event.ts'
 import type { AutoStart, NodeRun } from './autostart.ts'
-import type { ComputeClients } from './computes/compute-client.ts'
-import type { AbsentCompute, LabComputes } from './computes/computes.ts'
+import { type ComputeAgents, openProject, renameProject } from './computes/agents.ts'
+import type { AbsentCompute, ComputePool } from './computes/compute-pool.ts'
 import { ComputeWatch } from './computes/watch.ts'
 import type { LabDocuments } from './documents.ts'
 import type { ProjectRecord } from './lab/document.ts'
@@ -17,7 +18,7 @@ import type { LabRegistry } from './registry.ts'
 export interface SyncOptions {
   readonly registry: LabRegistry
   readonly documents: LabDocuments
-  readonly computes: LabComputes
+  readonly computes: ComputePool
   readonly events: EventLog<LabEvent>
   readonly autoStart: AutoStart
 }
@@ -28,10 +29,10 @@ export class ComputeSync {
   protected readonly events: EventLog<LabEvent>
   protected readonly watch: ComputeWatch
   /** On behalf of the service itself. */
-  protected readonly clientFor: ComputeClients
+  protected readonly agentFor: ComputeAgents
   protected readonly autoStart: AutoStart
   readonly #registry: LabRegistry
-  readonly #computes: LabComputes
+  readonly #computes: ComputePool
   /** Feeds that have the states of links, by lab. */
   readonly #linkReaders = new Map<string, number>()
 
@@ -42,7 +43,7 @@ export class ComputeSync {
     this.#computes = computes
     this.events = events
     this.autoStart = autoStart
-    this.clientFor = (computeId) => computes.client(computeId)
+    this.agentFor = (computeId) => computes.agent(computeId)
     const listener: ConstructorParameters<typeof ComputeWatch>[1] = {
       item: (computeId, item) => {
         const { project_id, payload } = item
@@ -96,7 +97,7 @@ export class ComputeSync {
   }
 
   protected follow(lab: Lab, signal: AbortSignal): void {
-    void watchLinks(lab, { clientFor: this.clientFor, signal })
+    void watchLinks(lab, { agentFor: this.agentFor, signal })
     for (const computeId of lab.document.project.computes) this.watch.add(computeId)
   }
 
@@ -110,12 +111,14 @@ export class ComputeSync {
   }
 
   /** Reads the nodes of a lab from computes. */
-  async refresh(lab: Lab, computes: readonly string[], clientFor: ComputeClients): Promise<void> {
+  async refresh(lab: Lab, computes: readonly string[], agentFor: ComputeAgents): Promise<void> {
     await mapLimit(computes, async (computeId) => {
       const nodes = [...lab.document.nodes.values()].filter(({ compute_id }) => compute_id === computeId)
       await mapLimit([...new Set(nodes.map(({ node_type }) => node_type))], async (kind) => {
         try {
-          const shown = new Map((await clientFor(computeId).nodes(lab.id, kind)).map((node) => [node.node_id, node]))
+          const shown = new Map(
+            (await agentFor(computeId).nodes.list(lab.id, kind as NodeKindName)).map((node) => [node.node_id, node]),
+          )
           for (const { node_id, node_type } of nodes) {
             if (node_type !== kind) continue
             const node = shown.get(node_id)
@@ -133,7 +136,7 @@ export class ComputeSync {
         }
       })
     })
-    this.#recordEndedCaptures(lab, computes, clientFor)
+    this.#recordEndedCaptures(lab, computes, agentFor)
   }
 
   /** The states of the nodes on a compute that does not answer are unknown. */
@@ -161,15 +164,15 @@ export class ComputeSync {
 
   /** After a break in the feed of a compute: opens its labs there if they are closed, and reads their nodes. */
   async #refreshAll(computeId: string): Promise<void> {
-    const { clientFor } = this
+    const { agentFor } = this
     for (const lab of this.documents.openOn(computeId)) {
       const { name } = lab.document.project
       try {
-        const there = await clientFor(computeId).openProject({ project_id: lab.id, name })
+        const there = await openProject(agentFor(computeId), { project_id: lab.id, name })
         // The lab was renamed while the compute was not connected.
-        if (there.name !== name) await clientFor(computeId).renameProject(lab.id, name)
-        await this.refresh(lab, [computeId], clientFor)
-        await this.autoStart.startAfterReboot(lab, [computeId], clientFor)
+        if (there.name !== name) await renameProject(agentFor(computeId), lab.id, name)
+        await this.refresh(lab, [computeId], agentFor)
+        await this.autoStart.startAfterReboot(lab, [computeId], agentFor)
       } catch (error) {
         this.markUnknown(lab, computeId, error as Error)
       }
@@ -208,13 +211,13 @@ export class ComputeSync {
       lab.emit({ action: 'node.updated', event: lab.nodeView(record) })
     } else if ('message' in payload) {
       lab.emit({ action: payload.type, event: { message: payload.message } })
-      if (payload.type === 'log.error') this.#recordEndedCaptures(lab, [computeId], this.clientFor)
+      if (payload.type === 'log.error') this.#recordEndedCaptures(lab, [computeId], this.agentFor)
     }
   }
 
   /** Looks for captures that have ended by themselves: a compute reports this by an error event, which may have been missed. */
-  #recordEndedCaptures(lab: Lab, computes: readonly string[], clientFor: ComputeClients): void {
-    recordEndedCaptures(lab, computes, clientFor).catch(ignore('the next reading of the computes takes note of it'))
+  #recordEndedCaptures(lab: Lab, computes: readonly string[], agentFor: ComputeAgents): void {
+    recordEndedCaptures(lab, computes, agentFor).catch(ignore('the next reading of the computes takes note of it'))
   }
 }
 

@@ -12,7 +12,7 @@ import {
   type LabTemplateUpdate,
   type LabTemplateUse,
 } from '../model/lab/template.ts'
-import type { ComputeClients } from './computes/compute-client.ts'
+import type { ComputeAgents } from './computes/agents.ts'
 import type { Conventions } from './lab/conventions.ts'
 import { withoutNulls } from './lab/fields.ts'
 import type { Lab } from './lab/lab.ts'
@@ -154,9 +154,9 @@ export function useTemplate(
   template: LabTemplate,
   {
     use,
-    clientFor,
+    agentFor,
     conventions,
-  }: { use: LabTemplateUse; clientFor: ComputeClients; conventions?: Conventions | undefined },
+  }: { use: LabTemplateUse; agentFor: ComputeAgents; conventions?: Conventions | undefined },
 ): Promise<LabNode> {
   const { template_id, name, template_type, compute_id, default_name_format, symbol, usage } = template
   if (!isKnownKind(template_type)) throw noSuchKind('template_type', template_type)
@@ -180,7 +180,7 @@ export function useTemplate(
     ...(typeof console_type === 'string' && { console_type }),
     properties: conventions?.templateSettings(template, ofItsKind) ?? ofItsKind,
   }
-  return createNode(labs, lab, input, { clientFor, conventions })
+  return createNode(labs, lab, input, { agentFor, conventions })
 }
 
 const formatOf = (format: string, template: string): string =>

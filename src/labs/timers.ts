@@ -3,7 +3,7 @@ import { badRequest } from '../lib/errors/api-error.ts'
 import type { LabJobCreate } from '../model/lab/job.ts'
 import type { LabAccess } from './access.ts'
 import type { LabArchiver } from './archiver.ts'
-import type { ComputeClients } from './computes/compute-client.ts'
+import type { ComputeAgents } from './computes/agents.ts'
 import type { LabDocuments } from './documents.ts'
 import type { Jobs, StartedJob } from './jobs/jobs.ts'
 import type { Conventions } from './lab/conventions.ts'
@@ -27,7 +27,7 @@ interface TimersOptions {
   readonly archiver: LabArchiver
   readonly remover: LabRemover
   /** On behalf of the service itself. */
-  readonly clientFor: ComputeClients
+  readonly agentFor: ComputeAgents
   /** Takes note of the next time at which `runDue` must be called, ms since 1970, for a process that sleeps until it is asked. */
   readonly wakeAt?: ((time: number) => void) | undefined
   readonly warn: (message: string) => void
@@ -35,7 +35,7 @@ interface TimersOptions {
 
 /** Deletes a lab whose time is over. */
 interface LabRemover {
-  remove(word: string, clientFor: ComputeClients): Promise<void>
+  remove(word: string, agentFor: ComputeAgents): Promise<void>
 }
 
 /** Stops, deletes and archives labs at the times that their records have. */
@@ -93,9 +93,9 @@ export class LabTimers implements HeadWatcher {
   }
 
   /** Starts a job on nodes. One that stops all nodes ends the jobs that start nodes, and removes `stop_at`. 400, 404, 429. */
-  act(lab: Lab, input: LabJobCreate, clientFor: ComputeClients, conventions?: Conventions): StartedJob {
+  act(lab: Lab, input: LabJobCreate, agentFor: ComputeAgents, conventions?: Conventions): StartedJob {
     const { jobs } = this.#options
-    const job = jobs.start(lab, input, clientFor, conventions)
+    const job = jobs.start(lab, input, agentFor, conventions)
     if (input.action !== 'stop' || input.nodes !== undefined) return job
     jobs.endOf(lab.id, 'All nodes were stopped', { only: 'start' })
     const { stop_at } = lab.document.project
@@ -125,14 +125,14 @@ export class LabTimers implements HeadWatcher {
 
   /** Stops or deletes a lab that is due. */
   async #stopNow(id: string, stopAt: string): Promise<void> {
-    const { access, registry, documents, remover, clientFor } = this.#options
+    const { access, registry, documents, remover, agentFor } = this.#options
     await access.restored
     const head = registry.get(id)
     if (head?.stop_at !== stopAt) return
     const lab = documents.get(id)
     if (lab === undefined && head.is_open) throw new Error('it could not be opened')
-    if (head.ttl_deletes) await remover.remove(id, clientFor)
-    else if (lab !== undefined) await this.act(lab, { action: 'stop' }, clientFor).over
+    if (head.ttl_deletes) await remover.remove(id, agentFor)
+    else if (lab !== undefined) await this.act(lab, { action: 'stop' }, agentFor).over
     else await this.#setStopTime(await access.find(id), undefined)
   }
 }

@@ -1,7 +1,7 @@
 import type { FeedSource } from '../fleet/events/fleet-feed.ts'
 import type { GatewayAgent } from '../fleet/gateway/gateway-agent.ts'
 import type { RequestingCaller } from '../fleet/members/requesting-caller.ts'
-import type { HostAgent } from '../host-agent.ts'
+import type { LocalHostAgent } from '../host-agent.ts'
 import type { ApiError } from '../lib/errors/api-error.ts'
 import type { RelayedAnswer } from '../lib/http/relayed-answer.ts'
 import type { Caller } from '../model/access/caller.ts'
@@ -23,7 +23,7 @@ export interface AppOptions {
   /** The organization whose app it is; absent: `default`. */
   readonly organization?: string
   /** The agent of this computer. A gateway makes an agent for each request, which asks computes on behalf of its caller. */
-  readonly agent: HostAgent | ((caller: RequestingCaller) => GatewayAgent)
+  readonly agent: LocalHostAgent | ((caller: RequestingCaller) => GatewayAgent)
   readonly services?: AppServices
   readonly admission: AdmissionParts
   readonly runtime: RuntimeParts

@@ -1,6 +1,6 @@
 import type { GatewayAgent } from '../fleet/gateway/gateway-agent.ts'
 import type { RequestingCaller, RequestNotes } from '../fleet/members/requesting-caller.ts'
-import type { HostAgent } from '../host-agent.ts'
+import type { LocalHostAgent } from '../host-agent.ts'
 import type { Upgrade } from '../lib/http/socket.ts'
 import type { Caller } from '../model/access/caller.ts'
 import type { Identity } from '../model/access/identity.ts'
@@ -38,7 +38,7 @@ export interface RequestContext {
   caller?: Caller | undefined
   /** The projects that the client may see; undefined: all. */
   projects?: ProjectAccess
-  agent?: HostAgent | GatewayAgent
+  agent?: LocalHostAgent | GatewayAgent
   /** The caller at a gateway. Read it by `requestingCallerOf`. */
   requestingCaller?: RequestingCaller
   /** Another process gave the answer, with all its headers, and counts it. */

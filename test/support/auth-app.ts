@@ -1,7 +1,7 @@
 import { type App, createApp } from '../../src/app.ts'
 import { computeKey } from '../../src/fleet/pool/computes.ts'
 import type { Fleet } from '../../src/fleet/pool/fleet.ts'
-import type { HostAgent } from '../../src/host-agent.ts'
+import type { LocalHostAgent } from '../../src/host-agent.ts'
 import type { TokenRecord } from '../../src/model/access/access-token.ts'
 import type { Verifier } from '../../src/model/access/identity.ts'
 import type { Access } from '../../src/server/access/access.ts'
@@ -71,7 +71,7 @@ export function authApp({ access, verifier, tokens, rateLimit, sessions, fleet, 
     events: { open: async () => new ReadableStream() },
     nodes: { console: async () => ({}) },
     projects: { list: async () => [] },
-  } as unknown as HostAgent
+  } as unknown as LocalHostAgent
   return createApp({
     agent,
     services: { tokens, ...(fleet !== undefined && { fleet: fleet as Fleet }) },

@@ -10,7 +10,7 @@ import { createGateway, type Gateway, type GatewayOptions } from '../../src/flee
 import { fleetMembers } from '../../src/fleet/members/fleet-members.ts'
 import type { Member, PlacementStore } from '../../src/fleet/members/members.ts'
 import type { Fleet } from '../../src/fleet/pool/fleet.ts'
-import type { HostAgent } from '../../src/host-agent.ts'
+import type { LocalHostAgent } from '../../src/host-agent.ts'
 import { responseOf } from '../../src/lib/http/relayed-answer.ts'
 import { headersFor } from '../../src/model/access/caller.ts'
 import type { Access } from '../../src/server/access/access.ts'
@@ -25,7 +25,7 @@ const quiet = () => {}
 const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
 /** A compute of a gateway of tests; what is told of it can be changed. */
-type TestMember = { -readonly [K in keyof Omit<Member, 'agent'>]: Member[K] } & { agent: HostAgent }
+type TestMember = { -readonly [K in keyof Omit<Member, 'agent'>]: Member[K] } & { agent: LocalHostAgent }
 
 export interface TestGateway {
   readonly app: App
@@ -51,7 +51,7 @@ const given: StartedAgent[] = []
 const maxGiven = 2
 
 /** A real host agent in this process, with the embedded pc. It may have served an earlier test, which left nothing. */
-export async function startAgent(): Promise<HostAgent> {
+export async function startAgent(): Promise<LocalHostAgent> {
   const started = given.pop() ?? (await newAgent())
   onTestFinished(() => giveBack(started))
   return started.service.agent
@@ -83,7 +83,10 @@ async function newAgent(): Promise<StartedAgent> {
 }
 
 /** A gateway in front of these agents, as `c0`, `c1` and so on. */
-export function startGateway(agents: readonly HostAgent[], more: Pick<GatewayOptions, 'keeping'> = {}): TestGateway {
+export function startGateway(
+  agents: readonly LocalHostAgent[],
+  more: Pick<GatewayOptions, 'keeping'> = {},
+): TestGateway {
   const listeners = new Set<() => void>()
   const members = agents.map(
     (agent, index): TestMember => ({

@@ -12,6 +12,7 @@ import { WebSockets } from '../../runtime/node/service/http/websocket.ts'
 import { Joiner, type JoinerOptions } from '../../runtime/node/service/join/joiner.ts'
 import { bundleBrowser } from '../../scripts/bundle-browser.js'
 import { type App, createApp } from '../../src/app.ts'
+import { checkedAgent } from '../../src/compute/checked-agent.ts'
 import { ApplianceVmService } from '../../src/fleet/appliance-vm/appliance-vm.ts'
 import { RemoteEngine } from '../../src/fleet/appliance-vm/remote-engine.ts'
 import { Fleet } from '../../src/fleet/pool/fleet.ts'
@@ -124,7 +125,7 @@ async function node(undo: Undo[]): Promise<string> {
       name: 'this',
       address: () => ({ protocol: 'http', host: '127.0.0.1', port: 3080 }),
       user: null,
-      host: agent.host,
+      agent: checkedAgent(agent),
       fetch: (request) => app.inside(request),
     },
   })

@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { httpTransport } from '../../runtime/node/service/fleet/http-transport.ts'
 import type { RemoteOptions } from '../../src/compute/remote/options.ts'
-import { type RemoteHostAgent, remoteHostAgent } from '../../src/compute/remote/remote-host-agent.ts'
+import { RemoteHostAgent } from '../../src/compute/remote/remote-host-agent.ts'
 import type { ComputeAddress } from '../../src/compute/remote/transport.ts'
 
 export type Answer = (req: IncomingMessage, res: ServerResponse, count: number) => void
@@ -50,7 +50,7 @@ export function agentAt(port: number, options: Partial<RemoteOptions> = {}): Rem
   const { transport, close } = httpTransport()
   onTestFinished(close)
   const address = addressOf(port)
-  return remoteHostAgent({
+  return new RemoteHostAgent({
     name: 'one',
     send: transport(address),
     ...options,

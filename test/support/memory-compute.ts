@@ -1,26 +1,18 @@
 import { onTestFinished } from 'vitest'
 import { EventLog } from '../../src/fleet/events/event-log.ts'
 import { peersOnOneHost } from '../../src/fleet/link-check/peer-address.ts'
-import type { ComputeClient, ComputeNode } from '../../src/labs/computes/compute-client.ts'
-import type { LabComputes } from '../../src/labs/computes/computes.ts'
+import type { HostAgent, PortRef } from '../../src/host-agent.ts'
+import type { ComputePool } from '../../src/labs/computes/compute-pool.ts'
+import type { ReportedNode } from '../../src/labs/lab/node-on-compute.ts'
 import type { LabStorage } from '../../src/labs/lab/store.ts'
 import { Labs } from '../../src/labs/service.ts'
 import { ApiError, conflict, notFound } from '../../src/lib/errors/api-error.ts'
 import type { DirectLinkJoined, DirectLinkState, LinkTraffic } from '../../src/model/direct-link.ts'
-import { isAlwaysOn, kindOf, type NodeKindName } from '../../src/model/kinds/node.ts'
+import { isAlwaysOn, kindOf, type NodeKindName, type NodeRef } from '../../src/model/kinds/node.ts'
 import { MemoryLabs } from './memory-labs.ts'
 
 type Members = Record<string, unknown>
-interface NodeIds {
-  readonly project_id: string
-  readonly node_type: string
-  readonly node_id: string
-}
-interface Port extends NodeIds {
-  readonly adapter_number: number
-  readonly port_number: number
-}
-const portKey = ({ node_id, adapter_number, port_number }: Port) => `${node_id}/${adapter_number}/${port_number}`
+const portKey = ({ node_id }: NodeRef, { adapter, port }: PortRef) => `${node_id}/${adapter}/${port}`
 interface Direct {
   readonly nodes: readonly { node_id: string; adapter_number: number; port_number: number }[]
 }
@@ -49,7 +41,7 @@ function portDefaults(kind: NodeKindName): Members {
  * its schemas lack, changes of names that are taken.
  */
 export class MemoryCompute {
-  readonly nodes = new Map<string, ComputeNode>()
+  readonly nodes = new Map<string, ReportedNode>()
   readonly #kinds = new Map<string, NodeKindName>()
   readonly links = new Map<string, Direct>()
   /** Files of captures, by node and port. */
@@ -61,7 +53,7 @@ export class MemoryCompute {
   /** Called before each change; it may throw. */
   beforeChange: (what: string) => void = () => {}
 
-  readonly client = (): ComputeClient => {
+  readonly agent = (): HostAgent => {
     const change =
       <T extends unknown[], R>(what: string, run: (...input: T) => R) =>
       async (...input: T): Promise<R> => {
@@ -69,57 +61,67 @@ export class MemoryCompute {
         this.beforeChange(what)
         return structuredClone(run(...input))
       }
-    const client = {
+    const act = (status: string) => change('act', (ref: NodeRef) => Object.assign(this.#node(ref), { status }))
+    const agent = {
       events: { open: async () => new ReadableStream() },
-      openProject: async ({ project_id, name: wanted }: { project_id: string; name: string }) => {
-        const name = this.projects.get(project_id)?.name ?? wanted
-        this.projects.set(project_id, { name, isOpen: true })
-        return { project_id, name, path: null }
+      projects: {
+        create: async ({ project_id, name: wanted }: { project_id: string; name: string }) => {
+          const name = this.projects.get(project_id)?.name ?? wanted
+          this.projects.set(project_id, { name, isOpen: true })
+          return { project: { project_id, name, path: null }, created: true }
+        },
+        get: async (id: string) => structuredClone(this.#project(id)),
+        list: async () => [],
+        update: async (id: string, { name }: { name: string }) => Object.assign(this.#project(id), { name }),
+        close: async (id: string) => void Object.assign(this.#project(id), { isOpen: false }),
+        remove: async (id: string) => {
+          this.#project(id)
+          this.projects.delete(id)
+        },
       },
-      project: async (id: string) => structuredClone(this.#project(id)),
-      projects: async () => [],
-      renameProject: async (id: string, name: string) => Object.assign(this.#project(id), { name }),
-      closeProject: async (id: string) => void Object.assign(this.#project(id), { isOpen: false }),
-      removeProject: async (id: string) => {
-        this.#project(id)
-        this.projects.delete(id)
+      host: {
+        capabilities: async () => ({}),
+        load: async () => ({ cpu_usage_percent: 0 }),
       },
-      bootId: async () => undefined,
-      load: async () => ({ cpu_usage_percent: 0 }),
-      nodes: async (_: string, kind: string) =>
-        [...this.nodes.values()].filter(({ node_id }) => this.#kinds.get(node_id) === kind),
-      node: async (place: NodeIds) => structuredClone(this.#node(place)),
-      createNode: change('create', (at: Omit<NodeIds, 'node_id'>, input: Members) =>
-        this.#create(at.node_type as NodeKindName, input),
-      ),
-      withImages: <T>(operation: () => Promise<T>) => operation(),
       // It cannot tell which images it has.
       images: { read: away, list: away },
-      // What is read of a node by an action is among its members here.
-      nodeAction: async (place: NodeIds) => structuredClone(this.#node(place)),
-      writeFile: change('write', () => undefined),
-      updateNode: change('update', (place: NodeIds, input: Members) => this.#update(this.#node(place), input)),
-      removeNode: change('remove', (place: NodeIds) => {
-        this.#node(place)
-        this.nodes.delete(place.node_id)
-      }),
-      act: change('act', (place: NodeIds, action: string) =>
-        Object.assign(this.#node(place), { status: action === 'start' ? 'started' : 'stopped' }),
-      ),
-      putLink: change('link', (_: string, id: string, link: Direct) => this.#link(id, link)),
-      joinLinks: change('link', (_: string, links: readonly (Direct & { link_id: string })[]) =>
-        links.map((link) => this.#joined(link)),
-      ),
-      startCapture: change('capture', (port: Port, { capture_file_name }: Members) => {
-        this.captures.set(portKey(port), String(capture_file_name))
-      }),
-      stopCapture: change('capture', (port: Port) => {
-        if (!this.captures.delete(portKey(port))) throw conflict('Nothing is captured there')
-      }),
-      nio: async (port: Port) => ({ capture: this.captures.get(portKey(port)) ?? null }),
-      removeLink: change('unlink', (_: string, id: string) => void this.links.delete(id)),
+      files: { write: change('write', () => undefined) },
+      nodes: {
+        list: async (_: string, kind: string) =>
+          [...this.nodes.values()].filter(({ node_id }) => this.#kinds.get(node_id) === kind),
+        get: async (ref: NodeRef) => structuredClone(this.#node(ref)),
+        create: change('create', (_: string, kind: NodeKindName, input: Members) => ({
+          node: this.#create(kind, input),
+          created: true,
+        })),
+        // What is read of a node by an action is among its members here.
+        action: async (ref: NodeRef) => structuredClone(this.#node(ref)),
+        update: change('update', (ref: NodeRef, input: Members) => this.#update(this.#node(ref), input)),
+        remove: change('remove', (ref: NodeRef) => {
+          this.#node(ref)
+          this.nodes.delete(ref.node_id)
+        }),
+        ...{ start: act('started'), stop: act('stopped'), reload: act('stopped') },
+        ...{ suspend: act('stopped'), resume: act('stopped') },
+        startCapture: change('capture', (ref: NodeRef, port: PortRef, { capture_file_name }: Members) => {
+          this.captures.set(portKey(ref, port), String(capture_file_name))
+        }),
+        stopCapture: change('capture', (ref: NodeRef, port: PortRef) => {
+          if (!this.captures.delete(portKey(ref, port))) throw conflict('Nothing is captured there')
+        }),
+        nioState: async (ref: NodeRef, port: PortRef) => ({ capture: this.captures.get(portKey(ref, port)) ?? null }),
+      },
+      links: {
+        join: change('link', (_: string, id: string, nodes: Direct['nodes'], settings: object) =>
+          this.#link(id, { ...settings, nodes }),
+        ),
+        joinAll: change('link', (_: string, links: readonly (Direct & { link_id: string })[]) =>
+          links.map((link) => this.#joined(link)),
+        ),
+        remove: change('unlink', (_: string, id: string) => void this.links.delete(id)),
+      },
     }
-    return client as unknown as ComputeClient
+    return agent as unknown as HostAgent
   }
 
   #kindOf = ({ node_id }: { node_id: string }) => this.#kinds.get(node_id) as NodeKindName
@@ -130,13 +132,13 @@ export class MemoryCompute {
     return project
   }
 
-  #node({ node_id }: NodeIds): ComputeNode {
+  #node({ node_id }: Pick<NodeRef, 'node_id'>): ReportedNode {
     const node = this.nodes.get(node_id)
     if (node === undefined) throw notFound('There is no such node', { code: 'no-such-node' })
     return node
   }
 
-  #create(kind: NodeKindName, input: Members): ComputeNode {
+  #create(kind: NodeKindName, input: Members): ReportedNode {
     const { create } = kindOf(kind)
     const unknown = Object.keys(input).find((key) => !(key in create.properties))
     if (unknown !== undefined) throw conflict(`${unknown}: unknown`)
@@ -153,7 +155,7 @@ export class MemoryCompute {
     return node
   }
 
-  #update(node: ComputeNode, input: Members): ComputeNode {
+  #update(node: ReportedNode, input: Members): ReportedNode {
     const { update } = kindOf(this.#kindOf(node))
     const unknown = Object.keys(input).find((key) => !(key in update.properties))
     if (unknown !== undefined) throw conflict(`${unknown}: unknown`)
@@ -175,8 +177,8 @@ export class MemoryCompute {
 
   #link(link_id: string, link: Direct): Direct & DirectLinkState {
     for (const end of link.nodes) {
-      const node = this.#node(end as unknown as NodeIds)
-      const ports = kindOf(this.#kindOf(node)).ports?.(node) ?? []
+      const node = this.#node(end)
+      const ports = kindOf(this.#kindOf(node)).ports?.(node as unknown as Members) ?? []
       if (!ports.some(({ adapter, port }) => adapter === end.adapter_number && port === end.port_number))
         throw conflict(`${node.name} has no port ${end.adapter_number}/${end.port_number}`)
       for (const [other, { nodes }] of this.links)
@@ -200,11 +202,39 @@ const away = async (): Promise<never> => {
 }
 const noTraffic: LinkTraffic = { frames: 0, bytes: 0, dropped: 0, frames_per_s: 0, bits_per_s: 0 }
 
-function removed(id: string): ComputeClient {
+function removed(id: string): HostAgent {
   const refuse = async () => {
     throw notFound(`compute_id: there is no compute ${id}`, { code: 'no-such-compute' })
   }
-  return new Proxy({} as ComputeClient, { get: () => refuse })
+  return new Proxy({} as HostAgent, { get: () => new Proxy({}, { get: () => refuse }) })
+}
+
+type Groups = { readonly [Group in keyof HostAgent]?: Partial<Record<keyof HostAgent[Group], unknown>> }
+
+/** The agent with other operations in place of some. */
+export function overriding(agent: HostAgent, groups: Groups): HostAgent {
+  const changed = Object.entries(groups).map(([group, operations]) => [
+    group,
+    { ...agent[group as keyof HostAgent], ...operations },
+  ])
+  return { ...agent, ...Object.fromEntries(changed) }
+}
+
+/** An operation by its group and name. */
+export type OperationName =
+  | 'nodes.create'
+  | 'nodes.update'
+  | 'nodes.remove'
+  | 'links.join'
+  | 'links.joinAll'
+  | 'links.remove'
+type AnyOperation = (...input: unknown[]) => Promise<unknown>
+
+/** The agent with an operation that `wrap` makes of the present one. */
+export function wrapping(agent: HostAgent, name: OperationName, wrap: (real: AnyOperation) => AnyOperation): HostAgent {
+  const [group, operation] = name.split('.') as [keyof HostAgent, string]
+  const real = agent[group][operation as never] as AnyOperation
+  return overriding(agent, { [group]: { [operation]: wrap(real) } })
 }
 
 /**
@@ -219,8 +249,8 @@ export async function labsInMemory(
     ...more
   }: Partial<Parameters<typeof Labs.start>[0]> & { others?: Map<string, MemoryCompute> } = {},
 ): Promise<Labs> {
-  const computes: LabComputes = {
-    client: (id) => (id === 'local' ? compute : others.get(id))?.client() ?? removed(id),
+  const computes: ComputePool = {
+    agent: (id) => (id === 'local' ? compute : others.get(id))?.agent() ?? removed(id),
     choose: async (wanted) => wanted ?? 'local',
     candidates: async () => ['local'],
     absent: async () => [],

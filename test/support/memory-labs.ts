@@ -1,6 +1,6 @@
 import { EventLog } from '../../src/fleet/events/event-log.ts'
 import type { Fleet } from '../../src/fleet/pool/fleet.ts'
-import { fleetComputes } from '../../src/labs/computes/fleet-computes.ts'
+import { fleetPool } from '../../src/labs/computes/fleet-pool.ts'
 import type { LabEntries, LabStorage, StoredHead } from '../../src/labs/lab/store.ts'
 import { Labs } from '../../src/labs/service.ts'
 
@@ -35,7 +35,7 @@ export function memoryLabs(fleet: Fleet): Promise<Labs> {
   const load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   return Labs.start({
     store: new MemoryLabs(),
-    computes: fleetComputes(fleet),
+    computes: fleetPool(fleet),
     events: new EventLog({ history: 1000, feeds: () => 64 }, () => load),
     warn: (message) => process.stderr.write(`${message}\n`),
     report: (error, what) => process.stderr.write(`${what}: ${error}\n`),

@@ -5,7 +5,7 @@ import { version } from '../../runtime/node/os/system/version.ts'
 import { json, listen } from '../../runtime/node/service/http/server.ts'
 import { WebSockets } from '../../runtime/node/service/http/websocket.ts'
 import { createApp } from '../../src/app.ts'
-import type { HostAgent } from '../../src/host-agent.ts'
+import type { LocalHostAgent } from '../../src/host-agent.ts'
 import type { NodeRef } from '../../src/model/kinds/node.ts'
 import { startAgent } from './gateway.ts'
 
@@ -23,9 +23,9 @@ export interface SlowCompute {
 export async function slowCompute(silenceMs: number): Promise<SlowCompute> {
   const asked: SlowCompute['asked'] = []
   const host = await startAgent()
-  const agent: HostAgent = {
+  const agent: LocalHostAgent = {
     ...host,
-    nodes: Object.assign(Object.create(host.nodes) as HostAgent['nodes'], {
+    nodes: Object.assign(Object.create(host.nodes) as LocalHostAgent['nodes'], {
       action: (_ref: NodeRef, _name: string, _input: unknown, signal?: AbortSignal) =>
         new Promise((resolve, reject) => {
           const left = new Promise<void>((leave) => {

@@ -1,6 +1,8 @@
 import { pageFile } from '../../runtime/worker/shared/page-files.ts'
 import { socketTransport, upgrade } from '../../runtime/worker/shared/sockets.ts'
 import { type App, createApp } from '../../src/app.ts'
+import { RemoteHostAgent } from '../../src/compute/remote/remote-host-agent.ts'
+import type { Send } from '../../src/compute/remote/transport.ts'
 import { fetchTransport } from '../../src/compute/remote/transport.ts'
 import { ApplianceVmService } from '../../src/fleet/appliance-vm/appliance-vm.ts'
 import { RemoteEngine } from '../../src/fleet/appliance-vm/remote-engine.ts'
@@ -9,7 +11,7 @@ import { peersOfNodes } from '../../src/fleet/link-check/peer-address.ts'
 import { fleetMembers } from '../../src/fleet/members/fleet-members.ts'
 import type { FleetMembers } from '../../src/fleet/members/members.ts'
 import { Fleet } from '../../src/fleet/pool/fleet.ts'
-import type { EventAgent } from '../../src/host-agent.ts'
+import type { EventAgent, HostAgent } from '../../src/host-agent.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 import { assetOf } from '../../src/server/http/assets.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
@@ -52,12 +54,15 @@ async function open(env: Env): Promise<App> {
       name: 'this',
       address: () => ({ protocol: 'http', host: '127.0.0.1', port: 3080 }),
       user: null,
-      host: gatewayOf(behind).agent({
-        caller: { isDirect: false, mayExecute: false },
-        absent() {},
-        answered() {},
-        notes: {},
-      }).host,
+      agent: agentInside(
+        (request) => opened.inside(request),
+        gatewayOf(behind).agent({
+          caller: { isDirect: false, mayExecute: false },
+          absent() {},
+          answered() {},
+          notes: {},
+        }).host,
+      ),
       fetch: (request) => opened.inside(request),
     },
   })
@@ -121,4 +126,13 @@ function connected(fleet: Fleet): FleetMembers {
       return members.find(id)
     },
   }
+}
+
+/** An agent that asks an app in this process. */
+function agentInside(inside: (request: Request) => Promise<Response>, host: HostAgent['host']): HostAgent {
+  const send: Send = ({ method, path, headers, body, signal }) => {
+    const init = { method, headers, signal, ...(body !== null && { body, duplex: 'half' }) }
+    return inside(new Request(`http://localhost${path}`, init))
+  }
+  return { ...new RemoteHostAgent({ name: 'this', send }), host }
 }

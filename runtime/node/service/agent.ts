@@ -1,7 +1,7 @@
 import { machine, platform } from 'node:os'
 import { basename, join } from 'node:path'
 import { EventLog } from '../../../src/fleet/events/event-log.ts'
-import type { HostAgent } from '../../../src/host-agent.ts'
+import type { LocalHostAgent } from '../../../src/host-agent.ts'
 import { forbidden } from '../../../src/lib/errors/api-error.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { Diagnosis } from '../../../src/model/host.ts'
@@ -63,7 +63,7 @@ export interface NodeAgentOptions {
 export type TakenOver = { readonly projects: number; readonly runningNodes: number }
 
 export interface NodeAgentService {
-  readonly agent: HostAgent
+  readonly agent: LocalHostAgent
   /** The drivers of hypervisors. They close with the agent. */
   readonly drivers: Drivers
   /** Resolves when each project of the service before is open again, or has failed to open. */
@@ -236,7 +236,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     .then(() => reaper.reapOrphans())
     .catch((error: unknown) => log.error({ err: error }, 'not everything that was open could be opened again'))
 
-  const agent: HostAgent = {
+  const agent: LocalHostAgent = {
     projects,
     files,
     images,

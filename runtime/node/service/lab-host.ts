@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { checkedAgent } from '../../../src/compute/checked-agent.ts'
 import type { ApplianceVmService } from '../../../src/fleet/appliance-vm/appliance-vm.ts'
 import { EventLog } from '../../../src/fleet/events/event-log.ts'
 import { lastLoad } from '../../../src/fleet/events/last-load.ts'
@@ -6,7 +7,7 @@ import type { ReplicateImage } from '../../../src/fleet/images/image-copies.ts'
 import type { ProjectQuota } from '../../../src/fleet/placement/project-quota.ts'
 import type { Fleet } from '../../../src/fleet/pool/fleet.ts'
 import type { HostProjects } from '../../../src/labs/archives/archives.ts'
-import { fleetComputes } from '../../../src/labs/computes/fleet-computes.ts'
+import { fleetPool } from '../../../src/labs/computes/fleet-pool.ts'
 import { mebibyte } from '../../../src/labs/lab/lab-limits.ts'
 import type { FileTrust } from '../../../src/labs/plan/trust.ts'
 import { Labs } from '../../../src/labs/service.ts'
@@ -76,7 +77,7 @@ export async function openCompute({ config, log, records, tokens, port, inside }
   ] as const
   const [{ agent, drivers, isImage, takenOver, close: closeAgent }, store] = await Promise.all(opening)
   const trusted = await TrustedFiles.open(records)
-  const local = { port, host: agent.host, fetch: inside }
+  const local = { port, agent: checkedAgent(agent), fetch: inside }
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, local })
   const appliance: ApplianceVmService = await openAppliance({ records, fleet, drivers })
   const labs = await openLabs(fleet, {
@@ -185,7 +186,7 @@ async function openLabs(fleet: Fleet, options: LabOptions): Promise<Labs> {
   return Labs.start({
     store,
     events,
-    computes: fleetComputes(fleet, replicateImage),
+    computes: fleetPool(fleet, replicateImage),
     limits: labLimitsOf(config),
     ...(quota !== undefined && { quota }),
     archives: new FileZipArchives(archiving),

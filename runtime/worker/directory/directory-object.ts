@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
-import type { ReplicationOutcome } from '../../../src/fleet/images/image-copies.ts'
 import type { ImageDigest } from '../../../src/fleet/images/image-digests.ts'
 import { computeKey } from '../../../src/fleet/pool/computes.ts'
+import type { ReplicationOutcome } from '../../../src/host-agent.ts'
 import { decodeHead } from '../../../src/labs/lab/document-codec.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { mapLimit } from '../../../src/lib/async/map-limit.ts'

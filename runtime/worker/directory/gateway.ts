@@ -9,7 +9,7 @@ import { fleetMembers } from '../../../src/fleet/members/fleet-members.ts'
 import type { FleetMembers, LabPlacements } from '../../../src/fleet/members/members.ts'
 import { Fleet } from '../../../src/fleet/pool/fleet.ts'
 import { notJoined } from '../../../src/fleet/pool/tunnels.ts'
-import { fleetComputes } from '../../../src/labs/computes/fleet-computes.ts'
+import { fleetPool } from '../../../src/labs/computes/fleet-pool.ts'
 import type { MoveOptions } from '../../../src/labs/moves/move.ts'
 import { Labs, type LabsElsewhere } from '../../../src/labs/service.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
@@ -118,7 +118,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     warn,
     openLabs: ({ quota }) =>
       Labs.start({
-        ...{ store: labStore, computes: fleetComputes(fleet), quota, warn },
+        ...{ store: labStore, computes: fleetPool(fleet), quota, warn },
         report: reportDefect,
         limits: () => objectLimits,
         elsewhere: new LabObjects(objects, jobs),

@@ -1,6 +1,6 @@
-import type { ReplicationOutcome } from '../../../src/fleet/images/image-copies.ts'
 import type { ImageDigest } from '../../../src/fleet/images/image-digests.ts'
-import type { LabComputes } from '../../../src/labs/computes/computes.ts'
+import type { ReplicationOutcome } from '../../../src/host-agent.ts'
+import type { ComputePool } from '../../../src/labs/computes/compute-pool.ts'
 import type { ProjectScope } from '../../../src/model/access/project-scope.ts'
 import type { Compute, ComputeRecord } from '../../../src/model/compute.ts'
 import type { FeedItem } from '../../../src/model/event.ts'
@@ -18,12 +18,12 @@ import type { Encoded } from '../shared/rpc-json.ts'
 /** Entries of a store, as JSON has them. */
 export type StoredEntries = readonly (readonly [key: string, value: unknown])[]
 
-/** The methods of `LabComputes` that the objects of labs call at the directory. */
+/** The methods of `ComputePool` that the objects of labs call at the directory. */
 export type FleetMethod = 'choose' | 'candidates' | 'absent' | 'all' | 'registered' | 'peers'
 
 /** The arguments of such a method; in JSON the first is `null` where it is not given. */
-export type FleetArguments<Method extends FleetMethod> = Parameters<LabComputes[Method]>
-export type FleetResult<Method extends FleetMethod> = Awaited<ReturnType<LabComputes[Method]>>
+export type FleetArguments<Method extends FleetMethod> = Parameters<ComputePool[Method]>
+export type FleetResult<Method extends FleetMethod> = Awaited<ReturnType<ComputePool[Method]>>
 
 /**
  * The directory of an organization, as isolates and other objects call it. Objects of an earlier and of a later version talk to each other
@@ -99,7 +99,7 @@ export interface DirectoryRpc {
   labScope(scope: string): Promise<ObjectReply<StoredEntries | undefined>>
   /** Saves such entries; `null` removes one. */
   saveLabScope(scope: string, entries: Encoded<StoredEntries>): Promise<ObjectReply>
-  /** Calls a method of `LabComputes`. */
+  /** Calls a method of `ComputePool`. */
   labComputes<Method extends FleetMethod>(
     method: Method,
     args: Encoded<FleetArguments<Method>>,

@@ -1,8 +1,7 @@
-import { Connection } from '../../../src/compute/remote/connection.ts'
+import { RemoteHostAgent } from '../../../src/compute/remote/remote-host-agent.ts'
 import { forward } from '../../../src/fleet/forward/forward.ts'
 import { withComputeContext } from '../../../src/fleet/members/fan-out.ts'
-import { ComputeClient } from '../../../src/labs/computes/compute-client.ts'
-import type { LabComputes } from '../../../src/labs/computes/computes.ts'
+import type { ComputePool } from '../../../src/labs/computes/compute-pool.ts'
 import { type Caller, headersFor } from '../../../src/model/access/caller.ts'
 import type { FleetArguments, FleetMethod } from '../directory/rpc.ts'
 import { CachedComputes } from '../shared/cached-computes.ts'
@@ -24,16 +23,16 @@ function inPieces(answer: Response): Response {
 }
 
 /** The computes of the fleet for the object of a lab, which asks them itself. */
-export function objectComputes(env: Env, objects: Objects): LabComputes {
+export function objectComputes(env: Env, objects: Objects): ComputePool {
   const directory = () => objects.directory()
   const ask = <Method extends FleetMethod>(method: Method, ...args: FleetArguments<Method>) =>
     resultOf(directory().labComputes(method, encode(args)))
   const known = new CachedComputes(env, objects)
   return {
-    client(computeId, caller = serviceCaller) {
+    agent(computeId, caller = serviceCaller) {
       const marks = headersFor(caller)
-      return new ComputeClient(
-        new Connection({
+      return new RemoteHostAgent(
+        {
           name: computeId,
           async send(request) {
             const computes = await known.with(computeId)
@@ -44,7 +43,7 @@ export function objectComputes(env: Env, objects: Objects): LabComputes {
             })
             return answer instanceof Response ? inPieces(answer) : answer
           },
-        }),
+        },
         (image) => directory().bringImage(computeId, image),
       )
     },

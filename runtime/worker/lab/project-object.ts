@@ -109,7 +109,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
       const document = decodeEntries(new Map(decode(entries)))
       const store = recordStorage(storeOf(source, new LabTable(this.ctx.storage), this.#objects))
       const lab = new Lab(source, document, store, labs.events)
-      return copyLab(labs, lab, input, (computeId) => labs.computes.client(computeId, caller))
+      return copyLab(labs, lab, input, (computeId) => labs.computes.agent(computeId, caller))
     })
   }
 
@@ -138,8 +138,8 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
         const { labs } = await this.#open(id)
         // When this program ends during the move, the alarm starts the next one, which removes the rest.
         await this.#lookAgain()
-        const clientFor = (computeId: string) => labs.computes.client(computeId)
-        return await labs.move(id, from, { clientFor, signal: cancel.signal, show: shown })
+        const agentFor = (computeId: string) => labs.computes.agent(computeId)
+        return await labs.move(id, from, { agentFor, signal: cancel.signal, show: shown })
       } finally {
         this.#moves.delete(from)
       }

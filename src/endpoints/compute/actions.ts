@@ -1,5 +1,5 @@
 import type { TObject } from '@sinclair/typebox'
-import type { HostAgent } from '../../host-agent.ts'
+import type { LocalHostAgent } from '../../host-agent.ts'
 import type { Action, ApiVersion } from '../../model/kinds/kind.ts'
 import { validate } from '../../model/validation/validate.ts'
 import { type Endpoint, endpoint } from '../../server/http/endpoint.ts'
@@ -13,7 +13,7 @@ interface EndpointBase {
   readonly tag: string
   readonly params?: TObject
   readonly errors?: Readonly<Record<number, string>>
-  run(agent: HostAgent, params: unknown, name: string, input: unknown, signal: AbortSignal): Promise<unknown>
+  run(agent: LocalHostAgent, params: unknown, name: string, input: unknown, signal: AbortSignal): Promise<unknown>
 }
 
 /** The actions of a kind on its nodes. */

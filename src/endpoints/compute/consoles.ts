@@ -1,5 +1,5 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
-import type { ConsoleStream, HostAgent } from '../../host-agent.ts'
+import type { ConsoleStream, LocalHostAgent } from '../../host-agent.ts'
 import { ConsoleExpect, ConsoleMatch, NodeReady } from '../../model/console.ts'
 import type { NodeRef } from '../../model/kinds/node.ts'
 import { oneOf } from '../../model/schema/fields.ts'
@@ -149,7 +149,7 @@ function lastLines(text: string, count: number): string {
 interface ConsoleSocket {
   readonly query: TObject
   readonly open: (
-    agent: HostAgent,
+    agent: LocalHostAgent,
     ref: NodeRef,
     signal: AbortSignal,
     query: Static<typeof consoleQuery>,

@@ -49,11 +49,9 @@ export const fileEndpoints = (base: string, tag: string, options: { parents: boo
     },
     async handle({ params, query }, { agent }) {
       const { snapshot } = query
-      const { content, size, modified } = await agent.files.read(
-        params.project_id,
-        params.path,
-        snapshot?.toLowerCase(),
-      )
+      const { content, size, modified } = await agent.files.read(params.project_id, params.path, {
+        snapshot: snapshot?.toLowerCase(),
+      })
       return new Response(content, {
         headers: {
           // Always bytes: a browser must not run a page that a guest wrote as a page of this service.

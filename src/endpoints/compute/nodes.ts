@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { badRequest, ignoreNotFound } from '../../lib/errors/api-error.ts'
-import type { KindDescriptor } from '../../model/kinds/kind.ts'
+import { ignoreNotFound } from '../../lib/errors/api-error.ts'
 import { isLinkable, type NodeCreate, type NodeUpdate, nodeKinds } from '../../model/kinds/node.ts'
 import { closedSchema, oneOf, Uuid } from '../../model/schema/fields.ts'
+import { requireAddresses } from '../../model/validation/addresses.ts'
 import { created, type Endpoint, endpoint, ok } from '../../server/http/endpoint.ts'
 import { noSuchNode, noSuchProject, projectParams, view } from '../../server/http/params.ts'
 import { actionEndpoints, computeActionEndpoints } from './actions.ts'
@@ -150,17 +150,6 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
     ...actionEndpoints(form),
     ...computeActionEndpoints(form),
   ]
-}
-
-/** 400 for MAC addresses that no adapter can have, or that occur twice in a node, unless the node has them already. */
-function requireAddresses(
-  { addressIssue }: Pick<KindDescriptor, 'addressIssue'>,
-  input: Readonly<Record<string, unknown>>,
-  node: Readonly<Record<string, unknown>> = {},
-): void {
-  const settings = { ...node, ...Object.fromEntries(Object.entries(input).filter(([, value]) => value != null)) }
-  const issue = addressIssue?.(settings)
-  if (issue !== undefined && issue !== addressIssue?.(node)) throw badRequest(issue)
 }
 
 function copyOf({ version, path, tag, params, noun, schemas, ref, toView: shown }: NodeForm): Endpoint {

@@ -1,5 +1,5 @@
 import { type TSchema, Type } from '@sinclair/typebox'
-import type { SharedAgent } from '../../host-agent.ts'
+import type { FleetAgent } from '../../host-agent.ts'
 import { conflict } from '../../lib/errors/api-error.ts'
 import {
   Capabilities,
@@ -66,7 +66,7 @@ const read = (
   path: string,
   summary: string,
   [description, schema]: readonly [description: string, schema: TSchema],
-  handle: (agent: SharedAgent, signal: AbortSignal) => Promise<unknown>,
+  handle: (agent: FleetAgent, signal: AbortSignal) => Promise<unknown>,
 ): Endpoint =>
   endpoint({
     ...all,

@@ -79,7 +79,7 @@ const lifeCycle: readonly Endpoint[] = [
     bodyKind: 'ignored',
     replies: { 200: { description: 'The node', schema: LabNode } },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const node = lab.node(params.node_id)
       const idle = [...lab.document.nodes.values()].filter(
@@ -87,10 +87,10 @@ const lifeCycle: readonly Endpoint[] = [
       )
       await Promise.all(
         idle.map((it) =>
-          actOn(labs, lab, it, 'start', clientFor).catch(ignore('its status_reason says why it does not run')),
+          actOn(labs, lab, it, 'start', agentFor).catch(ignore('its status_reason says why it does not run')),
         ),
       )
-      return ok(await actOn(labs, lab, node, 'start', clientFor))
+      return ok(await actOn(labs, lab, node, 'start', agentFor))
     },
   }),
   endpoint({

@@ -32,11 +32,11 @@ export function theirStatistics(load: HostLoad): Record<string, unknown> {
 export async function allStatistics(context: Context): Promise<unknown[]> {
   const { fleet, agent } = context
   if (fleet === undefined) return [statisticsOf('local', 'local', await agent.host.load())]
-  const { clientFor } = labsOf(context)
+  const { agentFor } = labsOf(context)
   const computes = (await fleet.list()).filter(({ connected }) => connected)
   const all = await mapLimit(computes, async (compute) => {
     const { compute_id } = compute
-    const loading = clientFor(compute_id).load()
+    const loading = agentFor(compute_id).host.load()
     loading.catch(ignore('a compute that does not answer is left out'))
     const load = await withTimeout(loading, computeMs, () => undefined).catch(() => undefined)
     return load === undefined ? [] : [statisticsOf(compute_id, computeNameView(compute, context), load)]

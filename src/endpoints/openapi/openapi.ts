@@ -1,9 +1,9 @@
 import { Kind, type TObject, type TSchema } from '@sinclair/typebox'
 import { errorCodes, errorHeader } from '../../lib/errors/words.ts'
 import { Fault } from '../../model/schema/fields.ts'
+import { withReadOnly } from '../../model/validation/read-only-members.ts'
 import { type Endpoint, type ReplyShape, roleOf } from '../../server/http/endpoint.ts'
 import { faultReply } from '../../server/http/params.ts'
-import { withReadOnly } from '../../server/http/read-only-members.ts'
 import { apiOverview, tagOf, tagsOf, titlesOf } from './openapi-outline.ts'
 import { sharedSchemas } from './openapi-sharing.ts'
 

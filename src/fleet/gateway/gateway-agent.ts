@@ -1,4 +1,4 @@
-import type { SharedAgent } from '../../host-agent.ts'
+import type { FleetAgent } from '../../host-agent.ts'
 import { KeyedMutex } from '../../lib/async/keyed-mutex.ts'
 import type { RelayedAnswer } from '../../lib/http/relayed-answer.ts'
 import { type Bookmarks, GatewayEvents } from '../events/events.ts'
@@ -43,7 +43,7 @@ export interface GatewayOptions {
 }
 
 /** What a gateway does for one request. */
-export interface GatewayAgent extends SharedAgent {
+export interface GatewayAgent extends FleetAgent {
   /** See `forwardRequest`; undefined where another process does it, or the agent itself answers. */
   forwardRequest(request: ProjectRequest): Promise<Response | RelayedAnswer> | undefined
 }

@@ -1,3 +1,4 @@
+import type { ReplicationOutcome } from '../../host-agent.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { KeyedMutex } from '../../lib/async/keyed-mutex.ts'
 import { ApiError } from '../../lib/errors/api-error.ts'
@@ -8,9 +9,6 @@ import type { FleetMembers, Member } from '../members/members.ts'
 import type { ImageDigest, ImageDigests, UploadedImage } from './image-digests.ts'
 import { inOrderOf } from './image-order.ts'
 import type { StoredImages } from './kept-images.ts'
-
-/** The result of copying an image to a compute that lacks it; undefined: no other compute has it. */
-export type ReplicationOutcome = 'brought' | { readonly refused: string } | undefined
 
 /** Brings an image to a compute. */
 export type ReplicateImage = (computeId: string, image: string) => Promise<ReplicationOutcome>

@@ -1,7 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
 import { connectHost, isForbidden, isLoopbackHost, isOwnAddress } from '../../compute/remote/address.ts'
 import { quoteText } from '../../compute/remote/answer.ts'
-import { path } from '../../compute/remote/paths.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { ApiError, conflict } from '../../lib/errors/api-error.ts'
 import type { Revert } from '../../lib/revert.ts'
@@ -9,13 +8,13 @@ import { type Compute, tunnelled } from '../../model/compute.ts'
 import {
   firstProbedPort,
   IpAddress,
-  LinkCandidates,
+  type LinkCandidates,
   type LinkCheck,
-  LinkCheckResult,
+  type LinkCheckResult,
   maxCandidates,
   type UdpAddress,
 } from '../../model/link-check.ts'
-import { fleetConnection } from '../members/fleet-connection.ts'
+import { fleetAgent } from '../members/fleet-agent.ts'
 import type { Fleet } from '../pool/fleet.ts'
 
 /** A UDP port that a project has reserved at a compute. */
@@ -98,10 +97,7 @@ export async function checkedAddresses(
 /** The addresses that a compute reports of itself. 409 for an older version, which cannot. */
 async function toldBy(fleet: Fleet, party: Party, toDo: string): Promise<LinkCandidates> {
   try {
-    return await fleetConnection(fleet, party.compute_id).json(LinkCandidates, {
-      method: 'GET',
-      path: `${portPath(party)}/candidates`,
-    })
+    return await fleetAgent(fleet, party.compute_id).linkChecks.candidates(party.project_id, party.udp_port)
   } catch (error) {
     if (!(error instanceof ApiError && error.status === 501)) throw error
     const { name } = party.compute
@@ -130,15 +126,8 @@ function candidatesFor(
   return [...hosts].slice(0, maxCandidates).map((host) => ({ host, port: udp_port }))
 }
 
-const check = (fleet: Fleet, party: Party, input: LinkCheck): Promise<LinkCheckResult> =>
-  fleetConnection(fleet, party.compute_id).json(LinkCheckResult, {
-    method: 'POST',
-    path: `${portPath(party)}/check`,
-    input,
-  })
-
-const portPath = ({ project_id, udp_port }: ReservedPort): string =>
-  path`/v2/compute/projects/${project_id}/ports/udp/${String(udp_port)}`
+const check = (fleet: Fleet, { compute_id, project_id, udp_port }: Party, input: LinkCheck): Promise<LinkCheckResult> =>
+  fleetAgent(fleet, compute_id).linkChecks.run(project_id, udp_port, input)
 
 const isSame = (a: UdpAddress, b: UdpAddress): boolean => a.address === b.address && a.port === b.port
 

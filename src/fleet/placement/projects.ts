@@ -1,5 +1,5 @@
 import { Unreachable } from '../../compute/remote/unreachable.ts'
-import type { SharedAgent } from '../../host-agent.ts'
+import type { FleetAgent } from '../../host-agent.ts'
 import type { KeyedMutex } from '../../lib/async/keyed-mutex.ts'
 import { ApiError, badRequest, conflict } from '../../lib/errors/api-error.ts'
 import { localId } from '../../model/compute.ts'
@@ -25,7 +25,7 @@ export interface ProjectOptions {
 }
 
 /** Places every project on one compute: the one that the client names, else the one with most room. */
-export function gatewayProjects(options: ProjectOptions): SharedAgent['projects'] {
+export function gatewayProjects(options: ProjectOptions): FleetAgent['projects'] {
   const { fanOut, locator, at } = options
   return {
     async list(status = 'open') {

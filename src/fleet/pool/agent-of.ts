@@ -1,4 +1,4 @@
-import { type RemoteHostAgent, remoteHostAgent } from '../../compute/remote/remote-host-agent.ts'
+import { RemoteHostAgent } from '../../compute/remote/remote-host-agent.ts'
 import { type Caller, headersFor } from '../../model/access/caller.ts'
 import type { Fleet } from './fleet.ts'
 
@@ -8,7 +8,7 @@ import type { Fleet } from './fleet.ts'
  */
 export function agentOf(fleet: Fleet, id: string, caller?: Caller): RemoteHostAgent {
   const ofCaller = caller && headersFor(caller)
-  return remoteHostAgent({
+  return new RemoteHostAgent({
     name: fleet.nameOf(id),
     send: (request) => fleet.send(id, { ...request, headers: { ...request.headers, ...ofCaller } }),
     isWatched: fleet.isTunnelled(id),

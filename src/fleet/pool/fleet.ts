@@ -4,6 +4,7 @@ import { HealthCheck } from '../../compute/remote/health-check.ts'
 import { quietMs, RemoteCompute, type RemoteComputeOptions, senderOf } from '../../compute/remote/remote-compute.ts'
 import { defaultFleetTimeouts } from '../../compute/remote/timeouts.ts'
 import type { ComputeAnswer, OpenSocket, Outgoing } from '../../compute/remote/transport.ts'
+import type { HostAgent } from '../../host-agent.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { SerialQueue } from '../../lib/async/serial-queue.ts'
 import { SharedTimer } from '../../lib/async/shared-timer.ts'
@@ -289,6 +290,11 @@ export class Fleet {
   /** Whether the service runs nodes itself, as the compute `local`. A gateway does not. */
   get hasLocal(): boolean {
     return this.#computes.local !== undefined
+  }
+
+  /** The agent of the compute `local`. */
+  get localAgent(): HostAgent | undefined {
+    return this.#computes.local?.agent
   }
 
   /** A compute, this service as `local` among them; 404 for an unknown id. */

@@ -1,6 +1,6 @@
 import { quoteText } from '../../compute/remote/answer.ts'
 import type { Outgoing } from '../../compute/remote/transport.ts'
-import type { HostFacts } from '../../host-agent.ts'
+import type { HostAgent } from '../../host-agent.ts'
 import { type Compute, type ComputeCapabilities, localId } from '../../model/compute.ts'
 
 /** This service as a compute of its own fleet. */
@@ -9,7 +9,8 @@ export interface LocalHost {
   /** The address for clients; read each time, as the port may be known only later. */
   readonly address: () => Pick<Compute, 'protocol' | 'host' | 'port'>
   readonly user: string | null
-  readonly host: Pick<HostFacts, 'capabilities' | 'load'>
+  /** Checks its input (`checkedAgent`). */
+  readonly agent: HostAgent
   /** Answers an admitted request (`App.inside`). */
   readonly fetch: (request: Request) => Promise<Response>
 }
@@ -31,11 +32,15 @@ export class LocalCompute {
     return this.#host.address()
   }
 
+  get agent(): HostAgent {
+    return this.#host.agent
+  }
+
   async show(): Promise<Compute> {
-    const { name, user, host } = this.#host
+    const { name, user, agent } = this.#host
     const shown = { compute_id: localId, name, ...this.address, user, accepts_projects: true, weight: 1, labels: [] }
     try {
-      const [capabilities, load] = await Promise.all([this.#ask(), host.load()])
+      const [capabilities, load] = await Promise.all([this.#ask(), agent.host.load()])
       return { ...shown, connected: true, ...load, capabilities, last_error: null }
     } catch (error) {
       return {
@@ -56,7 +61,7 @@ export class LocalCompute {
 
   /** Cached: the capabilities do not change while the service runs. */
   #ask(): Promise<ComputeCapabilities> {
-    this.#capabilities ??= this.#host.host.capabilities().then(
+    this.#capabilities ??= this.#host.agent.host.capabilities().then(
       ({ version, platform, node_types, labels }) => ({
         version,
         platform,

@@ -1,7 +1,7 @@
 import { ApiError } from '../../lib/errors/api-error.ts'
 import { Revert } from '../../lib/revert.ts'
 import type { LabEvent } from '../../model/lab/event.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import { Changes, type LinkRecord, type NodeRecord, type ProjectLastApplied } from '../lab/document.ts'
 import type { EditStep } from '../lab/history.ts'
 import type { Lab } from '../lab/lab.ts'
@@ -27,7 +27,7 @@ type Changed =
 export class ApplyContext {
   readonly labs: Labs
   readonly lab: Lab
-  readonly clientFor: ComputeClients
+  readonly agentFor: ComputeAgents
   readonly by: string
   /** The edit of all steps: what they change in the document is reverted with it. */
   readonly edit: EditStep = { by: 'edit', consoles: new Set() }
@@ -41,11 +41,11 @@ export class ApplyContext {
   jobId = ''
   signal = new AbortController().signal
 
-  constructor(labs: Labs, lab: Lab, { prepared, by }: ApplyInput, clientFor: ComputeClients) {
+  constructor(labs: Labs, lab: Lab, { prepared, by }: ApplyInput, agentFor: ComputeAgents) {
     this.labs = labs
     this.lab = lab
     this.by = by
-    this.clientFor = clientFor
+    this.agentFor = agentFor
     this.prepared = prepared
   }
 
@@ -59,7 +59,7 @@ export class ApplyContext {
     this.stopped.add(id)
     const file = { by: this.by, pendingApply: { job_id: this.jobId, stopped: [...this.stopped] } }
     await this.write([{ file }], { by: 'rollback' }, false)
-    await actOn(this.labs, this.lab, this.lab.node(id), 'stop', this.clientFor)
+    await actOn(this.labs, this.lab, this.lab.node(id), 'stop', this.agentFor)
   }
 
   /** Changes members of records that still exist, and emits their events unless only what was applied has changed. */

@@ -1,7 +1,7 @@
 import { onAbort } from '../../lib/async/abort.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { ApiError } from '../../lib/errors/api-error.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import type { JobState, StartedJob } from '../jobs/jobs.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { Lab } from '../lab/lab.ts'
@@ -26,8 +26,8 @@ const linksAtOnce = 250
  * After a crash of the service in between, its next start starts the nodes that were stopped, and the next apply of the same
  * file does the rest.
  */
-export function applyPlan(labs: Labs, lab: Lab, input: ApplyInput, clientFor: ComputeClients): StartedJob {
-  const executor = new ApplyExecutor(labs, lab, input, clientFor)
+export function applyPlan(labs: Labs, lab: Lab, input: ApplyInput, agentFor: ComputeAgents): StartedJob {
+  const executor = new ApplyExecutor(labs, lab, input, agentFor)
   return labs.jobs.run(lab, 'apply', {
     state: () => executor.state(),
     async work({ id, signal, changed }) {
@@ -50,8 +50,8 @@ class ApplyExecutor {
   #changed = () => {}
   #startJob: string | undefined
 
-  constructor(labs: Labs, lab: Lab, input: ApplyInput, clientFor: ComputeClients) {
-    this.#context = new ApplyContext(labs, lab, input, clientFor)
+  constructor(labs: Labs, lab: Lab, input: ApplyInput, agentFor: ComputeAgents) {
+    this.#context = new ApplyContext(labs, lab, input, agentFor)
     this.#isNew = input.isNew === true
     this.#steps = progressOf(input.prepared.plan)
   }
@@ -69,13 +69,13 @@ class ApplyExecutor {
   /** Takes all steps but the starts, or none. */
   async execute(): Promise<void> {
     const context = this.#context
-    const { labs, lab, clientFor, signal } = context
+    const { labs, lab, agentFor, signal } = context
     // The project may have been deleted while this waited.
     signal.throwIfAborted()
     // Another edit may have come since the plan was made.
     if (lab.document.project.revision !== context.prepared.actual.project.revision) {
       const { desired, options } = context.prepared
-      context.prepared = await prepare(labs, lab, desired, options, clientFor)
+      context.prepared = await prepare(labs, lab, desired, options, agentFor)
       this.#steps = progressOf(context.prepared.plan)
     }
     const steps = this.#steps.filter(({ step }) => step.task.type !== 'start-node')
@@ -91,7 +91,7 @@ class ApplyExecutor {
       // At the end of the service its next start and the next apply go on from here.
       if (!lab.closing.signal.aborted) {
         await this.#revert()
-        if (this.#isNew && isEmpty(lab)) await labs.discard(lab, clientFor)
+        if (this.#isNew && isEmpty(lab)) await labs.discard(lab, agentFor)
         else await this.end()
       }
       throw error
@@ -185,16 +185,16 @@ class ApplyExecutor {
   /** Reverts all changes: first those in the document, then the others, the last one first. */
   async #revert(): Promise<void> {
     const context = this.#context
-    const { labs, lab, clientFor, left } = context
+    const { labs, lab, agentFor, left } = context
     const note = (error: unknown) => context.noteLeft(error)
-    left.push(...(await rollBack(labs, lab, context.edit, clientFor)))
+    left.push(...(await rollBack(labs, lab, context.edit, agentFor)))
     await context.revert[Symbol.asyncDispose]()
     const unwired = [...lab.document.links.values()].filter(({ wiring }) => wiring.type === 'none')
     const ids = unwired.map(({ link_id }) => link_id)
-    await joinAgain(labs, lab, ids, clientFor, { by: 'rollback' }).catch(note)
+    await joinAgain(labs, lab, ids, agentFor, { by: 'rollback' }).catch(note)
     for (const id of context.stopped) {
       const record = lab.document.nodes.get(id)
-      if (record !== undefined) await actOn(labs, lab, record, 'start', clientFor).catch(note)
+      if (record !== undefined) await actOn(labs, lab, record, 'start', agentFor).catch(note)
     }
     for (const it of this.#steps) if (it.state === 'done') this.#show(it, 'undone')
     for (const reason of left) {
@@ -205,7 +205,7 @@ class ApplyExecutor {
 
   /** Starts the nodes of the plan, by a job of their own, and waits for it. */
   async start(): Promise<void> {
-    const { labs, lab, clientFor, prepared, signal } = this.#context
+    const { labs, lab, agentFor, prepared, signal } = this.#context
     const steps = this.#steps.filter(({ step }) => step.task.type === 'start-node')
     if (steps.length === 0) return
     const nodes = steps.map(({ step }) => lab.node(step.name).node_id)
@@ -214,7 +214,7 @@ class ApplyExecutor {
     const job = labs.jobs.start(
       lab,
       { action: 'start', nodes, give_up, ...withoutNulls({ at_once, load_below }) },
-      clientFor,
+      agentFor,
     )
     this.#startJob = job.id
     this.#changed()

@@ -5,7 +5,7 @@ import { mapLimit } from '../../lib/async/map-limit.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
 import { kindOf } from '../../model/kinds/node.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import type { NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import { configTexts } from '../nodes/config-texts.ts'
@@ -19,7 +19,7 @@ const maxAtOnce = 6
  * A lab file that makes an equal lab; `schemaUrl` is for editors. Comments before it say what a lab file cannot have, and which
  * configurations were not read.
  */
-export async function labFileOf(lab: Lab, clientFor: ComputeClients, schemaUrl: string): Promise<string> {
+export async function labFileOf(lab: Lab, agentFor: ComputeAgents, schemaUrl: string): Promise<string> {
   const records = [...lab.document.nodes.values()]
   const configs = new Map<string, Readonly<Record<string, string>>>()
   const unread: string[] = []
@@ -29,7 +29,7 @@ export async function labFileOf(lab: Lab, clientFor: ComputeClients, schemaUrl: 
       if (!hasConfigs(record)) return
       const texts =
         lab.isOpen && record.creationError === undefined
-          ? await configTexts(lab, record, clientFor).catch(() => undefined)
+          ? await configTexts(lab, record, agentFor).catch(() => undefined)
           : undefined
       configs.set(record.node_id, texts ?? textsOf(record))
       if (texts === undefined && Object.keys(textsOf(record)).length === 0)

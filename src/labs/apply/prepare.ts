@@ -8,7 +8,7 @@ import type { KindDescriptor } from '../../model/kinds/kind.ts'
 import { kindOf } from '../../model/kinds/node.ts'
 import { nameKey } from '../../model/lab/names.ts'
 import type { LabPlan } from '../../model/lab/topology.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import type { ProjectRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { Lab } from '../lab/lab.ts'
@@ -33,23 +33,23 @@ export async function prepare(
   lab: Lab,
   desired: Desired,
   options: PlanOptions,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<PreparedPlan> {
-  const actual = await actualOf(lab, desired, clientFor)
-  return { desired, actual, ...(await planned(labs, desired, { actual, options, project_id: lab.id }, clientFor)) }
+  const actual = await actualOf(lab, desired, agentFor)
+  return { desired, actual, ...(await planned(labs, desired, { actual, options, project_id: lab.id }, agentFor)) }
 }
 
 async function planned(
   labs: Pick<Labs, 'computes'>,
   desired: Desired,
   { actual, options, project_id }: { actual: Actual; options: PlanOptions; project_id?: string },
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<Pick<PreparedPlan, 'plan' | 'options'>> {
   const complete = { ...options, computes: await computesOf(labs, desired) }
   const plan = planOf(desired, actual, complete)
   requireAddresses(desired, plan)
   const computeOf = (want: DesiredNode) => wantedCompute(want, complete) ?? plan.found.get(want)?.compute_id
-  await requireImages(labs, { plan, nodes: desired.nodes }, { clientFor, computeOf, ...withoutNulls({ project_id }) })
+  await requireImages(labs, { plan, nodes: desired.nodes }, { agentFor, computeOf, ...withoutNulls({ project_id }) })
   return { plan, options: complete }
 }
 
@@ -103,11 +103,11 @@ export async function planNew(
   labs: Pick<Labs, 'computes'>,
   desired: Desired,
   options: PlanOptions,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<Plan> {
   const project = { name: desired.lab, revision: 0 } as ProjectRecord
   const actual = { project, nodes: new Map(), links: new Map(), running: new Set<string>(), configs: new Map() }
-  const { plan } = await planned(labs, desired, { actual, options }, clientFor)
+  const { plan } = await planned(labs, desired, { actual, options }, agentFor)
   const step = { do: 'create', what: 'project', name: desired.lab, how: 'live' } as const
   return { ...plan, steps: [{ ...step, task: { type: 'project', name: desired.lab } }, ...plan.steps] }
 }
@@ -138,7 +138,7 @@ export const changesAnything = (lab: Lab, by: string, prepared: PreparedPlan): b
   prepared.plan.linksToMark.length > 0 ||
   lastAppliedIn(lab, prepared).length > 0
 
-async function actualOf(lab: Lab, desired: Desired, clientFor: ComputeClients): Promise<Actual> {
+async function actualOf(lab: Lab, desired: Desired, agentFor: ComputeAgents): Promise<Actual> {
   const { document, reported: shown } = lab
   const names = new Set(desired.nodes.flatMap(({ name, was = name }) => [nameKey(name), nameKey(was)]))
   const ids = new Set(desired.nodes.map(({ node_id }) => node_id))
@@ -149,7 +149,7 @@ async function actualOf(lab: Lab, desired: Desired, clientFor: ComputeClients): 
   )
   const configs = new Map<string, Readonly<Record<string, string>>>()
   await mapLimit(concerned, async (record) => {
-    const digests = await configDigests(lab, record, clientFor).catch(
+    const digests = await configDigests(lab, record, agentFor).catch(
       ignore('the configuration of the file is compared with none'),
     )
     if (digests !== undefined) configs.set(record.node_id, digests)

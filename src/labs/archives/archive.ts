@@ -8,7 +8,7 @@ import { archiveWord, imageDirectory, imageProperties } from '../../model/lab/ar
 import type { LabProject } from '../../model/lab/project.ts'
 import type { ProjectFile } from '../../model/project.ts'
 import { isUuid } from '../../model/schema/fields.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import type { LabDocument, NodeRecord, SnapshotRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import type { Labs } from '../service.ts'
@@ -56,7 +56,7 @@ export async function exportLab(
   labs: Labs,
   lab: Lab,
   options: ExportOptions,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<ReadableStream<Uint8Array>> {
   const archives = archivesOf(labs)
   labs.requireStaying(lab.id)
@@ -64,15 +64,15 @@ export async function exportLab(
   const { promise, resolve, reject } = withResolvers<ReadableStream<Uint8Array>>()
   // The project stays open on its computes until the client has read the archive, or has given it up.
   labs
-    .withOpenLab(lab, clientFor, async () => {
-      const images = await imagesOf([...lab.document.nodes.values()], clientFor)
+    .withOpenLab(lab, agentFor, async () => {
+      const images = await imagesOf([...lab.document.nodes.values()], agentFor)
       const sums = Object.fromEntries([...images].flatMap(([name, { sha256 }]) => (sha256 ? [[name, sha256]] : [])))
       const snapshots = options.withSnapshots ? [...lab.document.snapshots.values()] : []
       const { document, more } = archiveOf(lab.document, { ...options, images: sums })
       // Before the first byte of the archive, so that a compute that is not connected is an error and no archive that breaks off.
-      const lists = await filesOn(lab, lab.document.project.computes, clientFor)
+      const lists = await filesOn(lab, lab.document.project.computes, agentFor)
       const listsOf = async (snapshot: SnapshotRecord) =>
-        [snapshot, await filesOn(lab, snapshot.computes, clientFor, snapshot.snapshot_id)] as const
+        [snapshot, await filesOn(lab, snapshot.computes, agentFor, snapshot.snapshot_id)] as const
       const listsOfSnapshots = await mapLimit(snapshots, listsOf)
       const ended = withResolvers<void>()
       const room = new Room(options.maxBytes)
@@ -80,11 +80,11 @@ export async function exportLab(
         try {
           yield jsonMember(documentName, document)
           yield jsonMember(moreName, more)
-          yield* filesOf(lab, lab.document, clientFor, { lists, room })
+          yield* filesOf(lab, lab.document, agentFor, { lists, room })
           if (snapshots.length > 0) yield jsonMember(snapshotList, listOf(lab, snapshots))
           for (const [snapshot, lists] of listsOfSnapshots) {
             const content = archives.write(
-              snapshotMembers(labs, lab, snapshot, { ...options, lists, room }, clientFor),
+              snapshotMembers(labs, lab, snapshot, { ...options, lists, room }, agentFor),
               options.level,
             )
             const modified = snapshot.created_at * 1000
@@ -92,7 +92,7 @@ export async function exportLab(
           }
           if (!options.withImages) return
           for (const [name, { compute_id, kind, path }] of images) {
-            const image = await clientFor(compute_id).images.read(kind, path, {})
+            const image = await agentFor(compute_id).images.read(kind, path, {})
             room.reserve(image)
             yield { name: `images/${name}`, ...image }
           }
@@ -113,14 +113,14 @@ async function* snapshotMembers(
   lab: Lab,
   record: SnapshotRecord,
   options: ExportOptions & { readonly lists: FileLists; readonly room: Room },
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): AsyncGenerator<ArchiveMember> {
   const content = documentOf(await keptOf(labs, record))
   const { document, more } = archiveOf(content, { ...options, images: {} })
   yield jsonMember(documentName, document)
   yield jsonMember(moreName, more)
   const { lists, room } = options
-  yield* filesOf(lab, content, clientFor, { lists, room, snapshot_id: record.snapshot_id })
+  yield* filesOf(lab, content, agentFor, { lists, room, snapshot_id: record.snapshot_id })
 }
 
 /** The list of snapshots. Its entries have only the members that GNS3 reads. */
@@ -184,7 +184,7 @@ export const isOfDeleted = ({ nodes }: LabDocument, path: string): boolean => {
 async function* filesOf(
   lab: Lab,
   document: LabDocument,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   { lists, room, snapshot_id }: { lists: FileLists; room: Room; snapshot_id?: string },
 ): AsyncGenerator<ArchiveMember> {
   const names = new Set<string>()
@@ -193,7 +193,7 @@ async function* filesOf(
       const name = renamed(path, archiveWord)
       if (!isExported(path) || isOfDeleted(document, path) || names.has(name)) continue
       names.add(name)
-      const file = await clientFor(computeId).readFile(lab.id, path, { snapshotId: snapshot_id })
+      const file = await agentFor(computeId).files.read(lab.id, path, { snapshot: snapshot_id })
       room.reserve(file)
       yield { name, ...file }
     }
@@ -206,10 +206,11 @@ type FileLists = ReadonlyMap<string, readonly ProjectFile[]>
 async function filesOn(
   lab: Lab,
   computes: readonly string[],
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   snapshotId?: string,
 ): Promise<FileLists> {
-  const listOf = async (id: string) => [id, await clientFor(id).files(lab.id, snapshotId)] as const
+  const listOf = async (id: string) =>
+    [id, await agentFor(id).files.list(lab.id, { sums: false, snapshot: snapshotId })] as const
   return new Map(await mapLimit([...computes], listOf))
 }
 
@@ -227,9 +228,9 @@ interface FoundImage {
 /** The images of nodes, where their computes have them, by `{directory}/{name}`. */
 export async function imagesOf(
   nodes: readonly NodeRecord[],
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<Map<string, FoundImage>> {
-  const lists = new Map<string, ReturnType<ReturnType<ComputeClients>['images']['list']>>()
+  const lists = new Map<string, ReturnType<ReturnType<ComputeAgents>['images']['list']>>()
   const found = new Map<string, FoundImage>()
   for (const node of nodes) {
     const { node_type: kind, compute_id, properties } = node
@@ -238,7 +239,7 @@ export async function imagesOf(
     for (const property of imageProperties(node)) {
       const path = properties[property] as string
       const key = `${compute_id} ${kind}`
-      const list = lists.get(key) ?? clientFor(compute_id).images.list(kind)
+      const list = lists.get(key) ?? agentFor(compute_id).images.list(kind)
       lists.set(key, list)
       const image = (await list).find((it) => it.path === path)
       if (image !== undefined) found.set(`${directory}/${path}`, { compute_id, kind, path, sha256: image.sha256 })

@@ -6,10 +6,10 @@ import { isStateless } from '../../model/kinds/node.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
 import type { LabProject } from '../../model/lab/project.ts'
 import { isUuid } from '../../model/schema/fields.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import { Changes, type LinkRecord, type NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
-import { nodePathOf, reportedFields } from '../lab/node-on-compute.ts'
+import { nodeRefOf, reportedFields } from '../lab/node-on-compute.ts'
 import { joinLinks, makeNode } from '../nodes/placeholders.ts'
 import type { Labs } from '../service.ts'
 import { isExported, requireStopped } from './archive.ts'
@@ -39,28 +39,28 @@ export async function duplicateLab(
   labs: Labs,
   lab: Lab,
   input: LabCopyInput,
-  { clientFor, caller }: { clientFor: ComputeClients; caller: Caller },
+  { agentFor, caller }: { agentFor: ComputeAgents; caller: Caller },
 ): Promise<LabProject> {
   labs.requireStaying(lab.id)
   requireStopped(lab, 'copied')
-  return labs.withOpenLab(lab, clientFor, () => labs.copy?.(lab, input, caller) ?? copyLab(labs, lab, input, clientFor))
+  return labs.withOpenLab(lab, agentFor, () => labs.copy?.(lab, input, caller) ?? copyLab(labs, lab, input, agentFor))
 }
 
 /** Copies a lab in this process. The lab must be open on its computes. */
-export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, clientFor: ComputeClients): Promise<LabProject> {
+export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, agentFor: ComputeAgents): Promise<LabProject> {
   const { document } = lab
   const { project_id: _, path: __, computes, ...settings } = document.project
   return labs.creation.build(
     { ...settings, name: input.name, path: input.path ?? null },
-    { clientFor, like: computes, scope: input.scope },
+    { agentFor, like: computes, scope: input.scope },
     async (copy) => {
       const ids = new Map([...document.nodes.keys()].map((id) => [id, crypto.randomUUID() as string]))
       const nodes = await mapLimit(
         [...document.nodes.values()],
-        (source) => copyNode(lab, copy, source, { ids, resets: input.reset_mac_addresses ?? false, clientFor }),
+        (source) => copyNode(lab, copy, source, { ids, resets: input.reset_mac_addresses ?? false, agentFor }),
         maxAtOnce,
       )
-      await copyFiles(lab, copy, { ids, clientFor })
+      await copyFiles(lab, copy, { ids, agentFor })
       const links = [...document.links.values()].map(
         (link): LinkRecord => ({
           ...link,
@@ -80,7 +80,7 @@ export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, clientFor: Co
         }
         return { changes, ...noEvents }
       })
-      const joined = await joinLinks(labs, copy, links, clientFor)
+      const joined = await joinLinks(labs, copy, links, agentFor)
       const changes = joined.reduce((all, link) => all.put('link', link.link_id, link), new Changes())
       await copy.edit(() => ({ changes, ...noEvents }))
     },
@@ -91,19 +91,19 @@ async function copyNode(
   lab: Lab,
   copy: Lab,
   source: NodeRecord,
-  { ids, resets, clientFor }: { ids: ReadonlyMap<string, string>; resets: boolean; clientFor: ComputeClients },
+  { ids, resets, agentFor }: { ids: ReadonlyMap<string, string>; resets: boolean; agentFor: ComputeAgents },
 ): Promise<NodeRecord> {
   const record: NodeRecord = {
     ...(resets ? withoutAddresses(source) : source),
     ...{ node_id: ids.get(source.node_id) as string, console: null },
   }
-  const made = await makeNode(copy, record, clientFor)
+  const made = await makeNode(copy, record, agentFor)
   if (!isKnownKind(source.node_type) || source.creationError !== undefined) return made
   if (made.creationError !== undefined) throw conflict(`${source.name}: ${made.creationError}`)
   if (!copiesDirectory(source)) return made
-  const compute = clientFor(source.compute_id)
-  await compute.duplicate(nodePathOf(lab, source), made.node_id, copy.id)
-  return { ...made, ...reportedFields(await compute.node(nodePathOf(copy, made))) }
+  const compute = agentFor(source.compute_id)
+  await compute.nodes.duplicate(nodeRefOf(lab, source), made.node_id, copy.id)
+  return { ...made, ...reportedFields(await compute.nodes.get(nodeRefOf(copy, made))) }
 }
 
 /** Whether the compute of a node copies its directory. Placeholders are on no compute, and a node that always runs is not copied. */
@@ -114,7 +114,7 @@ const copiesDirectory = ({ node_type, creationError }: NodeRecord): boolean =>
 async function copyFiles(
   lab: Lab,
   copy: Lab,
-  { ids, clientFor }: { ids: ReadonlyMap<string, string>; clientFor: ComputeClients },
+  { ids, agentFor }: { ids: ReadonlyMap<string, string>; agentFor: ComputeAgents },
 ): Promise<void> {
   const { nodes, project } = lab.document
   const newPathOf = (path: string): string | undefined => {
@@ -125,10 +125,12 @@ async function copyFiles(
     return node === undefined || copiesDirectory(node) ? undefined : directory + ids.get(node.node_id) + rest
   }
   await mapLimit([...project.computes], async (computeId) => {
-    const compute = clientFor(computeId)
-    for (const { path } of await compute.files(lab.id)) {
+    const compute = agentFor(computeId)
+    for (const { path } of await compute.files.list(lab.id, { sums: false })) {
       const newPath = newPathOf(path)
-      if (newPath !== undefined) await compute.writeFile(copy.id, newPath, await compute.readFile(lab.id, path))
+      if (newPath === undefined) continue
+      const { content, size } = await compute.files.read(lab.id, path)
+      await compute.files.write(copy.id, newPath, content, { parents: true, size })
     }
   })
 }

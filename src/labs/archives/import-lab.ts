@@ -11,11 +11,11 @@ import { freeName, nameKey } from '../../model/lab/names.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
 import type { LabProject } from '../../model/lab/project.ts'
 import { isUuid } from '../../model/schema/fields.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import type { Conventions } from '../lab/conventions.ts'
 import { Changes, type NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
-import { nodePathOf } from '../lab/node-on-compute.ts'
+import { nodeRefOf } from '../lab/node-on-compute.ts'
 import { storedValue } from '../lab/store.ts'
 import { joinLinks, makeNode } from '../nodes/placeholders.ts'
 import { requireTrust, requireTrusted, type Untrusted, untrustedNodes } from '../plan/trust.ts'
@@ -58,18 +58,18 @@ export async function importLab(
   labs: Labs,
   input: ImportInput,
   content: ReadableStream<Uint8Array>,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<ImportedLab> {
   await using archive = await archivesOf(labs).open(content)
   // Awaited here, as the archive must stay open until this has ended.
-  return await importOpened(labs, input, archive, clientFor)
+  return await importOpened(labs, input, archive, agentFor)
 }
 
 /** Opens a project of GNS3 on the disk of this host. One that is not there yet is imported under its id. 400, 403, 404, 409, 413, 501, 507. */
 export async function loadLab(
   labs: Labs,
   { path, isTrusted }: { readonly path: string; readonly isTrusted: boolean },
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<LabProject> {
   if (labs.hostProjects === undefined)
     throw new ApiError(501, 'This service cannot load projects from disk: import an archive of the project')
@@ -79,15 +79,15 @@ export async function loadLab(
     throw badRequest('path: the file is not a GNS3 project: its project_id is not a UUID')
   const id = project_id.toLowerCase()
   const input = { project_id: id, storesImages: false, check: () => {}, asksAll: false, isTrusted }
-  if (labs.registry.nameOf(id) === undefined) await importOpened(labs, input, archive, clientFor)
-  return labs.open(id, clientFor)
+  if (labs.registry.nameOf(id) === undefined) await importOpened(labs, input, archive, agentFor)
+  return labs.open(id, agentFor)
 }
 
 async function importOpened(
   labs: Labs,
   { project_id, name, storesImages, check, asksAll, scope, conventions, isTrusted }: ImportInput,
   archive: OpenArchive,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<ImportedLab> {
   const whole = await readWhole(archive, project_id)
   const { settings, name: own, nodes, leftOut } = whole.main.read
@@ -103,8 +103,8 @@ async function importOpened(
     nodes: async (of) => requireTrust(labs.trust, await untrustedNodes(labs.trust, of), isTrusted),
     content: labs.trust?.isJudged() ? (found) => requireTrusted(labs.trust, found, isTrusted) : undefined,
   }
-  const fill = (lab: Lab) => fillFrom(labs, lab, whole, { revert: storesImages ? revert : undefined, judge, clientFor })
-  const project = await labs.creation.build(input, { clientFor, asksAll, scope }, fill)
+  const fill = (lab: Lab) => fillFrom(labs, lab, whole, { revert: storesImages ? revert : undefined, judge, agentFor })
+  const project = await labs.creation.build(input, { agentFor, asksAll, scope }, fill)
   revert.commit()
   return { project, leftOut }
 }
@@ -117,10 +117,10 @@ export async function fillFromArchive(
   labs: Labs,
   lab: Lab,
   content: ReadableStream<Uint8Array>,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<void> {
   await using archive = await archivesOf(labs).open(content)
-  await fillFrom(labs, lab, await readWhole(archive, lab.id), { revert: undefined, judge: ofOwnLab, clientFor })
+  await fillFrom(labs, lab, await readWhole(archive, lab.id), { revert: undefined, judge: ofOwnLab, agentFor })
 }
 
 /** Judges what an archive would run and open on the host. */
@@ -167,12 +167,12 @@ async function fillFrom(
   labs: Labs,
   lab: Lab,
   { archive, main, snapshots, ids }: WholeArchive,
-  { revert, judge, clientFor }: { revert: Revert | undefined; judge: Judge; clientFor: ComputeClients },
+  { revert, judge, agentFor }: { revert: Revert | undefined; judge: Judge; agentFor: ComputeAgents },
 ): Promise<void> {
   const { read, files } = main
   const [computeId = ''] = lab.document.project.computes
   const others = new Map<string, string>()
-  const images = { to: clientFor(computeId), sums: read.images, others, revert, judge }
+  const images = { to: agentFor(computeId), sums: read.images, others, revert, judge }
   for (const [from, path] of files.images) await putImage(archive, from, path, images)
   for (const snapshot of snapshots) {
     await using of = await archivesOf(labs).open(await archive.read(snapshot.member), archive)
@@ -180,10 +180,10 @@ async function fillFrom(
       throw error instanceof ApiError ? new ApiError(error.status, `${snapshot.member}: ${error.message}`) : error
     })
     await judge.nodes(content.read.nodes)
-    await put(labs, lab, of, { ...content, computeId, others, judge }, clientFor)
-    await keepAsSnapshot(labs, lab, { ...snapshot, settings: content.read.settings }, clientFor)
+    await put(labs, lab, of, { ...content, computeId, others, judge }, agentFor)
+    await keepAsSnapshot(labs, lab, { ...snapshot, settings: content.read.settings }, agentFor)
   }
-  await put(labs, lab, archive, { ...main, computeId, others, judge }, clientFor)
+  await put(labs, lab, archive, { ...main, computeId, others, judge }, agentFor)
 }
 
 interface ReadArchive {
@@ -212,12 +212,11 @@ async function put(
     others,
     judge,
   }: ReadArchive & { computeId: string; others: ReadonlyMap<string, string>; judge: Judge },
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<void> {
   for (const [from, path] of files.project)
-    await clientFor(computeId).writeFile(lab.id, path, {
-      content: await readJudged(archive, from, path, judge),
-      size: archive.members.get(from) as number,
+    await agentFor(computeId).files.write(lab.id, path, await readJudged(archive, from, path, judge), {
+      ...{ parents: true, size: archive.members.get(from) as number },
     })
   const changes = new Changes()
   for (const node of read.nodes) {
@@ -227,14 +226,14 @@ async function put(
     })
     const properties = { ...node.properties, ...Object.fromEntries(renamed) }
     const isStored = judge === ofOwnLab
-    const made = await makeNode(lab, { ...node, compute_id: computeId, properties }, clientFor, { isStored })
+    const made = await makeNode(lab, { ...node, compute_id: computeId, properties }, agentFor, { isStored })
     changes.put('node', node.node_id, made)
   }
   for (const link of read.links) changes.put('link', link.link_id, link)
   for (const drawing of read.drawings) changes.put('drawing', drawing.drawing_id, drawing)
   await lab.edit(() => ({ changes, ...silent }))
   const joined = new Changes()
-  for (const link of await joinLinks(labs, lab, read.links, clientFor)) joined.put('link', link.link_id, link)
+  for (const link of await joinLinks(labs, lab, read.links, agentFor)) joined.put('link', link.link_id, link)
   await lab.edit(() => ({ changes: joined, ...silent }))
 }
 
@@ -278,7 +277,7 @@ async function keepAsSnapshot(
   labs: Labs,
   lab: Lab,
   { name, created_at, settings }: ArchivedSnapshot & { settings: Record<string, unknown> },
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<void> {
   const { project, nodes, links, drawings } = lab.document
   const [computeId = ''] = project.computes
@@ -288,11 +287,11 @@ async function keepAsSnapshot(
   // The record is saved before the document: when the import fails, or its service ends, both are removed.
   await lab.edit(() => ({ changes: new Changes().put('snapshot', snapshot_id, { ...record, size: 0 }), ...silent }))
   await labs.documents.putSideDocument(snapshot_id, { ...contentOf(lab.document), project: { ...own, ...settings } })
-  const { size } = await clientFor(computeId).takeSnapshot(lab.id, snapshot_id)
+  const { size } = await agentFor(computeId).snapshots.take(lab.id, snapshot_id)
   const changes = new Changes().put('snapshot', snapshot_id, { ...record, size })
   for (const node of nodes.values()) {
     if (isKnownKind(node.node_type) && node.creationError === undefined)
-      await clientFor(computeId).removeNode(nodePathOf(lab, node))
+      await agentFor(computeId).nodes.remove(nodeRefOf(lab, node))
     changes.remove('node', node.node_id)
   }
   for (const link of links.keys()) changes.remove('link', link)
@@ -393,7 +392,7 @@ async function putImage(
     revert,
     judge,
   }: {
-    to: ReturnType<ComputeClients>
+    to: ReturnType<ComputeAgents>
     sums: Readonly<Record<string, string>>
     others: Map<string, string>
     revert: Revert | undefined

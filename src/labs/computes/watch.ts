@@ -2,7 +2,7 @@ import { ignore } from '../../lib/async/ignore.ts'
 import { pause } from '../../lib/async/pause.ts'
 import type { NumberedEvent } from '../../model/event.ts'
 import { FeedLimit } from '../../model/feed-limit.ts'
-import type { LabComputes } from './computes.ts'
+import type { ComputePool } from './compute-pool.ts'
 
 /** Least and longest backoff between two attempts to open the feed of a compute, ms. */
 const retryMs = [200, 10_000] as const
@@ -18,13 +18,13 @@ interface Listener {
 
 /** Reads the feeds of the computes of open labs. A feed that breaks off is opened again at its last event. */
 export class ComputeWatch {
-  readonly #computes: LabComputes
+  readonly #computes: ComputePool
   readonly #listener: Listener
   readonly #projectId: string | undefined
   readonly #feeds = new Map<string, AbortController>()
 
   /** `projectId`: read the events of this project only. */
-  constructor(computes: LabComputes, listener: Listener, projectId?: string) {
+  constructor(computes: ComputePool, listener: Listener, projectId?: string) {
     this.#computes = computes
     this.#listener = listener
     this.#projectId = projectId
@@ -59,7 +59,7 @@ export class ComputeWatch {
     while (!signal.aborted) {
       let isOpening = true
       try {
-        const { events } = this.#computes.client(computeId)
+        const { events } = this.#computes.agent(computeId)
         const feed = await events.open({
           ...{ limit, signal },
           ...(this.#projectId !== undefined && { projectId: this.#projectId }),

@@ -1,3 +1,4 @@
+import type { NodeAction } from '../../host-agent.ts'
 import { abortable } from '../../lib/async/abort.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { startTimer } from '../../lib/async/pause.ts'
@@ -6,12 +7,12 @@ import { kindIfKnown } from '../../model/kinds/node.ts'
 import type { LabListEvent } from '../../model/lab/event.ts'
 import type { LabJob, LabJobCreate, LabJobNode } from '../../model/lab/job.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
-import type { ComputeClients, NodeAction } from '../computes/compute-client.ts'
-import type { LabComputes } from '../computes/computes.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
+import type { ComputePool } from '../computes/compute-pool.ts'
 import type { Conventions } from '../lab/conventions.ts'
 import type { NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
-import { nodePathOf } from '../lab/node-on-compute.ts'
+import { nodeRefOf } from '../lab/node-on-compute.ts'
 
 import { actOn } from '../nodes/nodes.ts'
 import { untilReady } from '../nodes/ready.ts'
@@ -91,7 +92,7 @@ export interface StartedJob {
 }
 
 interface JobsOptions {
-  readonly computes: LabComputes
+  readonly computes: ComputePool
   /** Logs failures that are defects. */
   readonly report: (error: unknown, what: string) => void
   /** Called with the lab of each new job, and with undefined at its removal, for a process that lists the jobs of all labs. */
@@ -143,7 +144,7 @@ export class Jobs implements JobList {
   }
 
   /** Starts a job on nodes. 400 when the `after` of nodes form a cycle, 404 for an unknown node, 429. */
-  start(lab: Lab, input: LabJobCreate, clientFor: ComputeClients, conventions?: Conventions): StartedJob {
+  start(lab: Lab, input: LabJobCreate, agentFor: ComputeAgents, conventions?: Conventions): StartedJob {
     const { action, nodes } = input
     this.requireRoom()
     // A placeholder cannot start. A job for all nodes leaves it out, so as not to fail by it.
@@ -160,7 +161,7 @@ export class Jobs implements JobList {
     }
     if (action === 'start') putInOrder(job.steps)
     const { listed, signal } = this.#begin(job)
-    const steps = job.steps.map((step) => this.#step(job, step, clientFor, signal))
+    const steps = job.steps.map((step) => this.#step(job, step, agentFor, signal))
     const orFail = () => {
       if (job.failure !== undefined) throw job.failure
     }
@@ -239,7 +240,7 @@ export class Jobs implements JobList {
     }
   }
 
-  async #step(job: NodeJob, step: JobStep, clientFor: ComputeClients, signal: AbortSignal): Promise<void> {
+  async #step(job: NodeJob, step: JobStep, agentFor: ComputeAgents, signal: AbortSignal): Promise<void> {
     const { record, settle } = step
     const { node_id, compute_id } = record
     const show = (state: JobStep['state'], reason: string | null = null) => {
@@ -258,7 +259,7 @@ export class Jobs implements JobList {
       try {
         requireNotGivenUp(job)
         show('asked')
-        const { command_line } = await actOn(this.#options, job.lab, job.lab.node(node_id), job.action, clientFor)
+        const { command_line } = await actOn(this.#options, job.lab, job.lab.node(node_id), job.action, agentFor)
         if (job.action === 'start') this.#learnWeight(record, command_line)
       } finally {
         end()
@@ -267,7 +268,7 @@ export class Jobs implements JobList {
       if (job.action === 'start' && record.ready !== null) {
         show('unready', 'Started, but not ready yet')
         job.lab.unready.add(node_id)
-        await untilReady(clientFor(compute_id), nodePathOf(job.lab, record), record.ready, signal)
+        await untilReady(agentFor(compute_id).nodes, nodeRefOf(job.lab, record), record.ready, signal)
         job.lab.unready.delete(node_id)
       }
       show('done')
@@ -311,7 +312,7 @@ export class Jobs implements JobList {
 
   #paceOf(computeId: string): StartPace {
     const known = this.#paces.get(computeId)
-    const load = async () => (await this.#options.computes.client(computeId).load()).cpu_usage_percent
+    const load = async () => (await this.#options.computes.agent(computeId).host.load()).cpu_usage_percent
     const pace = known ?? new StartPace(load)
     this.#paces.set(computeId, pace)
     return pace

@@ -13,7 +13,6 @@ import { portsOf } from '../../model/lab/ports.ts'
 import type { LabCounts, LabProject } from '../../model/lab/project.ts'
 import type { Placement } from '../../model/placement.ts'
 import { isUuid } from '../../model/schema/fields.ts'
-import type { ComputeNode } from '../computes/compute-client.ts'
 import {
   Changes,
   type DrawingRecord,
@@ -26,6 +25,7 @@ import {
 import { withoutNulls } from './fields.ts'
 import { type EditStep, LabHistory, setBy } from './history.ts'
 import { defaultLabLimits, inMebibytes, jsonBytes, type LabLimits, limitReached, mebibyte } from './lab-limits.ts'
+import type { ReportedNode } from './node-on-compute.ts'
 import { placeholderPorts, placeholderReason } from './placeholder-view.ts'
 import type { LabEntries, LabStorage } from './store.ts'
 
@@ -62,7 +62,7 @@ export class Lab {
   readonly id: string
   readonly document: LabDocument
   /** The last state of each node on its compute; empty while the lab is closed. */
-  readonly reported = new Map<string, ComputeNode>()
+  readonly reported = new Map<string, ReportedNode>()
   /** Why the state of a node is unknown: its compute does not answer, or lacks the node. */
   readonly unknownReasons = new Map<string, string>()
   /** Names and ports that pending requests have claimed. */
@@ -98,7 +98,7 @@ export class Lab {
   /** What is wrong with the lab. */
   statusReason: string | undefined
   /** Called with the node that a compute returned from a start or a stop. */
-  acted: (shown: ComputeNode) => void = () => {}
+  acted: (shown: ReportedNode) => void = () => {}
   readonly #store: LabStorage
   readonly #events: EventLog<LabEvent>
   readonly #room: LabRoom
@@ -234,7 +234,7 @@ export class Lab {
   }
 
   /** Keeps the state of a node. */
-  show(shown: ComputeNode): void {
+  show(shown: ReportedNode): void {
     const { node_id, status } = shown
     if (this.reported.get(node_id)?.status !== status) this.linksReadAt = 0
     this.reported.set(node_id, shown)

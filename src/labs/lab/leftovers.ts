@@ -3,9 +3,10 @@ import { longWaitsMs } from '../../lib/async/long-waits.ts'
 import { pause } from '../../lib/async/pause.ts'
 import { ignoreNotFound } from '../../lib/errors/api-error.ts'
 import { Revert } from '../../lib/revert.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import type { NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
+import { nodeRefOf } from './node-on-compute.ts'
 
 /** What a request whose answer was lost may have made on a compute. */
 interface Orphan {
@@ -54,19 +55,19 @@ async function isRemoved({ isWanted, remove }: Orphan): Promise<boolean> {
 export const nodeOrphan = (
   lab: Lab,
   { compute_id, node_type, node_id }: Pick<NodeRecord, 'compute_id' | 'node_type' | 'node_id'>,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Orphan => ({
   isWanted() {
     const now = lab.document.nodes.get(node_id)
     return now?.compute_id === compute_id && now.creationError === undefined
   },
-  remove: () => clientFor(compute_id).removeNode({ project_id: lab.id, node_type, node_id }, { files: 'later' }),
+  remove: () => agentFor(compute_id).nodes.remove(nodeRefOf(lab, { node_type, node_id }), { files: 'later' }),
 })
 
 /** A link within a compute that could not be made. */
-export const linkOrphan = (lab: Lab, computeId: string, linkId: string, clientFor: ComputeClients): Orphan => ({
+export const linkOrphan = (lab: Lab, computeId: string, linkId: string, agentFor: ComputeAgents): Orphan => ({
   isWanted: () => lab.document.links.get(linkId)?.wiring.type === 'direct',
-  remove: () => clientFor(computeId).removeLink(lab.id, linkId),
+  remove: () => agentFor(computeId).links.remove(lab.id, linkId),
 })
 
 /** Several as one. */

@@ -1,20 +1,23 @@
+import type { PortRef } from '../../host-agent.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { ApiError, conflict } from '../../lib/errors/api-error.ts'
-import { linkTypesOf } from '../../model/capture.ts'
+import { type CaptureStart, type LinkTypeName, linkTypesOf } from '../../model/capture.ts'
+import type { NodeRef } from '../../model/kinds/node.ts'
 import type { LabCaptureStart, LabLink } from '../../model/lab/link.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
 import { portsOf } from '../../model/lab/ports.ts'
-import type { ComputeClients, PortPath } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import { Changes, type LinkRecord, type NodeRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { Lab } from '../lab/lab.ts'
-import { nodePathOf } from '../lab/node-on-compute.ts'
+import { nodeRefOf, portRefOf } from '../lab/node-on-compute.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 
 /** The port at which a link is captured, and its node. */
 interface CapturePoint {
   readonly node: NodeRecord
-  readonly port: PortPath
+  readonly ref: NodeRef
+  readonly port: PortRef
 }
 
 /** Starts a capture of a link, at its first endpoint on a compute. 409 when the link is captured already. `managed`: a lab file starts it. */
@@ -22,26 +25,31 @@ export async function startCapture(
   lab: Lab,
   id: string,
   { managed, ...input }: LabCaptureStart & { managed?: true },
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<LabLink> {
   const link = lab.link(id)
   if (link.capture !== null) throw conflict('The link is already being captured; stop that capture first')
   const end = endOnCompute(lab, link)
-  const { node, port } = pointOf(lab, link, end)
+  const { node, ref, port } = pointOf(lab, link, end)
+  const { nodes } = agentFor(node.compute_id)
   const file = input.capture_file_name ?? defaultName(lab, link)
   const data_link_type = input.data_link_type ?? undefined
-  await clientFor(node.compute_id).startCapture(port, inputOf(link, { file, data_link_type }))
+  await nodes.startCapture(ref, port, inputOf(link, { file, data_link_type }))
   return saveOrRevert(
     lab,
     () => save(lab, link.link_id, { end, file, ...withoutNulls({ managed, data_link_type }) }),
-    () => clientFor(node.compute_id).stopCapture(port),
+    () => nodes.stopCapture(ref, port),
   )
 }
 
 const inputOf = (
   { link_type }: Pick<LinkRecord, 'link_type'>,
   { file, data_link_type }: { file: string; data_link_type: string | undefined },
-) => ({ capture_file_name: file, data_link_type: data_link_type ?? linkTypesOf[link_type][0] })
+): CaptureStart => ({
+  capture_file_name: file,
+  // The compute checks that the port has this type.
+  data_link_type: (data_link_type ?? linkTypesOf[link_type][0]) as LinkTypeName,
+})
 
 /**
  * Continues the capture of a link that was wired again. As a capture overwrites its file, the new file has a number in its name. The result
@@ -50,19 +58,19 @@ const inputOf = (
 export async function resumeCapture(
   lab: Lab,
   link: LinkRecord,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<LinkRecord['capture']> {
   const { capture } = link
   if (capture === null) return null
   const { end, file, requestedName = file, data_link_type } = capture
-  const { node, port } = pointOf(lab, link, end)
-  const compute = clientFor(node.compute_id)
+  const { node, ref, port } = pointOf(lab, link, end)
+  const compute = agentFor(node.compute_id)
   try {
-    const taken = new Set((await compute.files(lab.id)).map(({ path }) => path))
+    const taken = new Set((await compute.files.list(lab.id, { sums: false })).map(({ path }) => path))
     const [, stem = requestedName, extension = ''] = /^(.+?)(\.[^.]*)?$/.exec(requestedName) ?? []
     let free = requestedName
     for (let number = 2; taken.has(`project-files/captures/${free}`); number++) free = `${stem}-${number}${extension}`
-    await compute.startCapture(port, inputOf(link, { file: free, data_link_type }))
+    await compute.nodes.startCapture(ref, port, inputOf(link, { file: free, data_link_type }))
     return { ...capture, file: free, ...(free !== requestedName && { requestedName }) }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
@@ -79,13 +87,13 @@ export async function resumeCapture(
 export async function recordEndedCaptures(
   lab: Lab,
   computes: readonly string[],
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<void> {
   const captured = [...lab.document.links.values()].filter(({ capture }) => capture !== null)
   await mapLimit(captured, async ({ link_id, capture }) => {
-    const { node, port } = pointOf(lab, lab.link(link_id), capture?.end ?? 0)
+    const { node, ref, port } = pointOf(lab, lab.link(link_id), capture?.end ?? 0)
     if (!computes.includes(node.compute_id)) return
-    const state = await clientFor(node.compute_id).nio(port)
+    const state = await agentFor(node.compute_id).nodes.nioState(ref, port)
     if (state.capture !== null) return
     // Another one may have begun meanwhile.
     if (lab.document.links.get(link_id)?.capture === capture) await save(lab, link_id, null)
@@ -96,12 +104,12 @@ export async function recordEndedCaptures(
  * Stops the capture of a link. Does nothing without one. When that cannot be saved, the next call or reading of the compute does it: a capture
  * that was started again would overwrite its file.
  */
-export async function stopCapture(lab: Lab, id: string, clientFor: ComputeClients): Promise<LabLink> {
+export async function stopCapture(lab: Lab, id: string, agentFor: ComputeAgents): Promise<LabLink> {
   const link = lab.link(id)
   if (link.capture === null) return lab.linkView(link)
-  const { node, port } = pointOf(lab, link, link.capture.end)
-  await clientFor(node.compute_id)
-    .stopCapture(port)
+  const { node, ref, port } = pointOf(lab, link, link.capture.end)
+  await agentFor(node.compute_id)
+    .nodes.stopCapture(ref, port)
     .catch((error: unknown) => {
       // 404 and 409: the port has no NIO any more, and so no capture.
       if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 409)) throw error
@@ -132,8 +140,7 @@ export function capturePoint(lab: Lab, id: string): CapturePoint {
 function pointOf(lab: Lab, link: LinkRecord, index: 0 | 1): CapturePoint {
   const end = link.nodes[index] as LinkRecord['nodes'][number]
   const node = lab.node(end.node_id)
-  const { adapter_number, port_number } = end
-  return { node, port: { ...nodePathOf(lab, node), adapter_number, port_number } }
+  return { node, ref: nodeRefOf(lab, node), port: portRefOf(end) }
 }
 
 const save = (lab: Lab, id: string, capture: LinkRecord['capture']): Promise<LabLink> =>

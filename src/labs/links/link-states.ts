@@ -5,10 +5,10 @@ import { withTimeout } from '../../lib/async/timeout.ts'
 import { type DirectLinkState, isSameTraffic, type LinkTraffic, linkVerdictOf } from '../../model/direct-link.ts'
 import type { LabLinkState } from '../../model/lab/link.ts'
 import type { NioState } from '../../model/schema/nio.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import type { LinkRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
-import { nodePathOf } from '../lab/node-on-compute.ts'
+import { nodeRefOf, portRefOf } from '../lab/node-on-compute.ts'
 
 /** Time between two reads of the link states of a lab whose feed has readers of them, ms. */
 const everyMs = 1000
@@ -22,10 +22,10 @@ const mostStates = ({ document }: Lab): number => 2 * document.links.size + spar
 /** Polls the link states of a lab while its feed has readers of them. Ends with the signal. */
 export async function watchLinks(
   lab: Lab,
-  { clientFor, signal }: { clientFor: ComputeClients; signal: AbortSignal },
+  { agentFor, signal }: { agentFor: ComputeAgents; signal: AbortSignal },
 ): Promise<void> {
   while (!signal.aborted) {
-    if (lab.linkReaders > 0 && lab.document.links.size > 0) await readLinks(lab, clientFor)
+    if (lab.linkReaders > 0 && lab.document.links.size > 0) await readLinks(lab, agentFor)
     await pause(everyMs, signal)
   }
 }
@@ -34,16 +34,16 @@ export async function watchLinks(
  * Reads the states of all links, unless they are younger than `staleMs` and nothing has changed them since. Waits for a read in progress, but
  * not for long: a compute may not answer.
  */
-export async function freshLinks(lab: Lab, clientFor: ComputeClients): Promise<void> {
+export async function freshLinks(lab: Lab, agentFor: ComputeAgents): Promise<void> {
   if (!lab.isOpen) return
   if (Date.now() - lab.linksReadAt < staleMs) return withTimeout(lab.linksRead, staleMs, () => undefined)
-  await readLinks(lab, clientFor)
+  await readLinks(lab, agentFor)
 }
 
 /** Reads the states of links. A link that cannot be read keeps its last state, if it has one. */
-function readLinks(lab: Lab, clientFor: ComputeClients): Promise<void> {
+function readLinks(lab: Lab, agentFor: ComputeAgents): Promise<void> {
   lab.linksReadAt = Date.now()
-  lab.linksRead = readAll(lab, clientFor)
+  lab.linksRead = readAll(lab, agentFor)
   return lab.linksRead
 }
 
@@ -51,7 +51,7 @@ function readLinks(lab: Lab, clientFor: ComputeClients): Promise<void> {
  * Reads the states of links that changed: from each compute in pieces, and by two requests for each link between computes. Emits
  * `link.state` for each change while the feed has readers of it.
  */
-async function readAll(lab: Lab, clientFor: ComputeClients): Promise<void> {
+async function readAll(lab: Lab, agentFor: ComputeAgents): Promise<void> {
   const { links } = lab.document
   // States of links that are not in the document are kept for a while: an undo, or a request in progress, may bring the links (back).
   if (lab.linkStates.size >= mostStates(lab)) {
@@ -65,19 +65,19 @@ async function readAll(lab: Lab, clientFor: ComputeClients): Promise<void> {
     if (link.wiring.type === 'udp') remote.push(link)
   }
   await mapLimit([...computes], (computeId) =>
-    readDirect(lab, computeId, clientFor).catch(ignore('a compute that does not answer has no new states')),
+    readDirect(lab, computeId, agentFor).catch(ignore('a compute that does not answer has no new states')),
   )
   await mapLimit(remote, async (link) => {
-    const state = await remoteState(lab, link, clientFor)
+    const state = await remoteState(lab, link, agentFor)
     if (state !== undefined) keep(lab, state)
   })
 }
 
 /** A compute that reports more states than it can have links, or states of links of others, is read no further. */
-async function readDirect(lab: Lab, computeId: string, clientFor: ComputeClients): Promise<void> {
+async function readDirect(lab: Lab, computeId: string, agentFor: ComputeAgents): Promise<void> {
   const { links } = lab.document
   for (let read = 0; ; ) {
-    const { states, next, more } = await clientFor(computeId).linkChanges(lab.id, lab.linkCursors.get(computeId))
+    const { states, next, more } = await agentFor(computeId).links.changes(lab.id, lab.linkCursors.get(computeId))
     lab.linkCursors.set(computeId, next)
     for (const state of states) {
       const wiring = links.get(state.link_id)?.wiring
@@ -118,11 +118,12 @@ const stateOf = ({ link_id, verdict, reason, ab, ba }: DirectLinkState): LabLink
 })
 
 /** The state of a link between two computes, from the NIOs at both ends. Undefined when one cannot be read. */
-async function remoteState(lab: Lab, link: LinkRecord, clientFor: ComputeClients): Promise<LabLinkState | undefined> {
-  const ends = await mapLimit(link.nodes, async ({ node_id, adapter_number, port_number }) => {
+async function remoteState(lab: Lab, link: LinkRecord, agentFor: ComputeAgents): Promise<LabLinkState | undefined> {
+  const ends = await mapLimit(link.nodes, async (end) => {
+    const { node_id } = end
     const node = lab.document.nodes.get(node_id)
     if (node === undefined) return undefined
-    const nio = await clientFor(node.compute_id).nio({ ...nodePathOf(lab, node), adapter_number, port_number })
+    const nio = await agentFor(node.compute_id).nodes.nioState(nodeRefOf(lab, node), portRefOf(end))
     const status = lab.reported.get(node_id)?.status ?? ''
     return { nio, name: node.name, status, link: nio.link, reason: nio.link_reason }
   }).catch(ignore('the link keeps the state that was read last'))

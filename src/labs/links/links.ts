@@ -7,17 +7,18 @@ import type { LabLink, LabLinkCreate, LabLinkEnd, LabLinkUpdate } from '../../mo
 import { nameKey } from '../../model/lab/names.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
 import type { Filters } from '../../model/schema/filters.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import type { Conventions } from '../lab/conventions.ts'
 import { Changes, type LinkRecord, type LinkWiring } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { EditStep } from '../lab/history.ts'
 import type { Lab } from '../lab/lab.ts'
 import { all, createOrCleanUp, linkOrphan } from '../lab/leftovers.ts'
+import { nodeRefOf, portRefOf } from '../lab/node-on-compute.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 import type { Labs } from '../service.ts'
 import { type Ends, findEnd } from './link-ends.ts'
-import { directOf, impair, portPathOf, unwire, unwireAll, wire, wireAgain } from './wiring.ts'
+import { directOf, impair, unwire, unwireAll, wire, wireAgain } from './wiring.ts'
 
 interface LinkOptions {
   /** The step of the edit. */
@@ -42,14 +43,14 @@ export async function createLink(
   labs: Labs,
   lab: Lab,
   input: LabLinkCreate,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   options: LinkOptions = {},
 ): Promise<LabLink> {
   const link = begin(lab, input, options)
   try {
     await lab.change(async () => {
-      await wire(labs, lab, link.ends, link.record, clientFor)
-      await saveLinks(lab, [link.record], clientFor, options)
+      await wire(labs, lab, link.ends, link.record, agentFor)
+      await saveLinks(lab, [link.record], agentFor, options)
     })
     return lab.linkView(link.record)
   } finally {
@@ -65,7 +66,7 @@ export async function createLinks(
   labs: Labs,
   lab: Lab,
   inputs: readonly LabLinkCreate[],
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   options: LinkOptions = {},
 ): Promise<(string | Error)[]> {
   const begun: NewLink[] = []
@@ -80,9 +81,9 @@ export async function createLinks(
       }
     })
     const failures = await lab.change(async () => {
-      const failures = await wireAll(labs, lab, begun, clientFor)
+      const failures = await wireAll(labs, lab, begun, agentFor)
       const records = begun.filter((link) => !failures.has(link)).map(({ record }) => record)
-      await saveLinks(lab, records, clientFor, options)
+      await saveLinks(lab, records, agentFor, options)
       return failures
     })
     return links.map((link) => (link instanceof Error ? link : (failures.get(link) ?? link.record.link_id)))
@@ -123,7 +124,7 @@ function begin(lab: Lab, input: LabLinkCreate, { more = {}, conventions }: LinkO
 async function saveLinks(
   lab: Lab,
   records: readonly LinkRecord[],
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   { step }: LinkOptions,
 ): Promise<void> {
   if (records.length === 0) return
@@ -138,7 +139,7 @@ async function saveLinks(
         result: undefined,
       }
     }, step)
-  await saveOrRevert(lab, write, () => unwireAll(lab, records, clientFor))
+  await saveOrRevert(lab, write, () => unwireAll(lab, records, agentFor))
   // A compute has reported the state of a link of its own already.
   if (records.some(({ wiring }) => wiring.type === 'udp')) lab.linksReadAt = 0
 }
@@ -148,7 +149,7 @@ async function wireAll(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   links: readonly NewLink[],
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<Map<NewLink, Error>> {
   const failures = new Map<NewLink, Error>()
   const direct = new Map<string, NewLink[]>()
@@ -162,16 +163,16 @@ async function wireAll(
     for (const link of list) failures.set(link, error as Error)
   }
   for (const [compute_id, list] of direct) {
-    const inputs = list.map(({ record }) => ({ link_id: record.link_id, ...directOf(lab, record) }))
-    const orphans = list.map(({ record }) => linkOrphan(lab, compute_id, record.link_id, clientFor))
-    const join = () => clientFor(compute_id).joinLinks(lab.id, inputs)
+    const inputs = list.map(({ record }) => directOf(lab, record))
+    const orphans = list.map(({ record }) => linkOrphan(lab, compute_id, record.link_id, agentFor))
+    const join = () => agentFor(compute_id).links.joinAll(lab.id, inputs)
     const joined = await createOrCleanUp(lab, join, all(orphans)).catch(noteAll(list))
     for (const [index, it] of (joined ?? []).entries()) {
       const link = list[index]
       if (link !== undefined && it.error !== null) failures.set(link, errorOf(it.error))
     }
   }
-  await mapLimit(others, (link) => wire(labs, lab, link.ends, link.record, clientFor).catch(noteAll([link])))
+  await mapLimit(others, (link) => wire(labs, lab, link.ends, link.record, agentFor).catch(noteAll([link])))
   return failures
 }
 
@@ -206,18 +207,18 @@ export async function updateLink(
   lab: Lab,
   id: string,
   input: LabLinkUpdate,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   options: UpdateOptions = {},
 ): Promise<LabLink> {
   const { link_id } = lab.link(id)
-  return lab.change(() => withLinkLock(lab, [link_id], () => update(lab, link_id, input, clientFor, options)))
+  return lab.change(() => withLinkLock(lab, [link_id], () => update(lab, link_id, input, agentFor, options)))
 }
 
 async function update(
   lab: Lab,
   id: string,
   input: LabLinkUpdate,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   { step, more = {} }: UpdateOptions,
 ): Promise<LabLink> {
   const before = lab.link(id)
@@ -241,7 +242,7 @@ async function update(
   const isImpaired = (['filters', 'filters_ab', 'filters_ba', 'suspend'] as const).some(
     (name) => JSON.stringify(changed[name]) !== JSON.stringify(before[name]),
   )
-  if (isImpaired) await impair(lab, changed, clientFor)
+  if (isImpaired) await impair(lab, changed, agentFor)
   const write = () =>
     lab.edit(() => {
       const record = next(lab.link(id))
@@ -251,17 +252,17 @@ async function update(
         result: lab.linkView(record),
       }
     }, step)
-  return saveOrRevert(lab, write, async () => isImpaired && impair(lab, before, clientFor))
+  return saveOrRevert(lab, write, async () => isImpaired && impair(lab, before, agentFor))
 }
 
 /** Has the computes of a link check filters for it, without effect. 400 says what is wrong, 409 where a compute has no libpcap. */
-export async function checkFilters(lab: Lab, id: string, filters: Filters, clientFor: ComputeClients): Promise<void> {
+export async function checkFilters(lab: Lab, id: string, filters: Filters, agentFor: ComputeAgents): Promise<void> {
   const checked = new Set<string>()
   for (const end of lab.link(id).nodes) {
     const node = lab.node(end.node_id)
     if (!isKnownKind(node.node_type) || checked.has(node.compute_id)) continue
     checked.add(node.compute_id)
-    await clientFor(node.compute_id).checkFilters(portPathOf(lab, node, end), filters)
+    await agentFor(node.compute_id).nodes.checkFilters(nodeRefOf(lab, node), portRefOf(end), filters)
   }
 }
 
@@ -269,11 +270,11 @@ export async function removeLink(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   id: string,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   step?: EditStep,
 ): Promise<void> {
   const { link_id } = lab.link(id)
-  await lab.change(() => remove(labs, lab, link_id, clientFor, step))
+  await lab.change(() => remove(labs, lab, link_id, agentFor, step))
 }
 
 /** Removes a link, unless another request has done so meanwhile. */
@@ -281,14 +282,14 @@ const remove = (
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   id: string,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   step: EditStep | undefined,
 ): Promise<void> =>
   withLinkLock(lab, [id], async () => {
     const record = lab.document.links.get(id)
     if (record === undefined) return
     await lab.requireSavable()
-    await unwire(lab, record, clientFor)
+    await unwire(lab, record, agentFor)
     const write = () =>
       lab.edit(
         () => ({
@@ -298,7 +299,7 @@ const remove = (
         }),
         step,
       )
-    await saveOrRevert(lab, write, () => wireAgain(labs, lab, record, clientFor))
+    await saveOrRevert(lab, write, () => wireAgain(labs, lab, record, agentFor))
   })
 
 /** Removes all links of a node. */
@@ -306,10 +307,10 @@ export async function unlinkNode(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   nodeId: string,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   step: EditStep,
 ): Promise<void> {
-  for (const { link_id } of lab.document.linksOf(nodeId)) await remove(labs, lab, link_id, clientFor, step)
+  for (const { link_id } of lab.document.linksOf(nodeId)) await remove(labs, lab, link_id, agentFor, step)
 }
 
 const unfit = { code: 'ports-do-not-fit' } as const

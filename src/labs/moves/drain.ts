@@ -1,7 +1,7 @@
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { ApiError, conflict } from '../../lib/errors/api-error.ts'
 import type { LabJobProject } from '../../model/lab/job.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import type { JobState, StartedJob } from '../jobs/jobs.ts'
 import type { Labs } from '../service.ts'
 
@@ -25,7 +25,7 @@ const orderOfStates: readonly Part['state'][] = ['failed', 'skipped', 'cancelled
 export async function drainCompute(
   labs: Labs,
   computeId: string,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   close: () => Promise<unknown>,
 ): Promise<StartedJob> {
   requireUndrained(labs, computeId)
@@ -58,7 +58,7 @@ export async function drainCompute(
           show(part, 'moving')
           try {
             const to = await labs.move(part.project_id, computeId, {
-              clientFor,
+              agentFor,
               signal,
               show: (doing) => show(part, 'moving', doing),
             })
@@ -78,7 +78,7 @@ export async function drainCompute(
         },
         maxAtOnce,
       ).finally(() => clearTimeout(timer))
-      for (const other of await unmanagedOn(labs, computeId, clientFor)) parts.push(other)
+      for (const other of await unmanagedOn(labs, computeId, agentFor)) parts.push(other)
       changed()
     },
   })
@@ -96,9 +96,9 @@ const reasonOf = (error: unknown): string =>
   error instanceof ApiError ? error.message : 'Internal error of the service; see its log'
 
 /** Projects that clients of the compute interface made: only these clients know on which computes their nodes are. */
-async function unmanagedOn(labs: Labs, computeId: string, clientFor: ComputeClients): Promise<Part[]> {
-  const all = await clientFor(computeId)
-    .projects()
+async function unmanagedOn(labs: Labs, computeId: string, agentFor: ComputeAgents): Promise<Part[]> {
+  const all = await agentFor(computeId)
+    .projects.list('all')
     .catch(() => [])
   const reason = 'It was created through the compute interface: the client that created it has to move it'
   return all

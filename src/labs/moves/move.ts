@@ -2,15 +2,16 @@ import { type ReservedPort, reserveApart } from '../../fleet/link-check/link-che
 import { ignore } from '../../lib/async/ignore.ts'
 import { ApiError, conflict, ignoreNotFound } from '../../lib/errors/api-error.ts'
 import { Revert } from '../../lib/revert.ts'
+import type { NodeKindName } from '../../model/kinds/node.ts'
 import { isStateless } from '../../model/kinds/node.ts'
 import { imageProperties } from '../../model/lab/archive-words.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
 import { imagesOf, isOfDeleted, requireStopped } from '../archives/archive.ts'
 import { fillFromArchive } from '../archives/import-lab.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import { type ComputeAgents, openProject, removeProject } from '../computes/agents.ts'
 import { Changes, type LabDocument, type LinkRecord, type NodeRecord, type ProjectRecord } from '../lab/document.ts'
 import { Lab } from '../lab/lab.ts'
-import { nodePathOf } from '../lab/node-on-compute.ts'
+import { nodeRefOf } from '../lab/node-on-compute.ts'
 import type { LabStorage } from '../lab/store.ts'
 import { findEnd } from '../links/link-ends.ts'
 import { detachEnds } from '../links/wiring.ts'
@@ -23,7 +24,7 @@ import { documentOf, keptOf } from '../snapshots/snapshots.ts'
 const maxTried = 3
 
 export interface MoveOptions {
-  readonly clientFor: ComputeClients
+  readonly agentFor: ComputeAgents
   /** Aborts the copy, also in the middle of a file; the lab is then where it was. */
   readonly signal: AbortSignal
   /** Called with what the move does now. */
@@ -37,7 +38,7 @@ export interface MoveOptions {
  * archive. 409 with the reason why the lab stays.
  */
 export async function moveLab(labs: Labs, id: string, from: string, options: MoveOptions): Promise<string> {
-  const { clientFor } = options
+  const { agentFor } = options
   const check = (lab: Lab) => {
     try {
       requireStopped(lab, 'moved')
@@ -50,23 +51,23 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
       throw error
     }
   }
-  return labs.lifecycle.withClosedLab(id, clientFor, check, async (lab) => {
+  return labs.lifecycle.withClosedLab(id, agentFor, check, async (lab) => {
     const isGone = labs.isComputeLost(lab)
-    await recoverMove(labs, lab, clientFor).catch((error: unknown) => {
+    await recoverMove(labs, lab, agentFor).catch((error: unknown) => {
       // What is left on a compute that is gone is removed when it is back.
       if (!isGone) throw error
     })
     const { computes } = lab.document.project
     // An earlier move had only left files here, which `recoverMove` has removed.
     if (!computes.includes(from)) return computes[0] ?? ''
-    if (!isGone) await requireIdle(lab, from, clientFor)
+    if (!isGone) await requireIdle(lab, from, agentFor)
     let failure: unknown
     for (const to of await targetsOf(labs, lab, from)) {
       try {
         const way = { ...options, from, to }
         if (isGone) await restoreTo(labs, lab, way)
-        else await labs.withOpenLab(lab, clientFor, () => moveTo(labs, lab, way))
-        await recoverMove(labs, lab, clientFor).catch(ignore('the next opening of the project removes the rest'))
+        else await labs.withOpenLab(lab, agentFor, () => moveTo(labs, lab, way))
+        await recoverMove(labs, lab, agentFor).catch(ignore('the next opening of the project removes the rest'))
         return to
       } catch (error) {
         if (options.signal.aborted || !(error instanceof ApiError)) throw error
@@ -93,12 +94,14 @@ function requireMovable({ document }: Lab, from: string): void {
 }
 
 /** 409 when a client of the compute interface runs nodes of a lab that is closed here. */
-async function requireIdle(lab: Lab, from: string, clientFor: ComputeClients): Promise<void> {
-  const there = (await clientFor(from).projects()).find(({ project_id }) => project_id === lab.id)
+async function requireIdle(lab: Lab, from: string, agentFor: ComputeAgents): Promise<void> {
+  const there = (await agentFor(from).projects.list('all')).find(({ project_id }) => project_id === lab.id)
   if (there === undefined || there.status === 'closed') return
   const records = recordsOn(lab.document, from).filter(({ node_type }) => !isStateless(node_type))
   for (const kind of new Set(records.map(({ node_type }) => node_type))) {
-    const running = (await clientFor(from).nodes(lab.id, kind)).find(({ status }) => status !== 'stopped')
+    const running = (await agentFor(from).nodes.list(lab.id, kind as NodeKindName)).find(
+      ({ status }) => status !== 'stopped',
+    )
     if (running !== undefined)
       throw conflict(`${running.name} is running: the project can be moved after its nodes are stopped`)
   }
@@ -129,7 +132,7 @@ const crossing = ({ links, nodes }: LabDocument, from: string): LinkRecord[] =>
   })
 
 /** 409 when a link could not lead from the new compute to the others of the lab. */
-async function requireReachable(labs: Labs, { id, document }: Lab, { from, to, clientFor }: MovePlan): Promise<void> {
+async function requireReachable(labs: Labs, { id, document }: Lab, { from, to, agentFor }: MovePlan): Promise<void> {
   const linked = crossing(document, from).filter(({ wiring }) => wiring.type !== 'none')
   const ends = linked.flatMap(({ nodes }) => nodes.map(({ node_id }) => document.nodes.get(node_id)?.compute_id))
   const others = [...new Set(ends)].filter((it) => it !== undefined && it !== from && it !== to) as string[]
@@ -137,9 +140,9 @@ async function requireReachable(labs: Labs, { id, document }: Lab, { from, to, c
     const reserve = async (compute_id: string): Promise<ReservedPort> => ({
       compute_id,
       project_id: id,
-      udp_port: await clientFor(compute_id).reserveUdpPort(id),
+      udp_port: await agentFor(compute_id).projects.reserveUdpPort(id),
     })
-    const release = (port: ReservedPort) => clientFor(port.compute_id).releaseUdpPort(id, port.udp_port)
+    const release = (port: ReservedPort) => agentFor(port.compute_id).projects.releaseUdpPort(id, port.udp_port)
     // They are released in any case: nothing commits.
     await using revert = new Revert(ignore('a port that stays reserved goes with the project'))
     await labs.computes.peers(await reserveApart([() => reserve(to), () => reserve(other)], release, revert))
@@ -164,17 +167,17 @@ async function moveTo(labs: Labs, lab: Lab, way: MovePlan): Promise<void> {
 async function onNewCompute<T>(
   labs: Labs,
   lab: Lab,
-  { from, to, clientFor, signal }: MovePlan,
+  { from, to, agentFor, signal }: MovePlan,
   make: (path: string | null) => Promise<T>,
 ): Promise<T> {
-  await forgetOn(labs, lab, to, clientFor)
+  await forgetOn(labs, lab, to, agentFor)
   const isNew = !lab.document.project.computes.includes(to)
-  if (isNew && (await clientFor(to).projects()).some(({ project_id }) => project_id === lab.id))
+  if (isNew && (await agentFor(to).projects.list('all')).some(({ project_id }) => project_id === lab.id))
     throw conflict(`The compute ${to} already has a project with this id`, { code: 'project-exists' })
   await setProject(labs, lab, (project) => ({ ...project, moving: { from, to } }))
   await using revert = new Revert(ignore('the next opening of the project removes the rest'))
-  revert.add(() => undoMove(labs, lab, clientFor))
-  const { path } = await clientFor(to).openProject({ project_id: lab.id, name: lab.document.project.name })
+  revert.add(() => undoMove(labs, lab, agentFor))
+  const { path } = await openProject(agentFor(to), { project_id: lab.id, name: lab.document.project.name })
   const made = await make(path)
   signal.throwIfAborted()
   revert.commit()
@@ -183,7 +186,7 @@ async function onNewCompute<T>(
 
 /** Makes a lab whose compute is gone from its archive. The files on the old compute are removed when it is connected again. */
 async function restoreTo(labs: Labs, lab: Lab, way: MovePlan): Promise<void> {
-  const { from, to, clientFor, show } = way
+  const { from, to, agentFor, show } = way
   const content = await labs.keptArchives?.read(lab.id)
   if (content === undefined) throw conflict('Its archive is missing')
   const { document } = lab
@@ -196,14 +199,14 @@ async function restoreTo(labs: Labs, lab: Lab, way: MovePlan): Promise<void> {
   revert.add(() => forget(there.document.snapshots.keys()))
   const path = await onNewCompute(labs, lab, way, async (newPath) => {
     show('from its archive')
-    await fillFromArchive(labs, there, content, clientFor)
+    await fillFromArchive(labs, there, content, agentFor)
     for (const { node_id, name, creationError } of document.nodes.values()) {
       const made = there.document.nodes.get(node_id)
       if (made === undefined) throw conflict(`The archive of the project has no node ${name}`)
       if (made.creationError !== undefined && creationError === undefined)
         throw conflict(`${name}: ${made.creationError}`)
     }
-    await clientFor(to).closeProject(lab.id)
+    await agentFor(to).projects.close(lab.id)
     return newPath
   })
   revert.commit()
@@ -245,11 +248,11 @@ async function copyTo(labs: Labs, lab: Lab, way: MovePlan): Promise<Copy> {
   for (const snapshot of document.snapshots.values()) {
     const content = documentOf(await keptOf(labs, snapshot))
     const { nodes } = await copyContent(labs, lab, content, { ...way, snapshot: snapshot.snapshot_id })
-    const { size } = await way.clientFor(way.to).takeSnapshot(lab.id, snapshot.snapshot_id)
+    const { size } = await way.agentFor(way.to).snapshots.take(lab.id, snapshot.snapshot_id)
     sizes.set(snapshot.snapshot_id, size)
     for (const node of nodes)
       if (isKnownKind(node.node_type) && node.creationError === undefined)
-        await way.clientFor(way.to).removeNode(nodePathOf(lab, node))
+        await way.agentFor(way.to).nodes.remove(nodeRefOf(lab, node))
   }
   return { ...(await copyContent(labs, lab, document, way)), sizes }
 }
@@ -261,10 +264,10 @@ async function copyContent(
   document: LabDocument,
   way: MovePlan & { readonly snapshot?: string },
 ): Promise<Omit<Copy, 'sizes'>> {
-  const { from, to, clientFor, snapshot } = way
+  const { from, to, agentFor, snapshot } = way
   await copyFiles(lab, document, way)
   const records = recordsOn(document, from)
-  const names = await imageNames(records, to, clientFor)
+  const names = await imageNames(records, to, agentFor)
   const nodes: NodeRecord[] = []
   for (const [index, record] of records.entries()) {
     way.signal.throwIfAborted()
@@ -275,7 +278,7 @@ async function copyContent(
     })
     const properties = { ...record.properties, ...Object.fromEntries(renamed) }
     const wanted = { ...record, compute_id: to, properties }
-    const made = record.creationError === undefined ? await makeNode(lab, wanted, clientFor) : wanted
+    const made = record.creationError === undefined ? await makeNode(lab, wanted, agentFor) : wanted
     if (made.creationError !== undefined && record.creationError === undefined && snapshot === undefined)
       throw conflict(`${record.name}: ${made.creationError}`)
     nodes.push(made)
@@ -287,7 +290,7 @@ async function copyContent(
   for (const node of nodes) entries.set(`node/${node.node_id}`, node)
   // The lab as it is on the new compute: its links are made there before the document names it.
   const there = new Lab(lab.id, entries, unsaved, labs.events)
-  const joined = new Map((await joinLinks(labs, there, inner, clientFor)).map((link) => [link.link_id, link]))
+  const joined = new Map((await joinLinks(labs, there, inner, agentFor)).map((link) => [link.link_id, link]))
   const lost = inner.find(
     (link) => !joined.has(link.link_id) && document.links.get(link.link_id)?.wiring.type !== 'none',
   )
@@ -312,11 +315,11 @@ const isMemory = (path: string): boolean => /\/memory\.(started|suspended)$/.tes
 async function copyFiles(
   lab: Lab,
   document: LabDocument,
-  { from, to, clientFor, signal, show, snapshot }: MovePlan & { readonly snapshot?: string },
+  { from, to, agentFor, signal, show, snapshot }: MovePlan & { readonly snapshot?: string },
 ): Promise<void> {
   const own = new Set(recordsOn(document, from).map(({ node_id }) => node_id))
   const isOfNode = (path: string) => own.has(path.split('/')[2]?.toLowerCase() ?? '')
-  const files = (await clientFor(from).files(lab.id, snapshot)).filter(
+  const files = (await agentFor(from).files.list(lab.id, { sums: false, snapshot })).filter(
     ({ path }) => !isTransient(path) && !isOfDeleted(document, path),
   )
   const memory = files.find(({ path }) => isMemory(path))
@@ -324,13 +327,15 @@ async function copyFiles(
     throw conflict(`A machine of the project has saved memory (${memory.path}) to resume from: start and stop it first`)
   // Files of the project, and not of a node, that the other compute has from its own part.
   const isShared = lab.document.project.computes.includes(to)
-  const there = new Set(isShared ? (await clientFor(to).files(lab.id)).map(({ path }) => path) : [])
+  const there = new Set(
+    isShared ? (await agentFor(to).files.list(lab.id, { sums: false })).map(({ path }) => path) : [],
+  )
   for (const [index, { path }] of files.entries()) {
     signal.throwIfAborted()
     show(`file ${index + 1} of ${files.length}`)
-    const { content, size } = await clientFor(from).readFile(lab.id, path, { snapshotId: snapshot, signal })
+    const { content, size } = await agentFor(from).files.read(lab.id, path, { snapshot, signal })
     const name = there.has(path) && !isOfNode(path) ? `${path}.${from}` : path
-    await clientFor(to).writeFile(lab.id, name, { content, size, signal })
+    await agentFor(to).files.write(lab.id, name, content, { parents: true, size, signal })
   }
 }
 
@@ -341,11 +346,11 @@ async function copyFiles(
 async function imageNames(
   records: readonly NodeRecord[],
   to: string,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<ReadonlyMap<string, string>> {
   const names = new Map<string, string>()
-  for (const { kind, path, sha256 } of (await imagesOf(records, clientFor)).values()) {
-    const list = await clientFor(to).images.list(kind)
+  for (const { kind, path, sha256 } of (await imagesOf(records, agentFor)).values()) {
+    const list = await agentFor(to).images.list(kind)
     const there = list.find((it) => it.path === path)
     if (there !== undefined && sha256 !== undefined && there.sha256 === sha256) continue
     const same = sha256 === undefined ? undefined : list.find((it) => it.sha256 === sha256)
@@ -406,50 +411,50 @@ function commitOf(
  * Recovers a move that broke off: removes an incomplete copy; or attaches the links to the nodes that were moved, and removes the files that are
  * left on the old compute. What needs a compute that is not connected is left for the next call.
  */
-export async function recoverMove(labs: Labs, lab: Lab, clientFor: ComputeClients): Promise<void> {
+export async function recoverMove(labs: Labs, lab: Lab, agentFor: ComputeAgents): Promise<void> {
   const { moving, formerComputes = [], pendingLinks = [] } = lab.document.project
-  if (moving !== undefined) await undoMove(labs, lab, clientFor)
-  if (pendingLinks.length > 0) await labs.withOpenLab(lab, clientFor, () => rejoin(labs, lab, pendingLinks, clientFor))
-  for (const computeId of formerComputes) await forgetOn(labs, lab, computeId, clientFor)
+  if (moving !== undefined) await undoMove(labs, lab, agentFor)
+  if (pendingLinks.length > 0) await labs.withOpenLab(lab, agentFor, () => rejoin(labs, lab, pendingLinks, agentFor))
+  for (const computeId of formerComputes) await forgetOn(labs, lab, computeId, agentFor)
 }
 
 /** Removes a copy that is not complete. */
-async function undoMove(labs: Labs, lab: Lab, clientFor: ComputeClients): Promise<void> {
+async function undoMove(labs: Labs, lab: Lab, agentFor: ComputeAgents): Promise<void> {
   const { moving, computes, name } = lab.document.project
   if (moving === undefined) return
   const { from, to } = moving
   // A compute that crashed may have the directory of the project and not know the project: once opened, both can be removed.
-  if (await isThere(clientFor(to).openProject({ project_id: lab.id, name }))) {
+  if (await isThere(openProject(agentFor(to), { project_id: lab.id, name }))) {
     if (computes.includes(to)) {
       for (const node of recordsOn(lab.document, from))
-        if (isKnownKind(node.node_type)) await clientFor(to).removeNode(nodePathOf(lab, node)).catch(ignoreNotFound)
-    } else await clientFor(to).removeProject(lab.id).catch(ignoreNotFound)
+        if (isKnownKind(node.node_type)) await agentFor(to).nodes.remove(nodeRefOf(lab, node)).catch(ignoreNotFound)
+    } else await removeProject(agentFor(to), lab.id).catch(ignoreNotFound)
   }
   await setProject(labs, lab, ({ moving: _, ...project }) => project)
 }
 
 /** Attaches links again of which one node was moved. A link that cannot be attached stays without wiring. */
-async function rejoin(labs: Labs, lab: Lab, ids: readonly string[], clientFor: ComputeClients): Promise<void> {
+async function rejoin(labs: Labs, lab: Lab, ids: readonly string[], agentFor: ComputeAgents): Promise<void> {
   const links = ids.flatMap((id) => lab.document.links.get(id) ?? []).filter(({ wiring }) => wiring.type === 'none')
   for (const link of links)
     await detachEnds(
       lab,
       link.nodes.map((end) => findEnd(lab, end)),
-      clientFor,
+      agentFor,
     )
-  const joined = await joinLinks(labs, lab, links, clientFor)
+  const joined = await joinLinks(labs, lab, links, agentFor)
   await labs.documents.saveUpkeep(lab, ({ pendingLinks: _, ...project }) =>
     joined.reduce((all, link) => all.put('link', link.link_id, link), new Changes().project(project)),
   )
 }
 
 /** Removes what a move has left on a compute. Does nothing for a compute that the lab is on, or never left. */
-export async function forgetOn(labs: Labs, lab: Lab, computeId: string, clientFor: ComputeClients): Promise<void> {
+export async function forgetOn(labs: Labs, lab: Lab, computeId: string, agentFor: ComputeAgents): Promise<void> {
   const { formerComputes = [], computes, name } = lab.document.project
   if (!formerComputes.includes(computeId)) return
   if (!computes.includes(computeId)) {
-    if (await isThere(clientFor(computeId).openProject({ project_id: lab.id, name })))
-      await clientFor(computeId).removeProject(lab.id).catch(ignoreNotFound)
+    if (await isThere(openProject(agentFor(computeId), { project_id: lab.id, name })))
+      await removeProject(agentFor(computeId), lab.id).catch(ignoreNotFound)
   }
   await setProject(labs, lab, ({ formerComputes: _, ...project }) => {
     const others = formerComputes.filter((id) => id !== computeId)

@@ -3,10 +3,10 @@ import { pause } from '../../lib/async/pause.ts'
 import { ApiError } from '../../lib/errors/api-error.ts'
 import { nameKey } from '../../model/lab/names.ts'
 import type { LabCheckResult } from '../../model/lab/topology.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import type { JobState, StartedJob } from '../jobs/jobs.ts'
 import type { Lab } from '../lab/lab.ts'
-import { nodePathOf } from '../lab/node-on-compute.ts'
+import { nodeRefOf } from '../lab/node-on-compute.ts'
 import { freshLinks } from '../links/link-states.ts'
 import type { Labs } from '../service.ts'
 
@@ -27,7 +27,7 @@ export function runChecks(
   labs: Pick<Labs, 'jobs'>,
   lab: Lab,
   checks: readonly DesiredCheck[],
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): StartedJob {
   const results = checks.map(({ name }): LabCheckResult => ({ name, state: 'waiting', seconds: 0, saw: null }))
   return labs.jobs.run(lab, 'check', {
@@ -42,7 +42,7 @@ export function runChecks(
         }
         show({ state: 'running' })
         try {
-          await run(lab, check, signal, clientFor)
+          await run(lab, check, signal, agentFor)
           show({ state: 'ok' })
         } catch (error) {
           if (signal.aborted) {
@@ -74,10 +74,10 @@ function stateOf(results: readonly LabCheckResult[]): JobState {
 }
 
 /** Resolves when a check has passed; rejects with what was there instead. */
-async function run(lab: Lab, check: DesiredCheck, signal: AbortSignal, clientFor: ComputeClients): Promise<void> {
-  if (check.check === 'not') return runNot(lab, check, signal, clientFor)
+async function run(lab: Lab, check: DesiredCheck, signal: AbortSignal, agentFor: ComputeAgents): Promise<void> {
+  if (check.check === 'not') return runNot(lab, check, signal, agentFor)
   const until = Date.now() + check.within_s * 1000
-  if (check.check === 'link') return linkIs(lab, check, { until, signal }, clientFor)
+  if (check.check === 'link') return linkIs(lab, check, { until, signal }, agentFor)
   const typed =
     check.check === 'ping'
       ? {
@@ -90,7 +90,7 @@ async function run(lab: Lab, check: DesiredCheck, signal: AbortSignal, clientFor
           expect: check.expect,
           missed: `Nothing after "${check.type}" matched ${check.expect} within ${check.within_s} s`,
         }
-  return typeUntil(lab, typed, { until, signal }, clientFor)
+  return typeUntil(lab, typed, { until, signal }, agentFor)
 }
 
 /** The command of a pc that sends one echo. */
@@ -101,10 +101,10 @@ async function runNot(
   lab: Lab,
   { of, within_s }: Extract<DesiredCheck, { check: 'not' }>,
   signal: AbortSignal,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<void> {
   try {
-    await run(lab, { ...of, within_s }, signal, clientFor)
+    await run(lab, { ...of, within_s }, signal, agentFor)
   } catch (error) {
     if (error instanceof NotTrue) return
     throw error
@@ -123,10 +123,10 @@ async function typeUntil(
   lab: Lab,
   { node, line, expect, missed }: { node: string; line: string; expect: string; missed: string },
   { until, signal }: Deadline,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<void> {
   const record = lab.node(node)
-  const client = clientFor(record.compute_id)
+  const client = agentFor(record.compute_id)
   let output = ''
   for (;;) {
     const left = (until - Date.now()) / 1000
@@ -134,7 +134,7 @@ async function typeUntil(
     try {
       // Echoes of the line are not an answer, nor are echoes of earlier tries, which a busy node shows late.
       const input = { send: `${line}\r`, expect, echoes: true, within_s: Math.min(againS, left) }
-      await client.expect(nodePathOf(lab, record), input, signal)
+      await client.nodes.expect(nodeRefOf(lab, record), input, signal)
       return
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== 'not-in-time') throw error
@@ -148,12 +148,12 @@ async function linkIs(
   lab: Lab,
   { link, verdict }: Extract<DesiredCheck, { check: 'link' }>,
   { until, signal }: Deadline,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<void> {
   const found = [...lab.document.links.values()].find(({ name }) => name != null && nameKey(name) === nameKey(link))
   if (found === undefined) throw new NotTrue(`No such link: ${link}`)
   for (;;) {
-    await freshLinks(lab, clientFor)
+    await freshLinks(lab, agentFor)
     const state = lab.linkStates.get(found.link_id)
     if (state?.verdict === verdict) return
     if (Date.now() >= until)

@@ -2,12 +2,13 @@ import { KeyedMutex } from '../../lib/async/keyed-mutex.ts'
 import { sha256, toHex } from '../../lib/crypto/secret.ts'
 import { ApiError, badRequest, notFound } from '../../lib/errors/api-error.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
+import type { NodeUpdate } from '../../model/kinds/node.ts'
 import { kindOf } from '../../model/kinds/node.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import { Changes, type NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
-import { nodePathOf, propertiesOf } from '../lab/node-on-compute.ts'
+import { nodeRefOf, propertiesOf } from '../lab/node-on-compute.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 import { nodeOnCompute } from './nodes.ts'
 
@@ -25,15 +26,14 @@ export async function readConfig(
   lab: Lab,
   word: string,
   name: string | undefined,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<NodeConfig> {
   const record = nodeOnCompute(lab, word)
   const { field, action } = accessOf(record, name)
-  const client = clientFor(record.compute_id)
-  const node = nodePathOf(lab, record)
-  const shown: Record<string, unknown> =
-    action === undefined ? await client.node(node) : await client.nodeAction(node, action)
-  const value = shown[field]
+  const { nodes } = agentFor(record.compute_id)
+  const ref = nodeRefOf(lab, record)
+  const shown = await (action === undefined ? nodes.get(ref) : nodes.action(ref, action, {}))
+  const value = (shown as Readonly<Record<string, unknown>>)[field]
   const text = typeof value === 'string' ? value : ''
   return { text, etag: `"${toHex(await sha256(text))}"` }
 }
@@ -46,8 +46,8 @@ export async function writeConfig(
     name,
     text,
     ifMatch,
-    clientFor,
-  }: { name: string | undefined; text: string; ifMatch: string | null; clientFor: ComputeClients },
+    agentFor,
+  }: { name: string | undefined; text: string; ifMatch: string | null; agentFor: ComputeAgents },
 ): Promise<NodeConfig> {
   const record = nodeOnCompute(lab, word)
   const { field, keepsEmpty } = accessOf(record, name)
@@ -56,14 +56,16 @@ export async function writeConfig(
   const mutex = mutexes.get(lab) ?? new KeyedMutex()
   mutexes.set(lab, mutex)
   return mutex.run(`${record.node_id}/${field}`, async () => {
-    const { etag, text: before } = await readConfig(lab, word, name, clientFor)
+    const { etag, text: before } = await readConfig(lab, word, name, agentFor)
     if (ifMatch !== null) {
       const wanted = ifMatch.split(',').map((tag) => tag.trim())
       if (!wanted.includes(etag) && !wanted.includes('*'))
         throw new ApiError(412, `If-Match: the configuration was changed meanwhile; its ETag is ${etag} now`)
     }
     const put = async (value: string) => {
-      const shown = await clientFor(record.compute_id).updateNode(nodePathOf(lab, record), { [field]: value })
+      const shown = await agentFor(record.compute_id).nodes.update(nodeRefOf(lab, record), {
+        [field]: value,
+      } as NodeUpdate)
       lab.show(shown)
       return shown
     }
@@ -81,7 +83,7 @@ export async function writeConfig(
         })
       await saveOrRevert(lab, write, () => put(before))
     })
-    return readConfig(lab, record.node_id, name, clientFor)
+    return readConfig(lab, record.node_id, name, agentFor)
   })
 }
 

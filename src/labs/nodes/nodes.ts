@@ -1,6 +1,8 @@
+import type { NodeAction } from '../../host-agent.ts'
 import { ApiError, badRequest, conflict, ignoreNotFound } from '../../lib/errors/api-error.ts'
 import { nearest } from '../../lib/text/nearest-word.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
+import type { NodeUpdate } from '../../model/kinds/node.ts'
 import { kindOf, type NodeKindName, nodeKinds } from '../../model/kinds/node.ts'
 import type { LabEvent } from '../../model/lab/event.ts'
 import { type FreeName, freeName, nameKey } from '../../model/lab/names.ts'
@@ -14,7 +16,7 @@ import {
 } from '../../model/lab/node.ts'
 import { isUuid } from '../../model/schema/fields.ts'
 import { oursFor } from '../../model/validation/foreign-words.ts'
-import type { ComputeClients, ComputeNode, NodeAction } from '../computes/compute-client.ts'
+import { act, type ComputeAgents, createOnCompute, withImages } from '../computes/agents.ts'
 import type { Conventions } from '../lab/conventions.ts'
 import { Changes, type NodeRecord } from '../lab/document.ts'
 import { withDefaults, withoutNulls } from '../lab/fields.ts'
@@ -23,7 +25,7 @@ import { keptWith, sorted } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodeOrphan, removeOrphan, revertOrphans } from '../lab/leftovers.ts'
 import { requireUnlocked } from '../lab/locked.ts'
-import { nodePathOf, propertiesOf, reportedFields } from '../lab/node-on-compute.ts'
+import { nodeRefOf, propertiesOf, type ReportedNode, reportedFields } from '../lab/node-on-compute.ts'
 import { placeholderReason } from '../lab/placeholder-view.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 import { unlinkNode } from '../links/links.ts'
@@ -40,7 +42,7 @@ export function nodeOnCompute(lab: Lab, word: string): NodeRecord {
 }
 
 interface CreateOptions {
-  readonly clientFor: ComputeClients
+  readonly agentFor: ComputeAgents
   readonly unique?: 'refuse' | undefined
   /** The step of the edit. */
   readonly step?: EditStep
@@ -50,7 +52,7 @@ interface CreateOptions {
   /** Its label, by its name; default: that of the input, or the name. */
   readonly label?: (name: string) => LabLabel
   /** Fills the new node on its compute. The project has the node after that; a failure leaves nothing. */
-  readonly fill?: (nodeId: string) => Promise<void>
+  readonly fill?: (nodeId: string) => Promise<unknown>
 }
 
 /**
@@ -61,7 +63,7 @@ export async function createNode(
   labs: Labs,
   lab: Lab,
   input: LabNodeCreate,
-  { clientFor, unique, step, more, conventions, label, fill }: CreateOptions,
+  { agentFor, unique, step, more, conventions, label, fill }: CreateOptions,
 ): Promise<LabNode> {
   const { node_type, console, console_type, template_id = null } = input
   if (!isKnownKind(node_type)) throw noSuchKind('node_type', node_type)
@@ -85,7 +87,7 @@ export async function createNode(
   }
   const macs: string[] = []
   try {
-    const at = { project_id: lab.id, node_type }
+    const ref = nodeRefOf(lab, { node_type, node_id })
     const claimMac = (compute_id: string) => {
       const free = 'mac_address' in settings ? undefined : freeMac(lab, node_type, compute_id)
       if (free === undefined) return {}
@@ -93,7 +95,7 @@ export async function createNode(
       macs.push(free.mac_address)
       return free.isChosenThere ? {} : { mac_address: free.mac_address }
     }
-    const save = (compute_id: string, shown: ComputeNode) => {
+    const save = (compute_id: string, shown: ReportedNode) => {
       const descriptor = kindOf(node_type)
       const known: NodeRecord = {
         node_id,
@@ -120,25 +122,25 @@ export async function createNode(
       }
       return saveOrRevert(lab, write, () => {
         lab.reported.delete(node_id)
-        return clientFor(compute_id).removeNode({ ...at, node_id })
+        return agentFor(compute_id).nodes.remove(ref)
       })
     }
     const make = (compute_id: string) => {
-      const compute = clientFor(compute_id)
+      const compute = agentFor(compute_id)
       const mac = claimMac(compute_id)
       // Images are copied outside the change: that may take minutes, in which nothing is changed.
-      return compute.withImages(() =>
+      return withImages(compute, () =>
         lab.change(async () => {
           if (lab.document.nodes.has(node_id)) throw nodeExists(node_id)
           requireStillFree(lab, name, node_id)
-          await labs.attachCompute(lab, compute_id, clientFor)
-          const orphan = nodeOrphan(lab, { node_type, node_id, compute_id }, clientFor)
-          const create = () => compute.createNode(at, { ...settings, ...mac }).catch(refused)
+          await labs.attachCompute(lab, compute_id, agentFor)
+          const orphan = nodeOrphan(lab, { node_type, node_id, compute_id }, agentFor)
+          const create = () => createOnCompute(compute, lab.id, node_type, { ...settings, ...mac }).catch(refused)
           await using revert = revertOrphans()
           let shown = await revert.make(create, () => removeOrphan(lab, orphan))
           if (fill !== undefined) {
             await fill(node_id)
-            shown = await compute.node({ ...at, node_id })
+            shown = await compute.nodes.get(ref)
           }
           revert.commit()
           // When the document cannot be saved, the next compute is not tried.
@@ -165,7 +167,7 @@ export async function updateNode(
   lab: Lab,
   word: string,
   input: LabNodeUpdate,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   {
     step = { by: 'edit', consoles: new Set() },
     more,
@@ -203,7 +205,7 @@ export async function updateNode(
   const isUpdated = !isPlaceholder && Object.keys(update).length > 0
   const change = async () => {
     if (isRenamed) requireStillFree(lab, name, record.node_id)
-    const send = () => clientFor(record.compute_id).updateNode(nodePathOf(lab, record), update)
+    const send = () => agentFor(record.compute_id).nodes.update(nodeRefOf(lab, record), update as NodeUpdate)
     const shown = isUpdated ? await send().catch(refusedOf(properties)) : undefined
     if (shown !== undefined) lab.show(shown)
     if ('console' in update) step.consoles?.add(`node/${record.node_id}`)
@@ -244,12 +246,17 @@ export async function updateNode(
       async () => write(await more?.({ ...record, ...(shown !== undefined && reportedFields(shown)) })),
       async () => {
         if (isUpdated)
-          lab.show(await clientFor(record.compute_id).updateNode(nodePathOf(lab, record), formerOf(record, update)))
+          lab.show(
+            await agentFor(record.compute_id).nodes.update(
+              nodeRefOf(lab, record),
+              formerOf(record, update) as NodeUpdate,
+            ),
+          )
       },
     )
   }
   try {
-    return await (isUpdated ? clientFor(record.compute_id).withImages(() => lab.change(change)) : change())
+    return await (isUpdated ? withImages(agentFor(record.compute_id), () => lab.change(change)) : change())
   } finally {
     if (isWanted) lab.claimed.delete(nameClaim(name))
   }
@@ -304,7 +311,7 @@ export async function removeNode(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   word: string,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   step: EditStep = { by: 'edit' },
 ): Promise<void> {
   const { node_id } = lab.node(word)
@@ -312,7 +319,7 @@ export async function removeNode(
     // 404 when it is gone by then.
     const record = lab.node(node_id)
     requireUnlocked(record, `The node ${record.name}`)
-    await remove(labs, lab, record, clientFor, step)
+    await remove(labs, lab, record, agentFor, step)
   })
 }
 
@@ -320,13 +327,13 @@ async function remove(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   record: NodeRecord,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   step: EditStep,
 ): Promise<void> {
   await lab.requireSavable()
-  await unlinkNode(labs, lab, record.node_id, clientFor, step)
+  await unlinkNode(labs, lab, record.node_id, agentFor, step)
   if (isKnownKind(record.node_type))
-    await clientFor(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(ignoreNotFound)
+    await agentFor(record.compute_id).nodes.remove(nodeRefOf(lab, record), { files: 'later' }).catch(ignoreNotFound)
   const last = lab.nodeView(record)
   const write = () =>
     lab.edit(
@@ -337,19 +344,19 @@ async function remove(
       }),
       step,
     )
-  await saveOrRevert(lab, write, () => remake(lab, record, clientFor))
+  await saveOrRevert(lab, write, () => remake(lab, record, agentFor))
   lab.reported.delete(record.node_id)
   lab.unknownReasons.delete(record.node_id)
   // A link that was being made may have been written before the node was gone.
-  await unlinkNode(labs, lab, record.node_id, clientFor, step)
+  await unlinkNode(labs, lab, record.node_id, agentFor, step)
 }
 
 /** Makes a node again that was removed from its compute in vain, in its directory. It is stopped. */
-export async function remake(lab: Lab, record: NodeRecord, clientFor: ComputeClients): Promise<void> {
+export async function remake(lab: Lab, record: NodeRecord, agentFor: ComputeAgents): Promise<void> {
   if (!isKnownKind(record.node_type) || record.creationError !== undefined) return
-  const { creationError } = await makeNode(lab, record, clientFor)
+  const { creationError } = await makeNode(lab, record, agentFor)
   if (creationError !== undefined) throw conflict(`${record.name}: ${creationError}`)
-  lab.show(await clientFor(record.compute_id).node(nodePathOf(lab, record)))
+  lab.show(await agentFor(record.compute_id).nodes.get(nodeRefOf(lab, record)))
 }
 
 export async function actOn(
@@ -357,11 +364,11 @@ export async function actOn(
   lab: Lab,
   record: NodeRecord,
   action: NodeAction,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<LabNode> {
-  if (action === 'start') await requireMade(labs, lab, record, clientFor)
+  if (action === 'start') await requireMade(labs, lab, record, agentFor)
   else nodeOnCompute(lab, record.node_id)
-  const shown = await clientFor(record.compute_id).act(nodePathOf(lab, record), action)
+  const shown = await act(agentFor(record.compute_id), nodeRefOf(lab, record), action)
   lab.show(shown)
   lab.acted(shown)
   return lab.nodeView(lab.node(record.node_id))
@@ -373,7 +380,7 @@ export async function duplicateNode(
   lab: Lab,
   word: string,
   { x, y, z }: { x: number; y: number; z: number },
-  { clientFor, conventions }: { clientFor: ComputeClients; conventions?: Conventions | undefined },
+  { agentFor, conventions }: { agentFor: ComputeAgents; conventions?: Conventions | undefined },
 ): Promise<LabNode> {
   const source = nodeOnCompute(lab, word)
   const { node_id: _, name, console: __, properties, label, ...rest } = source
@@ -384,12 +391,12 @@ export async function duplicateNode(
     Object.entries(properties).filter(([key]) => key in known && key !== 'mac_address'),
   )
   // A snapshot has the copy with its files, or not at all.
-  const fill = (nodeId: string) => clientFor(source.compute_id).duplicate(nodePathOf(lab, source), nodeId)
+  const fill = (nodeId: string) => agentFor(source.compute_id).nodes.duplicate(nodeRefOf(lab, source), nodeId)
   return createNode(
     labs,
     lab,
     { ...rest, name, properties: settings, x, y, z },
-    { clientFor, conventions, label: labelOf, fill },
+    { agentFor, conventions, label: labelOf, fill },
   )
 }
 

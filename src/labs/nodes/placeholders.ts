@@ -4,14 +4,14 @@ import { Revert } from '../../lib/revert.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
 import { kindOf } from '../../model/kinds/node.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import { type ComputeAgents, createOnCompute, withImages } from '../computes/agents.ts'
 import { Changes, type LinkRecord, type NodeRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { EditStep } from '../lab/history.ts'
 import { keptWith, sorted } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
 import { createOrCleanUp, nodeOrphan } from '../lab/leftovers.ts'
-import { nodePathOf, reportedFields } from '../lab/node-on-compute.ts'
+import { nodeRefOf, reportedFields } from '../lab/node-on-compute.ts'
 import { placeholderReason } from '../lab/placeholder-view.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 import { resumeCapture } from '../links/captures.ts'
@@ -32,11 +32,11 @@ import type { Labs } from '../service.ts'
 export async function makeNode(
   lab: Lab,
   record: NodeRecord,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   { isStored } = { isStored: true },
 ): Promise<NodeRecord> {
   try {
-    return await clientFor(record.compute_id).withImages(() => createOn(lab, record, clientFor, isStored))
+    return await withImages(agentFor(record.compute_id), () => createOn(lab, record, agentFor, isStored))
   } catch (error) {
     if (isRefusal(error)) return { ...record, creationError: error.message.slice(0, 1000) }
     throw error
@@ -47,12 +47,7 @@ const isRefusal = (error: unknown): error is ApiError =>
   error instanceof ApiError && [400, 403, 404, 409].includes(error.status)
 
 /** Creates a node on its compute, unless its kind is unknown. 409 when the compute lacks an image, see `withImages`. */
-async function createOn(
-  lab: Lab,
-  record: NodeRecord,
-  clientFor: ComputeClients,
-  isStored = false,
-): Promise<NodeRecord> {
+async function createOn(lab: Lab, record: NodeRecord, agentFor: ComputeAgents, isStored = false): Promise<NodeRecord> {
   const { node_type, node_id, name, properties, console, console_type, compute_id } = record
   if (!isKnownKind(node_type)) return record
   const { addressIssue, create: schema }: KindDescriptor = kindOf(node_type)
@@ -63,9 +58,9 @@ async function createOn(
   )
   const input = { name, node_id, ...withoutNulls(Object.fromEntries(settings)) }
   // A compute of an earlier version has no such option, and needs none.
-  const keepsAddresses = isStored && addressIssue?.(input) !== undefined
-  const create = () => clientFor(compute_id).createNode({ project_id: lab.id, node_type }, input, { keepsAddresses })
-  const shown = await createOrCleanUp(lab, create, nodeOrphan(lab, record, clientFor))
+  const addresses = isStored && addressIssue?.(input) !== undefined ? 'stored' : undefined
+  const create = () => createOnCompute(agentFor(compute_id), lab.id, node_type, input, addresses)
+  const shown = await createOrCleanUp(lab, create, nodeOrphan(lab, record, agentFor))
   const { creationError: _, ...made } = record
   const { kept } = sorted(node_type, 'create', { properties, kept: record.kept ?? {} })
   return { ...made, ...reportedFields(shown), ...keptWith(undefined, kept) }
@@ -79,7 +74,7 @@ export async function joinLinks(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   links: readonly LinkRecord[],
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<LinkRecord[]> {
   const isMade = (id: string) => {
     const node = lab.document.nodes.get(id)
@@ -87,14 +82,14 @@ export async function joinLinks(
   }
   const joined: LinkRecord[] = []
   await using revert = new Revert(ignore('the client gets the first error'))
-  revert.add(() => unwireAll(lab, joined, clientFor))
+  revert.add(() => unwireAll(lab, joined, agentFor))
   for (const link of links) {
     if (link.wiring.type !== 'none' || !link.nodes.every(({ node_id }) => isMade(node_id))) continue
     try {
       const ends = link.nodes.map((end) => findEnd(lab, end)) as unknown as Ends
       const record: LinkRecord = { ...link, wiring: wiringOf(ends) }
-      await wire(labs, lab, ends, record, clientFor)
-      joined.push({ ...record, capture: await resumeCapture(lab, record, clientFor) })
+      await wire(labs, lab, ends, record, agentFor)
+      joined.push({ ...record, capture: await resumeCapture(lab, record, agentFor) })
     } catch (error) {
       if (error instanceof ApiError && error.status < 500) continue
       throw error
@@ -109,12 +104,12 @@ export function joinAgain(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   ids: readonly string[],
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   step?: EditStep,
 ): Promise<void> {
   return withLinkLock(lab, ids, async () => {
     const links = ids.flatMap((id) => lab.document.links.get(id) ?? [])
-    const joined = await joinLinks(labs, lab, links, clientFor)
+    const joined = await joinLinks(labs, lab, links, agentFor)
     if (joined.length === 0) return
     const write = () =>
       lab.edit(
@@ -125,7 +120,7 @@ export function joinAgain(
         }),
         step,
       )
-    await saveOrRevert(lab, write, () => unwireAll(lab, joined, clientFor))
+    await saveOrRevert(lab, write, () => unwireAll(lab, joined, agentFor))
   })
 }
 
@@ -134,7 +129,7 @@ export async function requireMade(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   record: NodeRecord,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
   step?: EditStep,
 ): Promise<void> {
   if (!isKnownKind(record.node_type)) throw conflict(`node_type: ${placeholderReason(record)}`)
@@ -146,7 +141,7 @@ export async function requireMade(
       // 404 when it was deleted meanwhile. Another request may have made it.
       const wanted = lab.node(record.node_id)
       if (wanted.creationError === undefined) return
-      const made = await createOn(lab, wanted, clientFor).catch((error: unknown) => {
+      const made = await createOn(lab, wanted, agentFor).catch((error: unknown) => {
         throw lacksImage(error) ? error : refused(error)
       })
       const write = () =>
@@ -159,15 +154,13 @@ export async function requireMade(
           step,
         )
       await saveOrRevert(lab, write, () =>
-        clientFor(made.compute_id).removeNode(nodePathOf(lab, made), { files: 'later' }),
+        agentFor(made.compute_id).nodes.remove(nodeRefOf(lab, made), { files: 'later' }),
       )
       lab.unknownReasons.delete(record.node_id)
       const ids = lab.document.linksOf(record.node_id).map(({ link_id }) => link_id)
-      await joinAgain(labs, lab, ids, clientFor, step)
+      await joinAgain(labs, lab, ids, agentFor, step)
     })
-  await clientFor(record.compute_id)
-    .withImages(make)
-    .catch((error: unknown) => {
-      throw lacksImage(error) ? refused(error) : error
-    })
+  await withImages(agentFor(record.compute_id), make).catch((error: unknown) => {
+    throw lacksImage(error) ? refused(error) : error
+  })
 }

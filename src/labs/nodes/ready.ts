@@ -1,9 +1,10 @@
+import type { NodeAgent } from '../../host-agent.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { pause } from '../../lib/async/pause.ts'
 import { ApiError, conflict } from '../../lib/errors/api-error.ts'
 import type { NodeReady } from '../../model/console.ts'
+import type { NodeRef } from '../../model/kinds/node.ts'
 import type { LabReady } from '../../model/lab/node.ts'
-import type { ComputeClient, NodePath } from '../computes/compute-client.ts'
 
 /** Longest wait of one request to a compute, s. A longer wait takes several requests. */
 const pieceS = 60
@@ -12,8 +13,8 @@ const pressEveryMs = 1000
 
 /** Resolves when a started node is ready. 409 `not-in-time` after `within_s`, 409 when the node stops. */
 export async function untilReady(
-  client: ComputeClient,
-  node: NodePath,
+  nodes: NodeAgent,
+  ref: NodeRef,
   { console, press, tcp, seconds = 0, within_s = defaultS }: LabReady,
   signal: AbortSignal,
 ): Promise<void> {
@@ -23,7 +24,7 @@ export async function untilReady(
     for (;;) {
       const left = Math.max(0, (until - Date.now()) / 1000)
       try {
-        return await client.ready(node, { ...condition, within_s: Math.min(pieceS, left) }, signal)
+        return await nodes.ready(ref, { ...condition, within_s: Math.min(pieceS, left) }, signal)
       } catch (error) {
         if (!(error instanceof ApiError) || error.code !== 'not-in-time') throw error
         if (left <= pieceS)
@@ -33,15 +34,15 @@ export async function untilReady(
   }
   const over = new AbortController()
   const met = conditionMet().finally(() => over.abort())
-  const pressed = pressing(client, node, { press, console }, AbortSignal.any([signal, over.signal]))
+  const pressed = pressing(nodes, ref, { press, console }, AbortSignal.any([signal, over.signal]))
   await Promise.all([met, pressed, pause(seconds * 1000, signal)])
   signal.throwIfAborted()
 }
 
 /** Types `press` once a second, until the signal aborts. */
 async function pressing(
-  client: ComputeClient,
-  node: NodePath,
+  nodes: NodeAgent,
+  ref: NodeRef,
   { press, console }: { press: string | undefined; console: string | undefined },
   signal: AbortSignal,
 ): Promise<void> {
@@ -51,6 +52,6 @@ async function pressing(
     if (signal.aborted) return
     // Only the keys are sent here: the wait for the node searches the output.
     const input = { send: press, expect: console, within_s: pressEveryMs / 1000 }
-    await client.expect(node, input, signal).catch(ignore('the wait for the node reports what is wrong'))
+    await nodes.expect(ref, input, signal).catch(ignore('the wait for the node reports what is wrong'))
   }
 }

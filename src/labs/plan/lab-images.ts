@@ -1,3 +1,4 @@
+import type { HostAgent } from '../../host-agent.ts'
 import type { DesiredNode, WantedDigest } from '../../labfile/desired.ts'
 import { Diagnostics } from '../../labfile/diagnostics.ts'
 import { LabFileError } from '../../labfile/read.ts'
@@ -9,7 +10,7 @@ import { nearest } from '../../lib/text/nearest-word.ts'
 import { type Image, type ImageKindName, isImageKind } from '../../model/image.ts'
 import { kindOf } from '../../model/kinds/node.ts'
 import { imageProperties } from '../../model/lab/archive-words.ts'
-import type { ComputeClient, ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 
 import type { Labs } from '../service.ts'
 import type { Plan } from './types.ts'
@@ -45,11 +46,11 @@ export async function requireImages(
   { computes }: Pick<Labs, 'computes'>,
   { plan, nodes }: { plan: Plan; nodes: readonly DesiredNode[] },
   {
-    clientFor,
+    agentFor,
     computeOf,
     project_id,
   }: {
-    clientFor: ComputeClients
+    agentFor: ComputeAgents
     /** The compute of a node; undefined: it has none yet. */
     computeOf: (want: DesiredNode) => string | undefined
     /** The project, when it is there: nodes also find images among its files. */
@@ -58,7 +59,7 @@ export async function requireImages(
 ): Promise<void> {
   const wanted = imagesOf(plan, nodes, computeOf)
   if (wanted.length === 0) return
-  const answers = answersOf(await computes.all(), clientFor, project_id)
+  const answers = answersOf(await computes.all(), agentFor, project_id)
   const diagnostics = new Diagnostics()
   await mapLimit(wanted, async (image) => {
     const issue = await issueOf(image, answers)
@@ -94,7 +95,7 @@ function imagesOf(
   })
 }
 
-function answersOf(all: readonly string[], clientFor: ComputeClients, project_id: string | undefined): Answers {
+function answersOf(all: readonly string[], agentFor: ComputeAgents, project_id: string | undefined): Answers {
   const answers = new Map<string, Promise<unknown>>()
   const once = <T>(key: string, run: () => Promise<T>): Promise<T> => {
     const answer = (answers.get(key) as Promise<T> | undefined) ?? run()
@@ -103,24 +104,25 @@ function answersOf(all: readonly string[], clientFor: ComputeClients, project_id
   }
   return {
     all,
-    isThere: (id, kind, name) => once(`${id} ${kind} ${name}`, () => isThere(clientFor(id), kind, name)),
+    isThere: (id, kind, name) => once(`${id} ${kind} ${name}`, () => isThere(agentFor(id), kind, name)),
     // A compute that does not answer has no images to propose.
     images: (id, kind) =>
       once(`${id} ${kind}`, () =>
-        clientFor(id)
+        agentFor(id)
           .images.list(kind)
           .catch(() => undefined),
       ),
     async isInProject(name) {
       if (project_id === undefined) return false
-      const files = (id: string) => clientFor(id).files(project_id).catch(ignore('a compute without the project'))
+      const files = (id: string) =>
+        agentFor(id).files.list(project_id, { sums: false }).catch(ignore('a compute without the project'))
       const lists = await mapLimit(all, (id) => once(`files ${id}`, () => files(id)))
       return lists.some((list) => list?.some(({ path }) => isNamed(path, name)))
     },
   }
 }
 
-async function isThere(compute: ComputeClient, kind: ImageKindName, name: string): Promise<boolean | undefined> {
+async function isThere(compute: HostAgent, kind: ImageKindName, name: string): Promise<boolean | undefined> {
   try {
     const { content } = await compute.images.read(kind, name, { range: { first: 0, last: 0 } })
     await content.cancel()

@@ -9,7 +9,7 @@ import { nameKey } from '../../model/lab/names.ts'
 import type { LabProject } from '../../model/lab/project.ts'
 import type { LabSnapshot } from '../../model/lab/snapshot.ts'
 import type { RestoreStep } from '../../model/project-snapshot.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import { act, type ComputeAgents, removeProject } from '../computes/agents.ts'
 import {
   Changes,
   LabDocument,
@@ -20,7 +20,7 @@ import {
 } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { Lab } from '../lab/lab.ts'
-import { nodePathOf } from '../lab/node-on-compute.ts'
+import { nodeRefOf } from '../lab/node-on-compute.ts'
 import type { Labs } from '../service.ts'
 import { afterRestoreEvent, type RestoreEvent, type RestoreFacts } from './restore-states.ts'
 
@@ -52,9 +52,9 @@ export const snapshotView = (
  * Takes a snapshot of a lab, on all its computes at the same time, when changes of nodes and links under way have ended; those that come
  * meanwhile wait. A failure leaves nothing. 409 when they do not end.
  */
-export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: ComputeClients): Promise<LabSnapshot> {
+export function takeSnapshot(labs: Labs, { id }: Lab, name: string, agentFor: ComputeAgents): Promise<LabSnapshot> {
   return labs.exclusively(id, async (lab) => {
-    await finishTaking(lab, clientFor)
+    await finishTaking(lab, agentFor)
     const { snapshots } = lab.document
     if (snapshots.size >= maxSnapshots)
       throw conflict(`The project has reached the limit of ${maxSnapshots} snapshots: delete one first`)
@@ -63,20 +63,20 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: C
       throw conflict(`name: a snapshot ${namesake.name} already exists; choose another name`, { code: 'name-taken' })
     const snapshot_id = crypto.randomUUID()
     await using revert = new Revert(ignore('opening the project removes the rest'))
-    revert.add(() => finishTaking(lab, clientFor))
+    revert.add(() => finishTaking(lab, agentFor))
     revert.add(() => labs.documents.putSideDocument(snapshot_id, undefined))
     const takeAll = async () => {
       const kept = contentOf(lab.document)
       await setProject(lab, ({ snapshotInProgress: _, ...it }) => ({ ...it, snapshotInProgress: snapshot_id }))
       const { computes } = kept.project
-      const all = await Promise.allSettled(computes.map((id) => clientFor(id).takeSnapshot(lab.id, snapshot_id)))
+      const all = await Promise.allSettled(computes.map((id) => agentFor(id).snapshots.take(lab.id, snapshot_id)))
       const taken = all.map((outcome) => {
         if (outcome.status === 'rejected') throw outcome.reason
         return outcome.value
       })
       return { kept, taken, computes }
     }
-    const { kept, taken, computes } = await labs.withOpenLab(lab, clientFor, () => lab.exclusive(takeAll))
+    const { kept, taken, computes } = await labs.withOpenLab(lab, agentFor, () => lab.exclusive(takeAll))
     await labs.documents.putSideDocument(snapshot_id, kept)
     const lastRunning: NonNullable<SnapshotRecord['lastRunning']> = Object.assign({}, ...taken.map((part) => part.ran))
     const record: SnapshotRecord = {
@@ -97,11 +97,11 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, clientFor: C
   })
 }
 
-export function removeSnapshot(labs: Labs, { id }: Lab, snapshotId: string, clientFor: ComputeClients): Promise<void> {
+export function removeSnapshot(labs: Labs, { id }: Lab, snapshotId: string, agentFor: ComputeAgents): Promise<void> {
   return labs.exclusively(id, async (lab) => {
     const record = find(lab, snapshotId)
     for (const computeId of record.computes)
-      await clientFor(computeId).removeSnapshot(lab.id, record.snapshot_id).catch(ignoreNotFound)
+      await agentFor(computeId).snapshots.remove(lab.id, record.snapshot_id).catch(ignoreNotFound)
     await lab.edit(() => ({
       changes: new Changes().remove('snapshot', record.snapshot_id),
       news: () => [{ action: 'snapshot.deleted', event: snapshotView(lab, record) }],
@@ -120,45 +120,45 @@ export function restoreSnapshot(
   labs: Labs,
   { id }: Lab,
   snapshotId: string,
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<LabProject> {
   return labs.exclusively(id, async (lab) => {
     const record = find(lab, snapshotId)
     const { snapshot_id } = record
     // Refused before anything is changed: an archive may bring snapshots of any size.
     lab.requireRoomFor(replacing(lab.document, await keptOf(labs, record)).entries)
-    const all = (step: RestoreStep) => stepOnAll(lab, snapshot_id, { step, computes: record.computes, clientFor })
+    const all = (step: RestoreStep) => stepOnAll(lab, snapshot_id, { step, computes: record.computes, agentFor })
     await lab.exclusive(async () => {
       await using revert = new Revert(ignore('the next restore removes the rest'))
       revert.add(() => all('undo'))
       await all('prepare')
       revert.commit()
       labs.jobs.endOf(lab.id, 'A snapshot was restored', { only: 'start' })
-      await restorePrepared(labs, lab, record, clientFor)
+      await restorePrepared(labs, lab, record, agentFor)
     })
     lab.emit({ action: 'snapshot.restored', event: snapshotView(lab, record) })
     return lab.project()
   })
 }
 
-async function restorePrepared(labs: Labs, lab: Lab, record: SnapshotRecord, clientFor: ComputeClients): Promise<void> {
+async function restorePrepared(labs: Labs, lab: Lab, record: SnapshotRecord, agentFor: ComputeAgents): Promise<void> {
   await moveRestore(lab, 'begin', { snapshot_id: record.snapshot_id, lastRunning: runningIn(lab) })
   try {
-    await exchange(labs, lab, record, clientFor)
+    await exchange(labs, lab, record, agentFor)
   } catch (error) {
     // Where this cannot be saved, the next start finds nothing to exchange, and turns back then.
     await moveRestore(lab, 'fail').catch(ignore('the files are exchanged back in any case'))
-    await undoRestore(lab, record, clientFor).catch(ignore('opening the project undoes the restore'))
-    if (lab.isOpen) await runAgain(labs, lab, clientFor).catch(ignore('the client gets the first error'))
+    await undoRestore(lab, record, agentFor).catch(ignore('opening the project undoes the restore'))
+    if (lab.isOpen) await runAgain(labs, lab, agentFor).catch(ignore('the client gets the first error'))
     throw error
   }
-  await recoverSnapshots(labs, lab, clientFor).catch(ignore('opening the project removes the old files'))
-  if (lab.isOpen) await runAgain(labs, lab, clientFor)
+  await recoverSnapshots(labs, lab, agentFor).catch(ignore('opening the project removes the old files'))
+  if (lab.isOpen) await runAgain(labs, lab, agentFor)
 }
 
-async function runAgain(labs: Labs, lab: Lab, clientFor: ComputeClients): Promise<void> {
-  await labs.projects.reopen(lab, clientFor)
-  await runRestored(lab, clientFor)
+async function runAgain(labs: Labs, lab: Lab, agentFor: ComputeAgents): Promise<void> {
+  await labs.projects.reopen(lab, agentFor)
+  await runRestored(lab, agentFor)
 }
 
 /** The document of a snapshot, with the computes to which the lab was moved since; 409. */
@@ -189,11 +189,11 @@ function runningIn(lab: Lab): NonNullable<Restoring['lastRunning']> {
 }
 
 /** Stops the nodes, exchanges the files on all computes, and then the document. Each step may be done already. */
-async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, clientFor: ComputeClients): Promise<void> {
+async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, agentFor: ComputeAgents): Promise<void> {
   const { snapshot_id, computes } = record
   const kept = await keptOf(labs, record)
-  await labs.projects.close(lab, clientFor)
-  await stepOnAll(lab, snapshot_id, { step: 'commit', computes, clientFor })
+  await labs.projects.close(lab, agentFor)
+  await stepOnAll(lab, snapshot_id, { step: 'commit', computes, agentFor })
   await lab.edit((document) => {
     const { project } = document
     const changes = replacing(document, kept)
@@ -225,8 +225,8 @@ function replacing({ nodes, links, drawings }: LabDocument, kept: SnapshotConten
 }
 
 /** Recovers what was interrupted: removes a partial snapshot; finishes a restore, or undoes it when a compute refuses its part. */
-export async function recoverSnapshots(labs: Labs, lab: Lab, clientFor: ComputeClients): Promise<void> {
-  await finishTaking(lab, clientFor).catch(ignore('the next opening of the project tries again'))
+export async function recoverSnapshots(labs: Labs, lab: Lab, agentFor: ComputeAgents): Promise<void> {
+  await finishTaking(lab, agentFor).catch(ignore('the next opening of the project tries again'))
   const interrupted = lab.document.project.restoring
   if (interrupted === undefined) return
   const { snapshot_id } = interrupted
@@ -234,28 +234,28 @@ export async function recoverSnapshots(labs: Labs, lab: Lab, clientFor: ComputeC
   if (interrupted.phase === 'swapping') {
     try {
       if (record === undefined) throw conflict('The snapshot was deleted')
-      await exchange(labs, lab, record, clientFor)
+      await exchange(labs, lab, record, agentFor)
     } catch (error) {
       if (error instanceof ApiError && error.code === 'compute-unreachable') throw error
       await moveRestore(lab, 'fail')
     }
   }
   const { phase, formerComputes = [] } = lab.document.project.restoring ?? interrupted
-  if (phase === 'rolling-back') await undoRestore(lab, record, clientFor)
+  if (phase === 'rolling-back') await undoRestore(lab, record, agentFor)
   if (phase !== 'committed') return
   const computes = record?.computes ?? lab.document.project.computes
-  await stepOnAll(lab, snapshot_id, { step: 'finish', computes, clientFor })
+  await stepOnAll(lab, snapshot_id, { step: 'finish', computes, agentFor })
   for (const computeId of formerComputes)
-    await clientFor(computeId).removeProject(lab.id).catch(ignore('the lab has no nodes on that compute any more'))
+    await removeProject(agentFor(computeId), lab.id).catch(ignore('the lab has no nodes on that compute any more'))
   if (Object.keys(record?.lastRunning ?? {}).length === 0) await moveRestore(lab, 'end')
 }
 
 /** Exchanges the files back; `runRestored` then starts the nodes that ran. */
-async function undoRestore(lab: Lab, record: SnapshotRecord | undefined, clientFor: ComputeClients): Promise<void> {
+async function undoRestore(lab: Lab, record: SnapshotRecord | undefined, agentFor: ComputeAgents): Promise<void> {
   const { restoring, computes } = lab.document.project
   if (restoring === undefined) return
   const { snapshot_id, lastRunning = {} } = restoring
-  await stepOnAll(lab, snapshot_id, { step: 'undo', computes: record?.computes ?? computes, clientFor })
+  await stepOnAll(lab, snapshot_id, { step: 'undo', computes: record?.computes ?? computes, agentFor })
   const isOver = Object.keys(lastRunning).length === 0
   await setProject(lab, (project) => {
     const reverted = afterRestoreEvent(project, 'revert', { snapshot_id, lastRunning })
@@ -263,15 +263,15 @@ async function undoRestore(lab: Lab, record: SnapshotRecord | undefined, clientF
   })
 }
 
-async function finishTaking(lab: Lab, clientFor: ComputeClients): Promise<void> {
+async function finishTaking(lab: Lab, agentFor: ComputeAgents): Promise<void> {
   const { snapshotInProgress, computes } = lab.document.project
   if (snapshotInProgress === undefined) return
-  for (const id of computes) await clientFor(id).removeSnapshot(lab.id, snapshotInProgress).catch(ignoreNotFound)
+  for (const id of computes) await agentFor(id).snapshots.remove(lab.id, snapshotInProgress).catch(ignoreNotFound)
   await setProject(lab, ({ snapshotInProgress: _, ...project }) => project)
 }
 
 /** Starts the nodes that ran in the restored snapshot, or before a restore that was undone. */
-export async function runRestored(lab: Lab, clientFor: ComputeClients): Promise<void> {
+export async function runRestored(lab: Lab, agentFor: ComputeAgents): Promise<void> {
   const { restoring } = lab.document.project
   if (restoring?.phase !== 'committed' && restoring?.phase !== 'rolled-back') return
   const { lastRunning = {} } =
@@ -279,13 +279,13 @@ export async function runRestored(lab: Lab, clientFor: ComputeClients): Promise<
   await mapLimit(Object.entries(lastRunning), async ([id, status]) => {
     const node = lab.document.nodes.get(id)
     if (node === undefined) return
-    const act = async (action: 'start' | 'suspend') => {
-      lab.show(await clientFor(node.compute_id).act(nodePathOf(lab, node), action))
+    const run = async (action: 'start' | 'suspend') => {
+      lab.show(await act(agentFor(node.compute_id), nodeRefOf(lab, node), action))
       lab.emit({ action: 'node.updated', event: lab.nodeView(node) })
     }
     try {
-      await act('start')
-      if (status === 'suspended') await act('suspend')
+      await run('start')
+      if (status === 'suspended') await run('suspend')
     } catch (error) {
       const message = `${node.name} could not be started again: ${(error as Error).message}`
       lab.emit({ action: 'log.warning', event: { message } })
@@ -297,9 +297,9 @@ export async function runRestored(lab: Lab, clientFor: ComputeClients): Promise<
 async function stepOnAll(
   lab: Lab,
   snapshotId: string,
-  { step, computes, clientFor }: { step: RestoreStep; computes: readonly string[]; clientFor: ComputeClients },
+  { step, computes, agentFor }: { step: RestoreStep; computes: readonly string[]; agentFor: ComputeAgents },
 ): Promise<void> {
-  for (const computeId of computes) await clientFor(computeId).restoreSnapshot(lab.id, snapshotId, step)
+  for (const computeId of computes) await agentFor(computeId).snapshots.restore(lab.id, snapshotId, step)
 }
 
 /** Saves the state of a restore after an event. */

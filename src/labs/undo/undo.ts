@@ -1,15 +1,16 @@
 import { ApiError, conflict, ignoreNotFound } from '../../lib/errors/api-error.ts'
+import type { NodeUpdate } from '../../model/kinds/node.ts'
 import { kindOf } from '../../model/kinds/node.ts'
 import type { LabEvent } from '../../model/lab/event.ts'
 import { nameKey } from '../../model/lab/names.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
 import type { LabProject } from '../../model/lab/project.ts'
-import type { ComputeClients } from '../computes/compute-client.ts'
+import type { ComputeAgents } from '../computes/agents.ts'
 import { Changes, type DrawingRecord, type LinkRecord, type NodeRecord, type ProjectRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import { consoleOf, type EditStep, isSame, type PastEdit, settingsOf } from '../lab/history.ts'
 import type { Lab } from '../lab/lab.ts'
-import { nodePathOf, reportedFields } from '../lab/node-on-compute.ts'
+import { nodeRefOf, reportedFields } from '../lab/node-on-compute.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 import { claimEnds, requireUnlinked, sameEnd, withLinkLock } from '../links/links.ts'
 import { impair, unwire, unwireAll, wireAgain } from '../links/wiring.ts'
@@ -22,7 +23,7 @@ export function undoEdit(
   labs: Labs,
   { id }: Lab,
   { way, check }: { way: 'undo' | 'redo'; check: (name: string) => void },
-  clientFor: ComputeClients,
+  agentFor: ComputeAgents,
 ): Promise<LabProject> {
   return labs.exclusively(id, async (lab) => {
     const edit = lab.history.last(way)
@@ -36,7 +37,7 @@ export function undoEdit(
       if (!(error instanceof ApiError)) throw error
       throw conflict(`Cannot ${way}: ${error.message}. The edit was removed from the history`, { cause: error })
     }
-    await revert(labs, lab, edit, { by: way, ...withoutNulls({ consoles: edit.step.consoles }) }, clientFor)
+    await revert(labs, lab, edit, { by: way, ...withoutNulls({ consoles: edit.step.consoles }) }, agentFor)
     lab.history.drop(edit)
     return lab.project()
   })
@@ -77,7 +78,7 @@ function requirePorts(lab: Lab, { before, after }: PastEdit, key: string): void 
  * Reverts all edits of a step that has failed, except entries that another edit has changed since. The result: what could not be
  * reverted, for people.
  */
-export async function rollBack(labs: Labs, lab: Lab, step: EditStep, clientFor: ComputeClients): Promise<string[]> {
+export async function rollBack(labs: Labs, lab: Lab, step: EditStep, agentFor: ComputeAgents): Promise<string[]> {
   const left: string[] = []
   for (const edit of lab.history.of(step)) {
     const now = lab.document.read(edit.after.keys())
@@ -90,7 +91,7 @@ export async function rollBack(labs: Labs, lab: Lab, step: EditStep, clientFor: 
     for (const key of edit.after.keys()) if (!own.after.has(key)) left.push(`${key} was changed since`)
     try {
       requireUnchanged(lab, own)
-      await revert(labs, lab, own, { by: 'rollback' }, clientFor)
+      await revert(labs, lab, own, { by: 'rollback' }, agentFor)
     } catch (error) {
       left.push((error as Error).message)
     }
@@ -100,7 +101,7 @@ export async function rollBack(labs: Labs, lab: Lab, step: EditStep, clientFor: 
 }
 
 /** Reverts an edit that was just found to be unchanged. The names that nodes get again are claimed meanwhile; 409 when one is. */
-async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, clientFor: ComputeClients): Promise<void> {
+async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, agentFor: ComputeAgents): Promise<void> {
   const names = [...edit.before].flatMap(([key, value]) => {
     const then = key.startsWith('node/') ? (value as NodeRecord | undefined) : undefined
     const now = lab.document.read([key]).get(key) as NodeRecord | undefined
@@ -116,7 +117,7 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, clie
   try {
     releaseEnds = claimEnds(lab, links)
     await lab.requireSavable()
-    await revertAll(labs, lab, edit, step, clientFor)
+    await revertAll(labs, lab, edit, step, agentFor)
   } finally {
     releaseNames()
     releaseEnds()
@@ -124,13 +125,7 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, clie
 }
 
 /** Makes the reverse changes on the computes, and writes the former entries. Nodes come before the links that need them. */
-async function revertAll(
-  labs: Labs,
-  lab: Lab,
-  edit: PastEdit,
-  step: EditStep,
-  clientFor: ComputeClients,
-): Promise<void> {
+async function revertAll(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, agentFor: ComputeAgents): Promise<void> {
   const entries = [...edit.before].map(([key, then]) => ({ key, then, now: lab.document.read([key]).get(key) }))
   const of = (table: string) => entries.filter(({ key }) => key.startsWith(`${table}/`))
   const write = async (records: readonly (readonly [key: string, record: unknown])[]) => {
@@ -156,33 +151,33 @@ async function revertAll(
   for (const { key, then, now } of of('link')) {
     if (then !== undefined && !isMoved(now, then)) continue
     await changeLink(key, async (present) => {
-      await unwire(lab, present, clientFor)
+      await unwire(lab, present, agentFor)
       await saveOrRevert(
         lab,
         () => write([[key, undefined]]),
-        () => wireAgain(labs, lab, present, clientFor),
+        () => wireAgain(labs, lab, present, agentFor),
       )
     })
   }
   for (const { key, then, now } of of('node')) {
     const [record, current] = [then as NodeRecord | undefined, now as NodeRecord | undefined]
-    if (record === undefined) await removeFromCompute(lab, current as NodeRecord, clientFor)
+    if (record === undefined) await removeFromCompute(lab, current as NodeRecord, agentFor)
     const isMade = current === undefined || (current.creationError !== undefined && record?.creationError === undefined)
     const next =
       record === undefined
         ? undefined
         : isMade
-          ? await remade(lab, record, clientFor)
-          : await changed(lab, current, record, { clientFor, console: isConsoleSet(edit, key, current) })
+          ? await remade(lab, record, agentFor)
+          : await changed(lab, current, record, { agentFor, console: isConsoleSet(edit, key, current) })
     await saveOrRevert(
       lab,
       () => write([[key, next]]),
       async () => {
-        if (next === undefined) await remake(lab, current as NodeRecord, clientFor)
+        if (next === undefined) await remake(lab, current as NodeRecord, agentFor)
         else if (isMade) {
-          await removeFromCompute(lab, next, clientFor)
+          await removeFromCompute(lab, next, agentFor)
           lab.reported.delete(next.node_id)
-        } else await changed(lab, next, current, { clientFor, console: isConsoleSet(edit, key, current) })
+        } else await changed(lab, next, current, { agentFor, console: isConsoleSet(edit, key, current) })
       },
     )
     if (record === undefined) lab.reported.delete((current as NodeRecord).node_id)
@@ -194,11 +189,11 @@ async function revertAll(
   )
   const ids = unwired.map(({ link_id }) => link_id)
   await withLinkLock(lab, ids, async () => {
-    const joined = new Map((await joinLinks(labs, lab, unwired, clientFor)).map((link) => [link.link_id, link]))
+    const joined = new Map((await joinLinks(labs, lab, unwired, agentFor)).map((link) => [link.link_id, link]))
     await saveOrRevert(
       lab,
       () => write(unwired.map((link) => [`link/${link.link_id}`, joined.get(link.link_id) ?? link] as const)),
-      () => unwireAll(lab, [...joined.values()], clientFor),
+      () => unwireAll(lab, [...joined.values()], agentFor),
     )
   })
   for (const { key, then, now } of made) {
@@ -206,17 +201,17 @@ async function revertAll(
     await changeLink(key, async (present) => {
       const { wiring, capture } = present
       const next: LinkRecord = { ...(then as LinkRecord), wiring, capture }
-      await impair(lab, next, clientFor)
+      await impair(lab, next, agentFor)
       await saveOrRevert(
         lab,
         () => write([[key, next]]),
-        () => impair(lab, present, clientFor),
+        () => impair(lab, present, agentFor),
       )
     })
   }
   await write(of('drawing').map(({ key, then }) => [key, then] as const))
   const project = entries.find(({ key }) => key === 'project')
-  if (project !== undefined) await labs.set(lab, settingsOf(project.then as ProjectRecord), clientFor, step)
+  if (project !== undefined) await labs.set(lab, settingsOf(project.then as ProjectRecord), agentFor, step)
 }
 
 /** Whether a link was deleted and made again at other ports under the same id, which a lab file derives from its name. */
@@ -226,19 +221,19 @@ function isMoved(now: unknown, then: unknown): boolean {
 }
 
 /** Removes a node from its compute. Its directory stays until the project is closed. */
-async function removeFromCompute(lab: Lab, record: NodeRecord, clientFor: ComputeClients): Promise<void> {
+async function removeFromCompute(lab: Lab, record: NodeRecord, agentFor: ComputeAgents): Promise<void> {
   if (isKnownKind(record.node_type))
-    await clientFor(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(ignoreNotFound)
+    await agentFor(record.compute_id).nodes.remove(nodeRefOf(lab, record), { files: 'later' }).catch(ignoreNotFound)
 }
 
 /** Makes a deleted node again, in its old directory. */
-async function remade(lab: Lab, record: NodeRecord, clientFor: ComputeClients): Promise<NodeRecord> {
-  const made = await makeNode(lab, record, clientFor)
+async function remade(lab: Lab, record: NodeRecord, agentFor: ComputeAgents): Promise<NodeRecord> {
+  const made = await makeNode(lab, record, agentFor)
   if (made.creationError !== undefined && record.creationError === undefined)
     throw conflict(`${record.name} cannot be recreated: ${made.creationError}`)
   if (!isKnownKind(made.node_type) || made.creationError !== undefined) return made
   lab.unknownReasons.delete(made.node_id)
-  lab.show(await clientFor(made.compute_id).node(nodePathOf(lab, made)))
+  lab.show(await agentFor(made.compute_id).nodes.get(nodeRefOf(lab, made)))
   return made
 }
 
@@ -251,7 +246,7 @@ async function changed(
   lab: Lab,
   now: NodeRecord,
   then: NodeRecord,
-  { clientFor, console }: { clientFor: ComputeClients; console: boolean },
+  { agentFor, console }: { agentFor: ComputeAgents; console: boolean },
 ): Promise<NodeRecord> {
   const update: Record<string, unknown> = {}
   const taken = isKnownKind(now.node_type) ? kindOf(now.node_type).update.properties : {}
@@ -263,7 +258,7 @@ async function changed(
   const next: NodeRecord = { ...then, console: now.console }
   if (Object.keys(update).length === 0 || !isKnownKind(now.node_type) || now.creationError !== undefined) return next
   try {
-    const shown = await clientFor(now.compute_id).updateNode(nodePathOf(lab, now), update)
+    const shown = await agentFor(now.compute_id).nodes.update(nodeRefOf(lab, now), update as NodeUpdate)
     lab.show(shown)
     return { ...next, ...reportedFields(shown) }
   } catch (error) {

@@ -52,6 +52,8 @@ export const nioTypes = [
 
 /** A NIO that this version can attach. */
 export type Nio = UdpNio | EthernetNio | TapNio
+/** Changes to a NIO; absent members stay. */
+export type NioChange = Partial<UdpNio> | Partial<EthernetNio> | Partial<TapNio>
 export const nioSchemas = {
   nio_udp: UdpNio,
   nio_generic_ethernet: GenericEthernetNio,

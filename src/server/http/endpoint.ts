@@ -4,7 +4,7 @@ import type { FeedSource } from '../../fleet/events/fleet-feed.ts'
 import type { UploadDigests } from '../../fleet/images/image-digests.ts'
 import type { PeerAddresses, ReservedNodePort } from '../../fleet/link-check/peer-address.ts'
 import type { Fleet } from '../../fleet/pool/fleet.ts'
-import type { HostAgent, SharedAgent } from '../../host-agent.ts'
+import type { FleetAgent, LocalHostAgent } from '../../host-agent.ts'
 import type { ReadFile } from '../../importers/readers.ts'
 import type { Conventions } from '../../labs/lab/conventions.ts'
 import type { Labs } from '../../labs/service.ts'
@@ -31,10 +31,10 @@ import type { TicketOffice } from './tickets.ts'
 export type Owner = 'project' | 'all' | 'self'
 
 /** What a handler gets beside its input. */
-export interface Context<Agent = SharedAgent> {
+export interface Context<Agent = FleetAgent> {
   readonly agent: Agent
   /** The agent of a service that runs nodes itself; undefined at a gateway. */
-  readonly host: HostAgent | undefined
+  readonly host: LocalHostAgent | undefined
   readonly feeds: FeedSource
   readonly fleet: Fleet | undefined
   readonly appliance: ApplianceVmService | undefined
@@ -109,7 +109,7 @@ export interface Endpoint<
   P extends TObject = TObject,
   Q extends TObject = TObject,
   B extends TSchema = TSchema,
-  Agent = HostAgent,
+  Agent = LocalHostAgent,
 > {
   readonly method: Method
   /** With braces, as in the specification; `{path}`, `{filename}` or `{action}` at the end takes slashes too. */
@@ -132,7 +132,7 @@ export interface Endpoint<
   readonly body?: B
   /**
    * The schema of the resource as it is shown. Its members that `body` lacks are read-only: they are accepted as
-   * `http/read-only-members.ts` says, and the handler does not get them.
+   * `model/validation/read-only-members.ts` says, and the handler does not get them.
    */
   readonly viewSchema?: TObject
   /** The resource as it is shown now, for changes of it; absent for creates. */
@@ -186,7 +186,7 @@ export interface JsonAnswer {
 }
 
 /** An endpoint that is not about one project needs only what a gateway has, too. */
-type Shared<P extends TObject, Q extends TObject, B extends TSchema> = Endpoint<P, Q, B, SharedAgent> & {
+type Shared<P extends TObject, Q extends TObject, B extends TSchema> = Endpoint<P, Q, B, FleetAgent> & {
   readonly owner: 'all' | 'self'
 }
 /** Without `owner` it is `project` for a path with `{project_id}`, else `all`. */

@@ -2,18 +2,18 @@ import type { TObject } from '@sinclair/typebox'
 import { feedsOf } from '../../fleet/events/fleet-feed.ts'
 import type { GatewayAgent } from '../../fleet/gateway/gateway-agent.ts'
 import type { RequestingCaller } from '../../fleet/members/requesting-caller.ts'
-import type { HostAgent } from '../../host-agent.ts'
+import type { LocalHostAgent } from '../../host-agent.ts'
 import { readAnyJson, readJson } from '../../lib/http/body.ts'
 import type { Upgrade } from '../../lib/http/socket.ts'
 import type { Caller } from '../../model/access/caller.ts'
 import type { Identity } from '../../model/access/identity.ts'
+import { withReadOnly } from '../../model/validation/read-only-members.ts'
 import { validate } from '../../model/validation/validate.ts'
 import { ProjectAccess } from '../access/project-access.ts'
 import { finish } from '../finish.ts'
 import type { Context, Endpoint } from '../http/endpoint.ts'
 import { withFormFile } from '../http/form-file.ts'
 import { queryOf } from '../http/path.ts'
-import { withReadOnly } from '../http/read-only-members.ts'
 import { validParams } from '../path-params.ts'
 import { identityOf, matchOf, type RequestContext, type RequestStep, targetOf } from '../request-context.ts'
 
@@ -52,7 +52,7 @@ async function bodyOf(
   return undefined
 }
 
-function handlerContextOf(context: RequestContext): Context<HostAgent> {
+function handlerContextOf(context: RequestContext): Context<LocalHostAgent> {
   const { app, peer, dialect, upgrade } = context
   const identity: Identity = identityOf(context)
   const { services } = app.options
@@ -71,7 +71,7 @@ function handlerContextOf(context: RequestContext): Context<HostAgent> {
     conventions: dialect?.conventions,
     feeds: services?.feeds ?? feedsOf(agent.events, app.serviceEvents),
     // Endpoints of one project were handed on by a gateway, or get by with a feed.
-    agent: agent as HostAgent,
+    agent: agent as LocalHostAgent,
   }
 }
 
@@ -95,7 +95,7 @@ async function redispatch(
 }
 
 /** The agent of the service; at a gateway it asks computes on behalf of the caller. */
-export function agentOf(context: RequestContext): HostAgent | GatewayAgent {
+export function agentOf(context: RequestContext): LocalHostAgent | GatewayAgent {
   const { agent } = context.app.options
   context.agent ??= typeof agent === 'function' ? agent(requestingCallerOf(context)) : agent
   return context.agent

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import type { HostAgent } from '../../../src/host-agent.ts'
+import type { LocalHostAgent } from '../../../src/host-agent.ts'
 import { ApiError } from '../../../src/lib/errors/api-error.ts'
 import { startAgent, startGateway, type TestGateway } from '../../support/gateway.ts'
 import { lyingCompute } from '../../support/lying-compute.ts'
@@ -14,14 +14,14 @@ async function createProject(gateway: TestGateway, wanted: Record<string, unknow
   return (await gateway.call<{ project_id: string }>('POST', projects, { name: 'lab', ...wanted })).project_id
 }
 
-const idsOf = async (agent: HostAgent): Promise<string[]> =>
+const idsOf = async (agent: LocalHostAgent): Promise<string[]> =>
   (await agent.projects.list()).map(({ project_id }) => project_id)
 
 test('projects are spread over the computes, and requests about a project go to its compute', async () => {
   const gateway = await twoComputes()
   const [a, b] = gateway.members
   const ids = await Promise.all(Array.from({ length: 8 }, () => createProject(gateway)))
-  const [onA, onB] = [await idsOf(a?.agent as HostAgent), await idsOf(b?.agent as HostAgent)]
+  const [onA, onB] = [await idsOf(a?.agent as LocalHostAgent), await idsOf(b?.agent as LocalHostAgent)]
   expect(onA).toHaveLength(4)
   expect([...onA, ...onB].sort()).toEqual(ids.toSorted())
   const listed = await gateway.call<{ project_id: string }[]>('GET', projects)
@@ -101,8 +101,8 @@ test('a project without a placement is found by asking the computes, also after 
 test('a new project skips a compute that does not answer, and not one that refuses', async () => {
   const agents = await Promise.all([startAgent(), startAgent()])
   let status = 503
-  const broken = new Proxy(agents[0] as HostAgent, {
-    get: (agent, name: keyof HostAgent) =>
+  const broken = new Proxy(agents[0] as LocalHostAgent, {
+    get: (agent, name: keyof LocalHostAgent) =>
       name === 'projects'
         ? {
             ...agent.projects,
@@ -111,7 +111,7 @@ test('a new project skips a compute that does not answer, and not one that refus
           }
         : agent[name],
   })
-  const gateway = startGateway([broken, agents[1] as HostAgent])
+  const gateway = startGateway([broken, agents[1] as LocalHostAgent])
   const [a] = gateway.members
   if (a === undefined) throw new Error('it was started')
   a.weight = 100
@@ -192,7 +192,7 @@ test('a compute that only answers its feed does not delay the events of others',
     answer = resolve
   })
   const projectsOf = new Proxy(agent.projects, {
-    get: (all, name: keyof HostAgent['projects']) =>
+    get: (all, name: keyof LocalHostAgent['projects']) =>
       name === 'get'
         ? async (id: string) => {
             if (id === unplaced) await answered
@@ -200,7 +200,7 @@ test('a compute that only answers its feed does not delay the events of others',
           }
         : all[name]?.bind(all),
   })
-  const gateway = startGateway([{ ...agent, projects: projectsOf }, silent.agent as HostAgent])
+  const gateway = startGateway([{ ...agent, projects: projectsOf }, silent.agent as LocalHostAgent])
   const over = new AbortController()
   onTestFinished(() => over.abort())
   const placed = await createProject(gateway, { compute_id: 'c0' })

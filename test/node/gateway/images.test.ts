@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { KeptImage } from '../../../src/fleet/images/kept-images.ts'
 import { splitStream } from '../../../src/fleet/members/shared-stream.ts'
-import type { HostAgent, StoredImage, UploadOptions } from '../../../src/host-agent.ts'
+import type { LocalHostAgent, StoredImage, UploadOptions } from '../../../src/host-agent.ts'
 import {
   ApiError,
   badRequest,
@@ -19,14 +19,14 @@ const base64 = (hex: string) => Buffer.from(hex, 'hex').toString('base64')
 const bytes = (text: string) => new TextEncoder().encode(text)
 
 interface ImageCompute {
-  readonly agent: HostAgent
+  readonly agent: LocalHostAgent
   readonly images: Map<string, string>
   /** Names that were written, in order. */
   readonly written: string[]
 }
 
 /** A compute with images, whose nodes need those of their disks. */
-function compute(images: Record<string, string>, more: Partial<HostAgent['images']> = {}): ImageCompute {
+function compute(images: Record<string, string>, more: Partial<LocalHostAgent['images']> = {}): ImageCompute {
   const has = new Map(Object.entries(images))
   const written: string[] = []
   const require = (image: string | null | undefined) => {
@@ -66,7 +66,7 @@ function compute(images: Record<string, string>, more: Partial<HostAgent['images
       },
       ...more,
     },
-  } as unknown as HostAgent
+  } as unknown as LocalHostAgent
   return { agent, images: has, written }
 }
 
@@ -270,7 +270,7 @@ test('an image is deleted on every compute that has it', async () => {
       },
     ).agent
   const path = '/v2/compute/machine-emulator/images/a.qcow2'
-  const remove = async (...agents: HostAgent[]) => startGateway(agents).fetch('DELETE', path)
+  const remove = async (...agents: LocalHostAgent[]) => startGateway(agents).fetch('DELETE', path)
   expect((await remove(having('one', true), having('two', false), having('three', true))).status).toBe(204)
   expect(deleted.sort()).toEqual(['one a.qcow2', 'three a.qcow2'])
   expect((await remove(having('one', false), having('two', false))).status).toBe(404)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { HostAgent } from '../../../src/host-agent.ts'
+import type { LocalHostAgent } from '../../../src/host-agent.ts'
 import { ApiError, conflict } from '../../../src/lib/errors/api-error.ts'
 import { startGateway } from '../../support/gateway.ts'
 
@@ -31,11 +31,11 @@ function compute(attach: () => Promise<void> = async () => {}, offered: number[]
         done.push('detach')
       },
     },
-  } as unknown as HostAgent
+  } as unknown as LocalHostAgent
   return { agent, done, released }
 }
 
-function linker(agent: HostAgent) {
+function linker(agent: LocalHostAgent) {
   const gateway = startGateway([agent])
   const project_id = crypto.randomUUID()
   gateway.placements.set(project_id, 'c0')

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Unreachable } from '../../../src/compute/remote/unreachable.ts'
 import { Scheduler } from '../../../src/fleet/placement/scheduler.ts'
-import type { HostAgent } from '../../../src/host-agent.ts'
+import type { LocalHostAgent } from '../../../src/host-agent.ts'
 import { ApiError, conflict, missingImage, notFound } from '../../../src/lib/errors/api-error.ts'
 import type { Project, ProjectCreate } from '../../../src/model/project.ts'
 import { startGateway } from '../../support/gateway.ts'
@@ -9,7 +9,7 @@ import { startGateway } from '../../support/gateway.ts'
 const projects = '/v2/compute/projects'
 
 /** A compute that has projects, and nothing else. */
-function compute(more: Partial<HostAgent['projects']> = {}): { agent: HostAgent; has: Map<string, Project> } {
+function compute(more: Partial<LocalHostAgent['projects']> = {}): { agent: LocalHostAgent; has: Map<string, Project> } {
   const has = new Map<string, Project>()
   const get = async (id: string): Promise<Project> => {
     const found = has.get(id)
@@ -39,7 +39,7 @@ function compute(more: Partial<HostAgent['projects']> = {}): { agent: HostAgent;
     },
     ...more,
   }
-  return { agent: { projects: own } as unknown as HostAgent, has }
+  return { agent: { projects: own } as unknown as LocalHostAgent, has }
 }
 
 const gone = () => new Unreachable(409, 'cannot be reached: ECONNREFUSED')
@@ -174,7 +174,7 @@ test('a silent compute does not delay the download of an image, and its late ans
   const late = new Promise<unknown>((resolve) => {
     say = resolve
   })
-  const withImages = (read: () => Promise<unknown>) => ({ images: { read } }) as unknown as HostAgent
+  const withImages = (read: () => Promise<unknown>) => ({ images: { read } }) as unknown as LocalHostAgent
   const gateway = startGateway([
     withImages(() => late),
     withImages(() => new Promise(() => {})),
@@ -189,7 +189,7 @@ test('a silent compute does not delay the download of an image, and its late ans
 })
 
 test('the error of an image is that of the compute that has it, in any order of answers', async () => {
-  const images = (error: ApiError) => ({ images: { read: () => Promise.reject(error) } }) as unknown as HostAgent
+  const images = (error: ApiError) => ({ images: { read: () => Promise.reject(error) } }) as unknown as LocalHostAgent
   const none = missingImage('There is no image x', 'x')
   const read = async (...errors: ApiError[]) =>
     (await startGateway(errors.map(images)).fetch('GET', '/v2/compute/machine-emulator/images/x')).status
@@ -202,8 +202,8 @@ test('the error of an image is that of the compute that has it, in any order of 
 test('a failed creation of a project takes no room, also with other placements meanwhile', () => {
   const room = new Scheduler()
   const member = (id: string) => ({
-    ...{ id, name: id, agent: {} as HostAgent, isConnected: true, acceptsProjects: true, weight: 1 },
-    agentFor: () => ({}) as HostAgent,
+    ...{ id, name: id, agent: {} as LocalHostAgent, isConnected: true, acceptsProjects: true, weight: 1 },
+    agentFor: () => ({}) as LocalHostAgent,
     forward: () => Promise.reject(new Error('nothing is handed on')),
     load: { cpu_usage_percent: 0, memory_usage_percent: 0 },
   })

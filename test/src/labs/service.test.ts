@@ -1,38 +1,44 @@
 import { expect, test } from 'vitest'
-import type { ComputeClient, ComputeNode } from '../../../src/labs/computes/compute-client.ts'
+import type { NodeAgent } from '../../../src/host-agent.ts'
 import { createDrawing } from '../../../src/labs/drawings.ts'
 import type { SnapshotRecord } from '../../../src/labs/lab/document.ts'
+import type { ReportedNode } from '../../../src/labs/lab/node-on-compute.ts'
 import type { LabDirectory } from '../../../src/labs/lab/store.ts'
 import { createNode, duplicateNode, removeNode, updateNode } from '../../../src/labs/nodes/nodes.ts'
 import { restoreSnapshot, snapshotView, takeSnapshot } from '../../../src/labs/snapshots/snapshots.ts'
-import { ApiError, conflict } from '../../../src/lib/errors/api-error.ts'
-import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
+import { ApiError, conflict, missingImage } from '../../../src/lib/errors/api-error.ts'
+import { labsInMemory, MemoryCompute, overriding } from '../../support/memory-compute.ts'
 import { MemoryLabs } from '../../support/memory-labs.ts'
 
 test('a closed lab that an export is closing on its compute again is opened there for the next export after that', async () => {
   const labs = await labsInMemory(new MemoryCompute())
-  const { client } = labs.computes
-  const { project_id } = await labs.create({ name: 'twice', compute_id: 'local' }, client)
-  await labs.close(project_id, client)
+  const { agent } = labs.computes
+  const { project_id } = await labs.create({ name: 'twice', compute_id: 'local' }, agent)
+  await labs.close(project_id, agent)
   const lab = await labs.find(project_id)
   const did: string[] = []
   let mayClose = () => {}
   const closing = new Promise<void>((resolve) => {
     mayClose = resolve
   })
-  const clientFor = (): ComputeClient =>
-    Object.assign(client('local'), {
-      openProject: async () => void did.push('open'),
-      async closeProject() {
-        did.push('closing')
-        await closing
-        did.push('closed')
+  const agentFor = () =>
+    overriding(agent('local'), {
+      projects: {
+        async create() {
+          did.push('open')
+          return {}
+        },
+        async close() {
+          did.push('closing')
+          await closing
+          did.push('closed')
+        },
       },
-    }) as ComputeClient
+    })
 
-  const first = labs.withOpenLab(lab, clientFor, async () => void did.push('first'))
+  const first = labs.withOpenLab(lab, agentFor, async () => void did.push('first'))
   await expect.poll(() => did).toEqual(['open', 'first', 'closing'])
-  const second = labs.withOpenLab(lab, clientFor, async () => void did.push('second'))
+  const second = labs.withOpenLab(lab, agentFor, async () => void did.push('second'))
   mayClose()
   await Promise.all([first, second])
   expect(did).toEqual(['open', 'first', 'closing', 'closed', 'open', 'second', 'closing', 'closed'])
@@ -40,9 +46,9 @@ test('a closed lab that an export is closing on its compute again is opened ther
 
 test('a snapshot of a closed lab that is being opened is one of the open lab', async () => {
   const labs = await labsInMemory(new MemoryCompute())
-  const { client } = labs.computes
-  const { project_id } = await labs.create({ name: 'opening', compute_id: 'local' }, client)
-  await labs.close(project_id, client)
+  const { agent } = labs.computes
+  const { project_id } = await labs.create({ name: 'opening', compute_id: 'local' }, agent)
+  await labs.close(project_id, agent)
   const closed = await labs.find(project_id)
   let [begin, end] = [() => {}, () => {}]
   const begun = new Promise<void>((resolve) => {
@@ -51,16 +57,21 @@ test('a snapshot of a closed lab that is being opened is one of the open lab', a
   const ended = new Promise<void>((resolve) => {
     end = resolve
   })
-  const slow = (): ComputeClient =>
-    Object.assign(client('local'), {
-      async openProject() {
-        begin()
-        await ended
+  const slow = () =>
+    overriding(agent('local'), {
+      projects: {
+        async create() {
+          begin()
+          await ended
+          return {}
+        },
       },
-    }) as ComputeClient
-  const taking = (): ComputeClient =>
-    Object.assign(client('local'), {
-      takeSnapshot: async (_: string, snapshot_id: string) => ({ snapshot_id, created_at: 0, size: 1, ran: {} }),
+    })
+  const taking = () =>
+    overriding(agent('local'), {
+      snapshots: {
+        take: async (_: string, snapshot_id: string) => ({ snapshot_id, created_at: 0, size: 1, ran: {} }),
+      },
     })
 
   const opening = labs.open(project_id, slow)
@@ -76,7 +87,7 @@ test('a snapshot of a closed lab that is being opened is one of the open lab', a
 
 test('a compute emits events only to labs that have a part on it', async () => {
   const liar = new MemoryCompute()
-  const { client: ofLiar } = liar
+  const { agent: ofLiar } = liar
   const lies: { project_id: string; isTaken: boolean }[] = []
   const open = async () =>
     new ReadableStream(
@@ -94,32 +105,32 @@ test('a compute emits events only to labs that have a part on it', async () => {
       },
       { highWaterMark: 0 },
     )
-  Object.assign(liar, { client: () => Object.assign(ofLiar(), { events: { open } }) })
+  Object.assign(liar, { agent: () => overriding(ofLiar(), { events: { open } }) })
   const labs = await labsInMemory(new MemoryCompute(), new MemoryLabs(), { others: new Map([['liar', liar]]) })
-  const { client } = labs.computes
+  const { agent } = labs.computes
   const [other, own] = [crypto.randomUUID(), crypto.randomUUID()]
-  await labs.create({ name: 'other', project_id: other, compute_id: 'local' }, client)
+  await labs.create({ name: 'other', project_id: other, compute_id: 'local' }, agent)
   const feed = labs.events.open({ signal: new AbortController().signal }).getReader()
   lies.push({ project_id: other, isTaken: false }, { project_id: own, isTaken: false })
-  await labs.create({ name: 'own', project_id: own, compute_id: 'liar' }, client)
+  await labs.create({ name: 'own', project_id: own, compute_id: 'liar' }, agent)
   const told: unknown[] = []
   while (!JSON.stringify(told).includes(`of the liar to ${own}`)) told.push((await feed.read()).value)
   expect(JSON.stringify(told)).not.toContain(`of the liar to ${other}`)
 })
 
 /** What the compute does slowly: it is done there, and the answer comes when `end` is called. */
-type Slow = 'createNode' | 'updateNode' | 'removeNode' | 'duplicate' | 'takeSnapshot' | 'withImages'
+type Slow = 'create' | 'update' | 'remove' | 'duplicate' | 'take' | 'replicate'
 
 /** A lab with the nodes PC1 and PC2, and clients of its compute which do an operation slowly. */
 async function withSlow(operation: Slow) {
   const compute = new MemoryCompute()
   const store = new MemoryLabs()
   const labs = await labsInMemory(compute, store)
-  const { client } = labs.computes
-  const { project_id } = await labs.create({ name: 'kept', compute_id: 'local' }, client)
+  const { agent } = labs.computes
+  const { project_id } = await labs.create({ name: 'kept', compute_id: 'local' }, agent)
   const lab = await labs.lab(project_id)
   for (const name of ['PC1', 'PC2'])
-    await createNode(labs, lab, { name, node_type: 'pc', compute_id: 'local' }, { clientFor: client })
+    await createNode(labs, lab, { name, node_type: 'pc', compute_id: 'local' }, { agentFor: agent })
   let [begin, end] = [() => {}, () => {}]
   const begun = new Promise<void>((resolve) => {
     begin = resolve
@@ -128,9 +139,10 @@ async function withSlow(operation: Slow) {
     end = resolve
   })
   /** The nodes of the compute when the snapshot ended. */
-  let there = new Map<string, ComputeNode>()
-  const clientFor = (): ComputeClient => {
-    const its = client('local')
+  let there = new Map<string, ReportedNode>()
+  const withImage = new Set<string>()
+  const agentFor = () => {
+    const { nodes } = agent('local')
     const pause = async (which: Slow) => {
       if (which !== operation) return
       begin()
@@ -143,27 +155,36 @@ async function withSlow(operation: Slow) {
         await pause(which)
         return done
       }
-    return Object.assign(its, {
-      createNode: slowly('createNode', its.createNode),
-      updateNode: slowly('updateNode', its.updateNode),
-      removeNode: slowly('removeNode', its.removeNode),
-      duplicate: slowly('duplicate', async () => {}),
-      // As when an image has to be copied first.
-      async withImages<T>(run: () => Promise<T>) {
-        await pause('withImages')
-        return run()
+    return overriding(agent('local'), {
+      nodes: {
+        create: slowly('create', async (...given: Parameters<NodeAgent['create']>) => {
+          if (operation === 'replicate' && !withImage.has('an image')) throw missingImage('It is not here', 'an image')
+          return nodes.create(...given)
+        }),
+        update: slowly('update', nodes.update),
+        remove: slowly('remove', nodes.remove),
+        duplicate: slowly('duplicate', async () => {}),
       },
-      async takeSnapshot(_: string, snapshot_id: string) {
-        await pause('takeSnapshot')
-        there = structuredClone(compute.nodes)
-        return { snapshot_id, created_at: 0, size: 1, ran: {} }
+      images: {
+        async replicate(image: string) {
+          await pause('replicate')
+          withImage.add(image)
+          return 'brought'
+        },
       },
-      async restoreSnapshot(_: string, __: string, step: string) {
-        if (step !== 'commit') return
-        compute.nodes.clear()
-        for (const [id, node] of there) compute.nodes.set(id, node)
+      snapshots: {
+        async take(_: string, snapshot_id: string) {
+          await pause('take')
+          there = structuredClone(compute.nodes)
+          return { snapshot_id, created_at: 0, size: 1, ran: {} }
+        },
+        async restore(_: string, __: string, step: string) {
+          if (step !== 'commit') return
+          compute.nodes.clear()
+          for (const [id, node] of there) compute.nodes.set(id, node)
+        },
       },
-    }) as ComputeClient
+    })
   }
   const namesIn = (nodes: Iterable<{ name: string }>) => [...nodes].map(({ name }) => name)
   const keptNames = async (snapshotId: string) => {
@@ -173,7 +194,7 @@ async function withSlow(operation: Slow) {
   return {
     labs,
     lab,
-    clientFor,
+    agentFor,
     compute,
     store,
     begun,
@@ -192,22 +213,22 @@ const pc3 = { name: 'PC3', node_type: 'pc', compute_id: 'local' }
 
 type Changing = Awaited<ReturnType<typeof withSlow>>
 const changing = {
-  createNode: ({ labs, lab, clientFor }: Changing) => createNode(labs, lab, pc3, { clientFor }),
-  updateNode: ({ lab, clientFor }: Changing) => updateNode(lab, 'PC2', { name: 'R2' }, clientFor),
-  removeNode: ({ labs, lab, clientFor }: Changing) => removeNode(labs, lab, 'PC2', clientFor),
+  create: ({ labs, lab, agentFor }: Changing) => createNode(labs, lab, pc3, { agentFor }),
+  update: ({ lab, agentFor }: Changing) => updateNode(lab, 'PC2', { name: 'R2' }, agentFor),
+  remove: ({ labs, lab, agentFor }: Changing) => removeNode(labs, lab, 'PC2', agentFor),
 } as const
 const waits = [
-  ['creation', 'createNode', ['PC1', 'PC2', 'PC3']],
-  ['change', 'updateNode', ['PC1', 'R2']],
-  ['deletion', 'removeNode', ['PC1']],
+  ['creation', 'create', ['PC1', 'PC2', 'PC3']],
+  ['change', 'update', ['PC1', 'R2']],
+  ['deletion', 'remove', ['PC1']],
 ] as const
 
 test.for(waits)('a snapshot waits for the %s of a node that is under way', async ([, operation, names]) => {
   const setting = await withSlow(operation)
-  const { labs, lab, clientFor, keptNames, there, begun, end } = setting
+  const { labs, lab, agentFor, keptNames, there, begun, end } = setting
   const change = changing[operation](setting)
   await begun
-  const taking = takeSnapshot(labs, lab, 'now', clientFor)
+  const taking = takeSnapshot(labs, lab, 'now', agentFor)
   await turn()
   end()
   await change
@@ -216,9 +237,9 @@ test.for(waits)('a snapshot waits for the %s of a node that is under way', async
 })
 
 test.for(waits)('the %s of a node waits for a snapshot that is being taken', async ([, operation, names]) => {
-  const setting = await withSlow('takeSnapshot')
-  const { labs, lab, clientFor, keptNames, there, inLab, begun, end } = setting
-  const taking = takeSnapshot(labs, lab, 'now', clientFor)
+  const setting = await withSlow('take')
+  const { labs, lab, agentFor, keptNames, there, inLab, begun, end } = setting
+  const taking = takeSnapshot(labs, lab, 'now', agentFor)
   await begun
   const change = changing[operation](setting)
   await turn()
@@ -231,12 +252,12 @@ test.for(waits)('the %s of a node waits for a snapshot that is being taken', asy
 })
 
 test('the number of running nodes in a snapshot is without segments, which a restore starts, too', async () => {
-  const { labs, lab, clientFor } = await withSlow('duplicate')
-  const nat = await createNode(labs, lab, { name: 'NAT1', node_type: 'nat', compute_id: 'local' }, { clientFor })
+  const { labs, lab, agentFor } = await withSlow('duplicate')
+  const nat = await createNode(labs, lab, { name: 'NAT1', node_type: 'nat', compute_id: 'local' }, { agentFor })
   const ran = { [nat.node_id]: 'started', [lab.node('PC1').node_id]: 'suspended' } as const
   const running = () =>
-    Object.assign(clientFor(), {
-      takeSnapshot: async (_: string, snapshot_id: string) => ({ snapshot_id, created_at: 0, size: 1, ran }),
+    overriding(agentFor(), {
+      snapshots: { take: async (_: string, snapshot_id: string) => ({ snapshot_id, created_at: 0, size: 1, ran }) },
     })
   const { snapshot_id, ...snapshot } = await takeSnapshot(labs, lab, 'now', running)
   expect(snapshot).toMatchObject({ running: 1 })
@@ -247,10 +268,10 @@ test('the number of running nodes in a snapshot is without segments, which a res
 })
 
 test('a snapshot waits for the files of a copy of a node', async () => {
-  const { labs, lab, clientFor, keptNames, there, begun, end } = await withSlow('duplicate')
-  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, { clientFor })
+  const { labs, lab, agentFor, keptNames, there, begun, end } = await withSlow('duplicate')
+  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, { agentFor })
   await begun
-  const taking = takeSnapshot(labs, lab, 'now', clientFor)
+  const taking = takeSnapshot(labs, lab, 'now', agentFor)
   await turn()
   expect(there()).toEqual([])
   end()
@@ -261,25 +282,27 @@ test('a snapshot waits for the files of a copy of a node', async () => {
 })
 
 test('a copy of a node whose files cannot be copied leaves nothing', async () => {
-  const { labs, lab, clientFor, onCompute, inLab, end } = await withSlow('duplicate')
+  const { labs, lab, agentFor, onCompute, inLab, end } = await withSlow('duplicate')
   end()
   const failing = () =>
-    Object.assign(clientFor(), {
-      async duplicate() {
-        throw conflict('The image of the disk is missing')
+    overriding(agentFor(), {
+      nodes: {
+        async duplicate() {
+          throw conflict('The image of the disk is missing')
+        },
       },
     })
-  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, { clientFor: failing })
+  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, { agentFor: failing })
   await expect(copying).rejects.toMatchObject({ status: 409 })
   const both = ['PC1', 'PC2']
   expect([inLab(), onCompute()]).toEqual([both, both])
 })
 
 test('a snapshot does not wait for the images of a new node', async () => {
-  const { labs, lab, clientFor, keptNames, there, inLab, begun, end } = await withSlow('withImages')
-  const creating = createNode(labs, lab, pc3, { clientFor })
+  const { labs, lab, agentFor, keptNames, there, inLab, begun, end } = await withSlow('replicate')
+  const creating = createNode(labs, lab, pc3, { agentFor })
   await begun
-  const { snapshot_id } = await takeSnapshot(labs, lab, 'now', clientFor)
+  const { snapshot_id } = await takeSnapshot(labs, lab, 'now', agentFor)
   end()
   await creating
   const both = ['PC1', 'PC2']
@@ -288,11 +311,11 @@ test('a snapshot does not wait for the images of a new node', async () => {
 })
 
 test('a restore waits for the creation of a node, and then neither the project nor the compute has the node', async () => {
-  const { labs, lab, clientFor, inLab, onCompute, begun, end } = await withSlow('createNode')
-  const { snapshot_id } = await takeSnapshot(labs, lab, 'before', clientFor)
-  const creating = createNode(labs, lab, pc3, { clientFor })
+  const { labs, lab, agentFor, inLab, onCompute, begun, end } = await withSlow('create')
+  const { snapshot_id } = await takeSnapshot(labs, lab, 'before', agentFor)
+  const creating = createNode(labs, lab, pc3, { agentFor })
   await begun
-  const restoring = restoreSnapshot(labs, lab, snapshot_id, clientFor)
+  const restoring = restoreSnapshot(labs, lab, snapshot_id, agentFor)
   await turn()
   end()
   await creating
@@ -304,13 +327,13 @@ test('a restore waits for the creation of a node, and then neither the project n
 })
 
 test('a new node does not get the name of one that a snapshot has brought back while its image was copied', async () => {
-  const { labs, lab, clientFor, inLab, onCompute, begun, end } = await withSlow('withImages')
-  const { client } = labs.computes
-  const { snapshot_id } = await takeSnapshot(labs, lab, 'before', clientFor)
-  await removeNode(labs, lab, 'PC2', client)
-  const creating = createNode(labs, lab, { ...pc3, name: 'PC2' }, { clientFor })
+  const { labs, lab, agentFor, inLab, onCompute, begun, end } = await withSlow('replicate')
+  const { agent } = labs.computes
+  const { snapshot_id } = await takeSnapshot(labs, lab, 'before', agentFor)
+  await removeNode(labs, lab, 'PC2', agent)
+  const creating = createNode(labs, lab, { ...pc3, name: 'PC2' }, { agentFor })
   await begun
-  await restoreSnapshot(labs, lab, snapshot_id, clientFor)
+  await restoreSnapshot(labs, lab, snapshot_id, agentFor)
   end()
   await expect(creating).rejects.toMatchObject({ status: 409, code: 'name-taken' })
   expect([inLab(), onCompute()]).toEqual([
@@ -329,21 +352,21 @@ test('a project that its directory refuses at the end is left neither on its com
     remove: async () => {},
   }
   const single = { id, directory: directory as LabDirectory, copy: async () => ({}) as never, wakeAt: () => {} }
-  const openProject = async () => {
-    await compute.client().openProject({ project_id: id, name: 'lab' })
-    return { path: '/lab' }
+  const create = async () => {
+    await compute.agent().projects.create({ project_id: id, name: 'lab' })
+    return { project: { path: '/lab' }, created: true }
   }
   const labs = await labsInMemory(compute, store, { single })
-  const clientFor = () => Object.assign(compute.client(), { openProject }) as unknown as ComputeClient
-  await expect(labs.create({ name: 'lab' }, clientFor)).rejects.toMatchObject({ status: 409 })
+  const agentFor = () => overriding(compute.agent(), { projects: { create } })
+  await expect(labs.create({ name: 'lab' }, agentFor)).rejects.toMatchObject({ status: 409 })
   expect([compute.projects.size, await store.load(id), labs.registry.has(id)]).toEqual([0, undefined, false])
 })
 
 test('a deletion of a project waits for a new node, and nothing remains of either', async () => {
-  const { labs, lab, clientFor, store, begun, end } = await withSlow('createNode')
-  const creating = createNode(labs, lab, pc3, { clientFor })
+  const { labs, lab, agentFor, store, begun, end } = await withSlow('create')
+  const creating = createNode(labs, lab, pc3, { agentFor })
   await begun
-  const removing = labs.remove(lab.id, clientFor)
+  const removing = labs.remove(lab.id, agentFor)
   await turn()
   end()
   await creating
@@ -352,28 +375,28 @@ test('a deletion of a project waits for a new node, and nothing remains of eithe
   // Each would write the project again.
   const gone = { status: 404, code: 'project-closed' }
   await expect(createDrawing(lab, { svg: '<svg/>' })).rejects.toMatchObject(gone)
-  await expect(createNode(labs, lab, pc3, { clientFor })).rejects.toMatchObject(gone)
+  await expect(createNode(labs, lab, pc3, { agentFor })).rejects.toMatchObject(gone)
   await expect(lab.saveLastRunning()).rejects.toMatchObject(gone)
   expect(await store.load(lab.id)).toBeUndefined()
 })
 
 test('a project with more variables than a list can hold is refused, and one that has them from an earlier version may keep them', async () => {
   const labs = await labsInMemory(new MemoryCompute())
-  const { client } = labs.computes
+  const { agent } = labs.computes
   const variables = Array.from({ length: 10 }, (_, index) => ({ name: `v${index}`, value: 'x'.repeat(6000) }))
   const more = [...variables, { name: 'last', value: 'y'.repeat(6000) }]
   const message = /^variables, supplier and kept: expected at most 65536 characters of JSON in total, got \d+$/
   const refused = { status: 400, message: expect.stringMatching(message) }
-  await expect(labs.create({ name: 'large', variables: more }, client)).rejects.toMatchObject(refused)
-  const { project_id } = await labs.create({ name: 'large', variables, compute_id: 'local' }, client)
-  await expect(labs.update('large', { name: 'other', variables: more }, client)).rejects.toMatchObject(refused)
-  await expect(labs.update('large', { kept: { more } }, client)).rejects.toMatchObject(refused)
-  expect(await labs.update('large', { zoom: 50 }, client)).toMatchObject({ project_id, zoom: 50, variables })
+  await expect(labs.create({ name: 'large', variables: more }, agent)).rejects.toMatchObject(refused)
+  const { project_id } = await labs.create({ name: 'large', variables, compute_id: 'local' }, agent)
+  await expect(labs.update('large', { name: 'other', variables: more }, agent)).rejects.toMatchObject(refused)
+  await expect(labs.update('large', { kept: { more } }, agent)).rejects.toMatchObject(refused)
+  expect(await labs.update('large', { zoom: 50 }, agent)).toMatchObject({ project_id, zoom: 50, variables })
 
   const lab = await labs.lab(project_id)
   lab.document.project = { ...lab.document.project, variables: more }
-  expect(await labs.update('large', { zoom: 60 }, client)).toMatchObject({ name: 'large', zoom: 60, variables: more })
-  expect(await labs.update('large', { variables: more.slice(1) }, client)).toMatchObject({ variables: more.slice(1) })
+  expect(await labs.update('large', { zoom: 60 }, agent)).toMatchObject({ name: 'large', zoom: 60, variables: more })
+  expect(await labs.update('large', { variables: more.slice(1) }, agent)).toMatchObject({ variables: more.slice(1) })
 })
 
 test('a project that only a compute has is read as it is listed, and is opened before it is changed', async () => {
@@ -381,18 +404,18 @@ test('a project that only a compute has is read as it is listed, and is opened b
   const labs = await labsInMemory(compute)
   const project_id = '11111111-2222-4333-8444-555555555555'
   const theirs = { project_id, name: 'Theirs', path: '/theirs' }
-  const clientFor = () =>
-    Object.assign(compute.client(), { projects: async () => [theirs], project: async () => theirs })
-  const [listed] = await labs.list(clientFor)
+  const agentFor = () =>
+    overriding(compute.agent(), { projects: { list: async () => [theirs], get: async () => theirs } })
+  const [listed] = await labs.list(agentFor)
   expect(listed).toMatchObject({ name: 'Theirs', status: 'closed', compute_ids: ['local'] })
-  expect(await labs.read(project_id, clientFor)).toEqual(listed)
-  await expect(labs.update(project_id, { zoom: 50 }, clientFor)).rejects.toMatchObject({
+  expect(await labs.read(project_id, agentFor)).toEqual(listed)
+  await expect(labs.update(project_id, { zoom: 50 }, agentFor)).rejects.toMatchObject({
     status: 409,
     message: `Project Theirs exists only on a compute. Import it first with POST /v2/projects/${project_id}/open`,
   })
-  await labs.open(project_id, clientFor)
-  expect(await labs.update(project_id, { zoom: 50 }, clientFor)).toMatchObject({ name: 'Theirs', zoom: 50 })
-  const gone = () => Object.assign(compute.client(), { projects: async () => [] })
+  await labs.open(project_id, agentFor)
+  expect(await labs.update(project_id, { zoom: 50 }, agentFor)).toMatchObject({ name: 'Theirs', zoom: 50 })
+  const gone = () => overriding(compute.agent(), { projects: { list: async () => [] } })
   const other = '99999999-2222-4333-8444-555555555555'
   await expect(labs.read(other, gone)).rejects.toMatchObject({ status: 404, code: 'no-such-project' })
   await expect(labs.update(other, {}, gone)).rejects.toMatchObject({ status: 404, code: 'no-such-project' })
@@ -400,21 +423,23 @@ test('a project that only a compute has is read as it is listed, and is opened b
 
 test('a compute that answers the opening of a lab with something else fails the opening, and the lab stays closed', async () => {
   const labs = await labsInMemory(new MemoryCompute())
-  const { client } = labs.computes
-  const { project_id } = await labs.create({ name: 'lab', compute_id: 'local' }, client)
-  await labs.close(project_id, client)
+  const { agent } = labs.computes
+  const { project_id } = await labs.create({ name: 'lab', compute_id: 'local' }, agent)
+  await labs.close(project_id, agent)
   let closed = 0
-  const clientFor = (): ComputeClient =>
-    Object.assign(client('local'), {
-      async openProject() {
-        throw new ApiError(502, 'The compute sent a malformed answer')
+  const agentFor = () =>
+    overriding(agent('local'), {
+      projects: {
+        async create() {
+          throw new ApiError(502, 'The compute sent a malformed answer')
+        },
+        async close() {
+          closed += 1
+        },
       },
-      async closeProject() {
-        closed += 1
-      },
-    }) as ComputeClient
-  await expect(labs.open(project_id, clientFor)).rejects.toMatchObject({ status: 502 })
+    })
+  await expect(labs.open(project_id, agentFor)).rejects.toMatchObject({ status: 502 })
   expect([closed, (await labs.find(project_id)).isOpen]).toEqual([1, false])
-  await labs.open(project_id, client)
+  await labs.open(project_id, agent)
   expect((await labs.find(project_id)).isOpen).toBe(true)
 })

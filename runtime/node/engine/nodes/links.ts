@@ -5,7 +5,7 @@ import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../../src/lib/errors/api-error.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
 import type { Filters } from '../../../../src/model/schema/filters.ts'
-import type { Nio, NioState, NioView, UdpNio } from '../../../../src/model/schema/nio.ts'
+import type { Nio, NioChange, NioState, NioView, UdpNio } from '../../../../src/model/schema/nio.ts'
 import { compileFilters } from '../../dataplane/filters/compile.ts'
 import type { PortReport, SwitchNio, SwitchPortState } from '../../keeper/protocol/protocol.ts'
 import { allowedInterfaces, type InterfaceRules, requireAllowed } from '../../os/host/allowed-interfaces.ts'
@@ -125,11 +125,18 @@ export class Links {
   }
 
   /** 404 when nothing is attached. */
-  async update(node: EngineNode, port: PortRef, nio: Nio): Promise<Nio> {
-    const { suspend, filters = undefined } = { filters: undefined, ...requireNio(node, requirePort(node, port)) }
-    // Members that are not in the request keep their values.
+  async update(node: EngineNode, port: PortRef, changes: NioChange): Promise<Nio> {
+    const attached = requireNio(node, requirePort(node, port))
+    if (changes.type === undefined || changes.type === attached.type) {
+      if (attached.type === 'nio_link')
+        throw conflict(
+          `The port is joined by the link ${attached.link_id}: change that, or attach a NIO to take the port over`,
+        )
+      return this.#attach(node, port, { ...attached, ...changes } as Nio, 'client')
+    }
+    const { suspend, filters = undefined } = { filters: undefined, ...attached }
     const kept = { ...(suspend !== undefined && { suspend }), ...(filters !== undefined && { filters }) }
-    return this.#attach(node, port, { ...kept, ...nio }, 'client')
+    return this.#attach(node, port, { ...kept, ...changes } as Nio, 'client')
   }
 
   /** 404 when nothing is attached. */

@@ -15,7 +15,7 @@ import type { EventPayload } from '../../../../src/model/event.ts'
 import { namedAction } from '../../../../src/model/kinds/kind.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../../../src/model/kinds/node.ts'
 import type { Filters } from '../../../../src/model/schema/filters.ts'
-import type { Nio, NioState } from '../../../../src/model/schema/nio.ts'
+import type { Nio, NioChange, NioState } from '../../../../src/model/schema/nio.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import type { Deletion } from '../projects/project-record.ts'
@@ -115,7 +115,7 @@ export class Nodes implements NodeAgent {
     return this.#act(ref, (node) => this.#update(node, changes))
   }
 
-  async remove(ref: NodeRef, { files }: { files: Deletion }): Promise<void> {
+  async remove(ref: NodeRef, { files }: { files: Deletion } = { files: 'now' }): Promise<void> {
     this.#options.lifeCycle.skipGracePeriod(await this.#find(ref))
     await this.with(ref, (node) => this.#remove(node, files))
   }
@@ -189,8 +189,8 @@ export class Nodes implements NodeAgent {
     return this.with(ref, (node) => this.#options.links.attach(node, port, nio, origin))
   }
 
-  updateNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio> {
-    return this.with(ref, (node) => this.#options.links.update(node, port, nio))
+  updateNio(ref: NodeRef, port: PortRef, changes: NioChange): Promise<Nio> {
+    return this.with(ref, (node) => this.#options.links.update(node, port, changes))
   }
 
   detachNio(ref: NodeRef, port: PortRef): Promise<void> {

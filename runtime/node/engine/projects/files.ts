@@ -56,7 +56,11 @@ export class ProjectFiles implements FileAgent {
     return files.sort((a, b) => compareText(a.path, b.path))
   }
 
-  async read(projectId: string, path: string, snapshot?: string): Promise<StoredFile> {
+  async read(
+    projectId: string,
+    path: string,
+    { snapshot }: { snapshot?: string | undefined } = {},
+  ): Promise<StoredFile> {
     const root = await this.#rootOf(projectId, snapshot)
     const file = await withDiskErrors('path', () => resolveInProject(root, path))
     const shown = quotedPath(path)

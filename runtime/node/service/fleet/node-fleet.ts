@@ -17,7 +17,7 @@ export interface NodeFleetOptions {
   readonly log: Log
   readonly records: ServiceRecords
   /** This host; absent for a gateway, which runs no nodes itself. */
-  readonly local?: Pick<LocalHost, 'host' | 'fetch'> & {
+  readonly local?: Pick<LocalHost, 'agent' | 'fetch'> & {
     /** That the service listens on; what was configured until it does. */
     readonly port: () => number
   }
@@ -70,7 +70,7 @@ export async function createNodeFleet({
           port: local.port(),
         }),
         user: user === '' ? null : user,
-        host: local.host,
+        agent: local.agent,
         fetch: local.fetch,
       },
     }),

@@ -145,7 +145,7 @@ export const computeEndpoints: readonly Endpoint[] = [
       507: 'The disk is full',
     },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const fleet = fleetOf(context)
       const key = computeKey(params.compute_id)
       // A compute that was removed can be drained, too: its labs that have an archive are made elsewhere.
@@ -153,7 +153,7 @@ export const computeEndpoints: readonly Endpoint[] = [
       const isRemoved = !isKnown && labs.registry.on(key).length > 0
       if (!isRemoved) await fleet.get(key)
       const close = async () => isRemoved || fleet.update(key, { accepts_projects: false })
-      const { id, listed } = await drainCompute(labs, key, clientFor, close)
+      const { id, listed } = await drainCompute(labs, key, agentFor, close)
       await listed
       return created(labs.jobs.get(id))
     },

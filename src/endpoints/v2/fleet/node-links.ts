@@ -1,5 +1,5 @@
 import { reserveApart } from '../../../fleet/link-check/link-check.ts'
-import type { PortRef, SharedAgent } from '../../../host-agent.ts'
+import type { FleetAgent, PortRef } from '../../../host-agent.ts'
 import { ignore } from '../../../lib/async/ignore.ts'
 import { ApiError, badRequest, conflict } from '../../../lib/errors/api-error.ts'
 import { Revert } from '../../../lib/revert.ts'
@@ -94,7 +94,7 @@ function lockPorts(linking: Set<string>, ends: readonly LinkEnd[]): () => void {
 }
 
 /** 404 for a missing node or port, 409 for a port with a NIO. */
-async function requireFree(agent: SharedAgent, end: LinkEnd): Promise<void> {
+async function requireFree(agent: FleetAgent, end: LinkEnd): Promise<void> {
   const { node_type, node_id, adapter_number, port_number } = end
   if (!isLinkable(node_type)) throw badRequest(`node_type: nodes of the kind ${node_type} cannot be linked`)
   await agent.nodes.get(refOf(end))

@@ -16,9 +16,9 @@ export const applianceEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'The template', schema: ApplianceImport } },
     errors: { 403: notTrusted, 507: 'The disk is nearly full' },
     async handle({ query, body }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const appliance = await context.read('appliance', { text: body.text, version: body.version ?? undefined })
-      const images = await applianceImages(appliance.images, appliance.kind, { labs, clientFor })
+      const images = await applianceImages(appliance.images, appliance.kind, { labs, agentFor })
       const named = Object.fromEntries(images.map(({ setting, image }) => [setting, image]))
       const input = { ...appliance.template, ...named, ...(body.name != null && { name: body.name }) }
       const node = { name: input.name, node_type: input.template_type, properties: input }

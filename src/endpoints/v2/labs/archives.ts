@@ -31,7 +31,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The archive', media } },
     errors: { 404: 'There is no such project', 409: 'A node is running', ...noArchives },
     async handle({ params, query }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const lab = await labs.find(params.project_id)
       const options = {
         withImages: query.include_images === 'yes',
@@ -39,7 +39,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
         resetsAddresses: query.reset_mac_addresses === 'yes',
         level: query.compression === 'none' ? 0 : Number(query.compression_level ?? 1),
       }
-      return new Response(await exportLab(labs, lab, options, clientFor), {
+      return new Response(await exportLab(labs, lab, options, agentFor), {
         headers: {
           'Content-Type': media,
           'Content-Disposition': attachment(archiveName(lab.project())),
@@ -72,7 +72,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ params, query, request }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       if (request.body === null) throw badRequest('The body is empty: send the archive')
       const { project_id } = params
       const check = (name: string) => context.projects.requireName(project_id, name)
@@ -84,7 +84,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       const { conventions } = context
       const isTrusted = query.trust === 'true'
       const input = { project_id, name: query.name, storesImages, check, asksAll, scope, conventions, isTrusted }
-      const { project, leftOut } = await importLab(labs, input, request.body, clientFor)
+      const { project, leftOut } = await importLab(labs, input, request.body, agentFor)
       return created({ ...project, left_out: [...leftOut] })
     },
   }),

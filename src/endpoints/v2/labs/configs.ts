@@ -27,8 +27,8 @@ export const labConfigEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The text; its digest is the ETag', media: 'text/plain' } },
     errors: { 404: noSuchConfig },
     async handle({ params, query, request }, context) {
-      const { labs, clientFor } = labsOf(context)
-      const { text, etag } = await readConfig(await labs.lab(params.project_id), params.node_id, query.name, clientFor)
+      const { labs, agentFor } = labsOf(context)
+      const { text, etag } = await readConfig(await labs.lab(params.project_id), params.node_id, query.name, agentFor)
       const headers = { ETag: etag, 'Cache-Control': 'no-cache', 'X-Content-Type-Options': 'nosniff' }
       const known = request.headers.get('if-none-match')?.split(',') ?? []
       if (known.some((tag) => tag.trim().replace(/^W\//, '') === etag))
@@ -49,11 +49,11 @@ export const labConfigEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ params, query: { name }, request }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const text = await readText(request, maxConfigBytes)
       const ifMatch = request.headers.get('if-match')
-      const { etag } = await writeConfig(lab, params.node_id, { name, text, ifMatch, clientFor })
+      const { etag } = await writeConfig(lab, params.node_id, { name, text, ifMatch, agentFor })
       return new Response(null, { status: 204, headers: { ETag: etag } })
     },
   }),

@@ -62,8 +62,8 @@ export const labJobEndpoints: readonly Endpoint[] = [
       429: 'Too many jobs are running',
     },
     async handle({ params, body }, context) {
-      const { labs, clientFor } = labsOf(context)
-      const { id, listed } = labs.timers.act(await labs.lab(params.project_id), body, clientFor)
+      const { labs, agentFor } = labsOf(context)
+      const { id, listed } = labs.timers.act(await labs.lab(params.project_id), body, agentFor)
       await listed
       return created(labs.jobs.get(id))
     },

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { nodePath } from '../../../labs/computes/compute-client.ts'
-import { nodePathOf } from '../../../labs/lab/node-on-compute.ts'
+import { nodePath } from '../../../compute/remote/nodes.ts'
+import { nodeRefOf } from '../../../labs/lab/node-on-compute.ts'
 import { ignore } from '../../../lib/async/ignore.ts'
 import { mapLimit } from '../../../lib/async/map-limit.ts'
 import { conflict } from '../../../lib/errors/api-error.ts'
@@ -37,7 +37,7 @@ const ofKinds = nodeKinds
         const record = lab.node(params.node_id)
         if (record.node_type !== kind.name)
           throw conflict(`node_id: ${record.name} is a ${record.node_type} node, expected a ${kind.noun}`)
-        return relayTo(record.compute_id, `${nodePath(nodePathOf(lab, record))}/${there}`, { request, context })
+        return relayTo(record.compute_id, `${nodePath(nodeRefOf(lab, record))}/${there}`, { request, context })
       },
     }),
   )
@@ -98,14 +98,14 @@ export const labKindActionEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Done' } },
     errors: { 404: 'There is no such project, or it is closed' },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const running = [...lab.document.nodes.values()].filter(
         ({ node_id }) => lab.reported.get(node_id)?.status === 'started',
       )
       await mapLimit(running, (record) =>
-        clientFor(record.compute_id)
-          .resetConsole(nodePathOf(lab, record))
+        agentFor(record.compute_id)
+          .nodes.resetConsole(nodeRefOf(lab, record))
           .catch(ignore('the node has stopped meanwhile, or has no console')),
       )
       return noContent

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import type { ComputeClients } from '../../../labs/computes/compute-client.ts'
+import type { ComputeAgents } from '../../../labs/computes/agents.ts'
 import type { Labs } from '../../../labs/service.ts'
 import { notFound } from '../../../lib/errors/api-error.ts'
 import { applyOptions } from '../../../model/lab/topology.ts'
@@ -24,13 +24,13 @@ export const base = '/v2/projects'
 export const noSuchProject = 'There is no such project, or it is closed'
 
 /** The labs of a service, and the clients of computes on behalf of the caller. 404 where the service has no labs. */
-export function labsOf({ labs, caller, answered }: Context): { labs: Labs; clientFor: ComputeClients } {
+export function labsOf({ labs, caller, answered }: Context): { labs: Labs; agentFor: ComputeAgents } {
   if (labs === undefined) throw notFound('This service has no labs', { code: 'not-supported' })
   return {
     labs,
-    clientFor(computeId) {
+    agentFor(computeId) {
       answered(computeId)
-      return labs.computes.client(computeId, caller)
+      return labs.computes.agent(computeId, caller)
     },
   }
 }

@@ -23,9 +23,9 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The links', schema: Type.Array(LabLink) } },
     errors: { 404: 'There is no such project' },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const lab = await labs.find(params.project_id)
-      await freshLinks(lab, clientFor)
+      await freshLinks(lab, agentFor)
       return ok([...lab.document.links.values()].map((record) => lab.linkView(record)))
     },
   }),
@@ -40,9 +40,9 @@ export const labLinkEndpoints: readonly Endpoint[] = [
       409: 'A port is already linked, or the computes have no addresses for each other',
     },
     async handle({ params, body }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const { conventions } = context
-      return created(await createLink(labs, await labs.lab(params.project_id), body, clientFor, { conventions }))
+      return created(await createLink(labs, await labs.lab(params.project_id), body, agentFor, { conventions }))
     },
   }),
   endpoint({
@@ -51,9 +51,9 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The link', schema: LabLink } },
     errors: { 404: noSuchLink },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const lab = await labs.find(params.project_id)
-      await freshLinks(lab, clientFor)
+      await freshLinks(lab, agentFor)
       return ok(lab.linkView(lab.link(params.link_id)))
     },
   }),
@@ -69,8 +69,8 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The changed link', schema: LabLink } },
     errors: { 404: noSuchLink },
     async handle({ params, body }, context) {
-      const { labs, clientFor } = labsOf(context)
-      return ok(await updateLink(await labs.lab(params.project_id), params.link_id, body, clientFor))
+      const { labs, agentFor } = labsOf(context)
+      return ok(await updateLink(await labs.lab(params.project_id), params.link_id, body, agentFor))
     },
   }),
   endpoint({
@@ -80,8 +80,8 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'The link can have these filters' } },
     errors: { 404: noSuchLink, 409: 'A compute cannot compile a filter; the message says what it lacks' },
     async handle({ params, body }, context) {
-      const { labs, clientFor } = labsOf(context)
-      return noContentAfter(checkFilters(await labs.lab(params.project_id), params.link_id, body, clientFor))
+      const { labs, agentFor } = labsOf(context)
+      return noContentAfter(checkFilters(await labs.lab(params.project_id), params.link_id, body, agentFor))
     },
   }),
   endpoint({
@@ -90,8 +90,8 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Deleted' } },
     errors: { 404: `${noSuchProject}, or no such link` },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
-      await removeLink(labs, await labs.lab(params.project_id), params.link_id, clientFor)
+      const { labs, agentFor } = labsOf(context)
+      await removeLink(labs, await labs.lab(params.project_id), params.link_id, agentFor)
       return noContent
     },
   }),

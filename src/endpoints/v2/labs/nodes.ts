@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
-import type { NodeAction } from '../../../labs/computes/compute-client.ts'
+import type { NodeAction } from '../../../host-agent.ts'
 import { jobHeader } from '../../../labs/jobs/jobs.ts'
-import { nodePathOf } from '../../../labs/lab/node-on-compute.ts'
+import { nodeRefOf } from '../../../labs/lab/node-on-compute.ts'
 import { actOn, createNode, duplicateNode, nodeOnCompute, removeNode, updateNode } from '../../../labs/nodes/nodes.ts'
 import { abortable } from '../../../lib/async/abort.ts'
 import { LabLink } from '../../../model/lab/link.ts'
@@ -58,10 +58,10 @@ export const labNodeEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ params, query, body }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       return created(
         await createNode(labs, await labs.lab(params.project_id), body, {
-          clientFor,
+          agentFor,
           unique: query.unique,
           conventions: context.conventions,
         }),
@@ -94,9 +94,9 @@ export const labNodeEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ params, body }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       return ok(
-        await updateNode(await labs.lab(params.project_id), params.node_id, body, clientFor, {
+        await updateNode(await labs.lab(params.project_id), params.node_id, body, agentFor, {
           conventions: context.conventions,
         }),
       )
@@ -108,8 +108,8 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Deleted' } },
     errors: { 404: noSuchNode, 409: 'The node is locked' },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
-      await removeNode(labs, await labs.lab(params.project_id), params.node_id, clientFor)
+      const { labs, agentFor } = labsOf(context)
+      await removeNode(labs, await labs.lab(params.project_id), params.node_id, agentFor)
       return noContent
     },
   }),
@@ -127,10 +127,10 @@ export const labNodeEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ params, body }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const { x, y, z = 1 } = body
       const lab = await labs.lab(params.project_id)
-      const how = { clientFor, conventions: context.conventions }
+      const how = { agentFor, conventions: context.conventions }
       return created(await duplicateNode(labs, lab, params.node_id, { x, y, z }, how))
     },
   }),
@@ -151,10 +151,10 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Done' } },
     errors: { 404: noSuchNode, 409: 'The node is not running' },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const node = nodeOnCompute(lab, params.node_id)
-      await clientFor(node.compute_id).resetConsole(nodePathOf(lab, node))
+      await agentFor(node.compute_id).nodes.resetConsole(nodeRefOf(lab, node))
       return noContent
     },
   }),
@@ -177,8 +177,8 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
         429: 'Too many jobs are running',
       },
       async handle({ params, query, request }, context) {
-        const { labs, clientFor } = labsOf(context)
-        const job = labs.timers.act(await labs.lab(params.project_id), { action }, clientFor, context.conventions)
+        const { labs, agentFor } = labsOf(context)
+        const job = labs.timers.act(await labs.lab(params.project_id), { action }, agentFor, context.conventions)
         const { wait } = query as Static<typeof startQuery>
         await abortable(wait === 'ready' ? job.over : job.requested, request.signal)
         return new Response(null, { status: 204, headers: { [jobHeader]: job.id } })
@@ -195,12 +195,12 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
       replies: { 200: { description: 'The node', schema: LabNode } },
       errors: { 404: noSuchNode, 409: 'Not possible in the current status; the message says why' },
       async handle({ params }, context) {
-        const { labs, clientFor } = labsOf(context)
+        const { labs, agentFor } = labsOf(context)
         const lab = await labs.lab(params.project_id)
         const node = lab.node(params.node_id)
         if (action !== 'start' && context.conventions?.runsAlways(node.node_type) === true)
           return ok(lab.nodeView(node))
-        return ok(await actOn(labs, lab, node, action, clientFor))
+        return ok(await actOn(labs, lab, node, action, agentFor))
       },
     }),
   ]

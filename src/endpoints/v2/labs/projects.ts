@@ -23,8 +23,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     summary: 'List the projects, open and closed',
     replies: { 200: { description: 'The projects, by name', schema: Type.Array(LabProject) } },
     async handle(_, context) {
-      const { labs, clientFor } = labsOf(context)
-      return ok((await labs.list(clientFor)).filter(({ project_id }) => context.projects.sees(project_id)))
+      const { labs, agentFor } = labsOf(context)
+      return ok((await labs.list(agentFor)).filter(({ project_id }) => context.projects.sees(project_id)))
     },
   }),
   endpoint({
@@ -40,9 +40,9 @@ export const labProjectEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ body }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       context.projects.requireNew(body)
-      return created(await labs.create(body, clientFor, { scope: context.projects.scope }))
+      return created(await labs.create(body, agentFor, { scope: context.projects.scope }))
     },
   }),
   endpoint({
@@ -64,8 +64,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ query, body }, context) {
-      const { labs, clientFor } = labsOf(context)
-      return created(await loadLab(labs, { path: body.path, isTrusted: query.trust === 'true' }, clientFor))
+      const { labs, agentFor } = labsOf(context)
+      return created(await loadLab(labs, { path: body.path, isTrusted: query.trust === 'true' }, agentFor))
     },
   }),
   endpoint({
@@ -77,10 +77,10 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The project', schema: LabProject } },
     errors: { 404: unknown },
     async handle({ params, query }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       return ok(
-        await labs.read(params.project_id, clientFor, async (lab) => {
-          if (query.links === 'yes') await freshLinks(lab, clientFor)
+        await labs.read(params.project_id, agentFor, async (lab) => {
+          if (query.links === 'yes') await freshLinks(lab, agentFor)
         }),
       )
     },
@@ -91,8 +91,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     body: LabProjectUpdate,
     viewSchema: LabProject,
     async current({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
-      return labs.read(params.project_id, clientFor)
+      const { labs, agentFor } = labsOf(context)
+      return labs.read(params.project_id, agentFor)
     },
     replies: { 200: { description: 'The changed project', schema: LabProject } },
     errors: {
@@ -101,10 +101,10 @@ export const labProjectEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ params, body }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const { name } = body
       if (name != null) context.projects.requireName(labs.registry.idOf(params.project_id), name)
-      return ok(await labs.update(params.project_id, body, clientFor))
+      return ok(await labs.update(params.project_id, body, agentFor))
     },
   }),
   endpoint({
@@ -113,8 +113,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Deleted' } },
     errors: { 404: unknown, 503: 'A compute of the project is not connected' },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
-      await labs.remove(params.project_id, clientFor)
+      const { labs, agentFor } = labsOf(context)
+      await labs.remove(params.project_id, agentFor)
       return noContent
     },
   }),
@@ -136,8 +136,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'Open', schema: LabProject } },
     errors: { 404: unknown },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
-      return created(await labs.open(params.project_id, clientFor))
+      const { labs, agentFor } = labsOf(context)
+      return created(await labs.open(params.project_id, agentFor))
     },
   }),
   endpoint({
@@ -147,8 +147,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Closed' } },
     errors: { 404: unknown },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
-      await labs.close(params.project_id, clientFor)
+      const { labs, agentFor } = labsOf(context)
+      await labs.close(params.project_id, agentFor)
       return noContent
     },
   }),

@@ -1,9 +1,9 @@
 import { Type } from '@sinclair/typebox'
+import { nodePath, portPath } from '../../../compute/remote/nodes.ts'
 import { forward } from '../../../fleet/forward/forward.ts'
-import { nodePath, portPath } from '../../../labs/computes/compute-client.ts'
 import type { NodeRecord } from '../../../labs/lab/document.ts'
 import type { Lab } from '../../../labs/lab/lab.ts'
-import { nodePathOf } from '../../../labs/lab/node-on-compute.ts'
+import { nodeRefOf } from '../../../labs/lab/node-on-compute.ts'
 import { capturePoint, startCapture, stopCapture, streamPoint } from '../../../labs/links/captures.ts'
 import { nodeOnCompute } from '../../../labs/nodes/nodes.ts'
 import { untilReady } from '../../../labs/nodes/ready.ts'
@@ -84,7 +84,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
             },
           })
         }
-        const path = `${nodePath(nodePathOf(lab, record))}/console/${kind}`
+        const path = `${nodePath(nodeRefOf(lab, record))}/console/${kind}`
         return relayTo(record.compute_id, path, { request, context: { ...context, upgrade } })
       },
     }),
@@ -98,7 +98,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     async handle({ params, request }, context) {
       const lab = await labsOf(context).labs.lab(params.project_id)
       const record = withConsole(lab, params.node_id, 'text')
-      return relayTo(record.compute_id, `${nodePath(nodePathOf(lab, record))}/console/log`, { request, context })
+      return relayTo(record.compute_id, `${nodePath(nodeRefOf(lab, record))}/console/log`, { request, context })
     },
   }),
   endpoint({
@@ -112,10 +112,10 @@ export const labRelayEndpoints: readonly Endpoint[] = [
       429: 'Too many requests are waiting',
     },
     async handle({ params, body, request }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const record = withConsole(lab, params.node_id, 'text')
-      return ok(await clientFor(record.compute_id).expect(nodePathOf(lab, record), body, request.signal))
+      return ok(await agentFor(record.compute_id).nodes.expect(nodeRefOf(lab, record), body, request.signal))
     },
   }),
   endpoint({
@@ -129,11 +129,11 @@ export const labRelayEndpoints: readonly Endpoint[] = [
       429: 'Too many requests are waiting',
     },
     async handle({ params, body, request }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const record = nodeOnCompute(lab, params.node_id)
       const wanted = Object.keys(body).length === 0 ? (record.ready ?? {}) : body
-      await untilReady(clientFor(record.compute_id), nodePathOf(lab, record), wanted, request.signal)
+      await untilReady(agentFor(record.compute_id).nodes, nodeRefOf(lab, record), wanted, request.signal)
       return noContent
     },
   }),
@@ -148,8 +148,8 @@ export const labRelayEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ params, body }, context) {
-      const { labs, clientFor } = labsOf(context)
-      return created(await startCapture(await labs.lab(params.project_id), params.link_id, body, clientFor))
+      const { labs, agentFor } = labsOf(context)
+      return created(await startCapture(await labs.lab(params.project_id), params.link_id, body, agentFor))
     },
   }),
   endpoint({
@@ -159,8 +159,8 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'The file is complete', schema: LabLink } },
     errors: { 404: noSuchLink },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
-      return created(await stopCapture(await labs.lab(params.project_id), params.link_id, clientFor))
+      const { labs, agentFor } = labsOf(context)
+      return created(await stopCapture(await labs.lab(params.project_id), params.link_id, agentFor))
     },
   }),
   endpoint({
@@ -169,8 +169,8 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The capture, as it grows', media: 'application/vnd.tcpdump.pcap' } },
     errors: { 404: noSuchLink, 409: 'The link is not captured' },
     async handle({ params, request }, context) {
-      const { port, node } = capturePoint(await labsOf(context).labs.lab(params.project_id), params.link_id)
-      return relayTo(node.compute_id, `${portPath(port)}/pcap`, { request, context })
+      const { node, ref, port } = capturePoint(await labsOf(context).labs.lab(params.project_id), params.link_id)
+      return relayTo(node.compute_id, `${portPath(ref, port)}/pcap`, { request, context })
     },
   }),
   endpoint({
@@ -183,8 +183,8 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The frames, as they pass', media: 'application/vnd.tcpdump.pcap' } },
     errors: { 404: noSuchLink, 409: 'No compute has a node of the link' },
     async handle({ params, body, request }, context) {
-      const { port, node } = streamPoint(await labsOf(context).labs.lab(params.project_id), params.link_id)
-      const path = `${portPath(port)}/capture/stream`
+      const { node, ref, port } = streamPoint(await labsOf(context).labs.lab(params.project_id), params.link_id)
+      const path = `${portPath(ref, port)}/capture/stream`
       return relayTo(node.compute_id, path, { request: withBody(request, body), context })
     },
   }),
@@ -196,11 +196,11 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     },
     errors: { 404: noSuchNode },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const record = lab.node(params.node_id)
       const directory = filesDirectory(record)
-      const all = await clientFor(record.compute_id).files(lab.id)
+      const all = await agentFor(record.compute_id).files.list(lab.id, { sums: false })
       return ok(
         all.flatMap(({ path, ...file }) =>
           path.startsWith(directory) ? [{ path: path.slice(directory.length), ...file }] : [],

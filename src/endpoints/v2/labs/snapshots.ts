@@ -35,13 +35,13 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'The copy, closed', schema: LabProject } },
     errors: { 404: unknown, 409: 'A node is running, its kind cannot be copied, or the name is taken', ...full },
     async handle({ params, body }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const { caller } = context
       const { labName } = context.conventions ?? {}
       const name = labName === undefined ? body.name : await labs.registry.freeName(body.name, labName)
       context.projects.requireNew({ ...body, name })
       const input = { ...body, name, scope: context.projects.scope }
-      return created(await duplicateLab(labs, await labs.find(params.project_id), input, { clientFor, caller }))
+      return created(await duplicateLab(labs, await labs.find(params.project_id), input, { agentFor, caller }))
     },
   }),
   ...(['undo', 'redo'] as const).map((way) =>
@@ -56,10 +56,10 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
         409: `There is nothing to ${way}, or the edit cannot be reverted; the message says why`,
       },
       async handle({ params }, context) {
-        const { labs, clientFor } = labsOf(context)
+        const { labs, agentFor } = labsOf(context)
         const lab = await labs.lab(params.project_id)
         const check = (name: string) => context.projects.requireName(lab.id, name)
-        return ok(await undoEdit(labs, lab, { way, check }, clientFor))
+        return ok(await undoEdit(labs, lab, { way, check }, agentFor))
       },
     }),
   ),
@@ -84,8 +84,8 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
       ...full,
     },
     async handle({ params, body }, context) {
-      const { labs, clientFor } = labsOf(context)
-      return created(await takeSnapshot(labs, await labs.find(params.project_id), body.name, clientFor))
+      const { labs, agentFor } = labsOf(context)
+      return created(await takeSnapshot(labs, await labs.find(params.project_id), body.name, agentFor))
     },
   }),
   endpoint({
@@ -94,8 +94,8 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Deleted' } },
     errors: { 404: noSuchSnapshot },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
-      await removeSnapshot(labs, await labs.find(params.project_id), params.snapshot_id, clientFor)
+      const { labs, agentFor } = labsOf(context)
+      await removeSnapshot(labs, await labs.find(params.project_id), params.snapshot_id, agentFor)
       return noContent
     },
   }),
@@ -106,8 +106,8 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'The project', schema: LabProject } },
     errors: { 404: noSuchSnapshot, 503: 'A compute of the project is not connected; nothing has changed', ...full },
     async handle({ params }, context) {
-      const { labs, clientFor } = labsOf(context)
-      return created(await restoreSnapshot(labs, await labs.find(params.project_id), params.snapshot_id, clientFor))
+      const { labs, agentFor } = labsOf(context)
+      return created(await restoreSnapshot(labs, await labs.find(params.project_id), params.snapshot_id, agentFor))
     },
   }),
 ]

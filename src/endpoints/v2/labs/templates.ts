@@ -73,13 +73,13 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'The node', schema: LabNode } },
     errors: { 404: `${noSuchProject}, or no such template`, 409: 'The compute cannot create it; the message says why' },
     async handle({ params, body }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       await labs.templates.reload()
       const template = labs.templates.get(params.template_id)
       return created(
         await useTemplate(labs, await labs.lab(params.project_id), template, {
           use: body,
-          clientFor,
+          agentFor,
           conventions: context.conventions,
         }),
       )

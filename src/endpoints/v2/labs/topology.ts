@@ -67,11 +67,11 @@ async function readBody<T extends typeof LabApply | typeof LabCheckRun>(
 
 /** The lab that a path names; it is opened unless `mayBeClosed`. Undefined: there is none. */
 async function labNamed(word: string, context: Context, mayBeClosed: boolean) {
-  const { labs, clientFor } = labsOf(context)
+  const { labs, agentFor } = labsOf(context)
   try {
     const lab = await labs.find(word)
     if (lab.isOpen || mayBeClosed) return lab
-    await labs.open(lab.id, clientFor)
+    await labs.open(lab.id, agentFor)
     return await labs.lab(lab.id)
   } catch (error) {
     if (error instanceof ApiError && error.code === 'no-such-project') return undefined
@@ -94,17 +94,17 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The topology; the revision is the ETag', schema: LabTopology } },
     errors: { 404: 'There is no such project' },
     async handle({ params, query, request }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const lab = await labs.find(params.project_id)
       if (query.format === 'yaml')
-        return new Response(await labFileOf(lab, clientFor, new URL(schemaPath, request.url).href), {
+        return new Response(await labFileOf(lab, agentFor, new URL(schemaPath, request.url).href), {
           headers: {
             'Content-Type': 'application/yaml; charset=utf-8',
             'Cache-Control': 'no-cache',
             'X-Content-Type-Options': 'nosniff',
           },
         })
-      await freshLinks(lab, clientFor)
+      await freshLinks(lab, agentFor)
       const headers = { ETag: revisionTag(lab.document.project), 'Cache-Control': 'no-cache' }
       const known = request.headers.get('if-none-match')?.split(',') ?? []
       if (known.some((tag) => tag.trim().replace(/^W\//, '') === headers.ETag))
@@ -137,7 +137,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ params: { project_id: word }, query, request }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const { document, files = {}, vars = {}, ttl_s, ttl_deletes, ...inBody } = await readBody(LabApply, request)
       const options = { ...inBody, ...optionsIn(query) }
       const isDry = query.dry_run === 'true'
@@ -154,18 +154,18 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       if (found === undefined && ifMatch !== null) throw new ApiError(412, `If-Match: there is no project ${word}`)
       const project_id = found?.id ?? newIdOf(word, desired, context)
       // An apply of a new lab is planned first, too: a wrong file creates no project.
-      const plannedNew = found === undefined ? await planNew(labs, desired, options, clientFor) : undefined
+      const plannedNew = found === undefined ? await planNew(labs, desired, options, agentFor) : undefined
       if (plannedNew !== undefined && isDry)
         return answer(200, planView(plannedNew, desired, { project_id, revision: 0 }), {})
       const { lab, isNew } = found ? { lab: found, isNew: false } : await newLab(project_id, desired, context)
       // Another client may have made it meanwhile, and a lab that was renamed keeps the id that follows from its first name.
       if (!isNew) context.projects.require(lab.id, word)
       await using revert = new Revert(ignore('the client gets the first error'))
-      if (isNew) revert.add(() => labs.remove(lab.id, clientFor))
+      if (isNew) revert.add(() => labs.remove(lab.id, agentFor))
       requireOwn(lab, by, options)
       requireRevision(lab, ifMatch)
       if (desired.lab !== lab.document.project.name) context.projects.requireName(lab.id, desired.lab)
-      const prepared = await prepare(labs, lab, desired, options, clientFor)
+      const prepared = await prepare(labs, lab, desired, options, agentFor)
       // Only after the checks: a refused file does not change the time.
       if (!isDry) await labs.timers.stopAfter(lab, { ttl_s, ttl_deletes })
       const { revision, stop_at } = lab.document.project
@@ -179,7 +179,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
         revert.commit()
         return answer(200, plan, headers)
       }
-      const { id, listed } = applyPlan(labs, lab, { prepared, by, isNew }, clientFor)
+      const { id, listed } = applyPlan(labs, lab, { prepared, by, isNew }, agentFor)
       await listed
       revert.commit()
       return answer(202, { ...plan, job_id: id }, { ...headers, [jobHeader]: id, Location: `/v2/jobs/${id}` })
@@ -200,7 +200,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       429: 'Too many jobs are running',
     },
     async handle({ params, query, request }, context) {
-      const { labs, clientFor } = labsOf(context)
+      const { labs, agentFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const { document, files = {}, vars = {} } = await readBody(LabCheckRun, request)
       const desired = await context.read('labFile', {
@@ -213,7 +213,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       const { checks } = desired
       if (checks.length === 0) throw badRequest('body: the lab file has no checks')
       await requireTrust(labs.trust, await untrustedIn(labs.trust, desired), query.trust === 'true')
-      const { id, listed } = runChecks(labs, lab, checks, clientFor)
+      const { id, listed } = runChecks(labs, lab, checks, agentFor)
       await listed
       return Response.json(labs.jobs.get(id), { status: 201, headers: { [jobHeader]: id } })
     },
@@ -242,10 +242,10 @@ function newIdOf(word: string, { lab: name }: Desired, { projects }: Context): s
 
 /** Creates the project of a lab file, empty and open; or finds it, when another request creates it at the same time. */
 async function newLab(project_id: string, { lab: name, nodes }: Desired, context: Context) {
-  const { labs, clientFor } = labsOf(context)
+  const { labs, agentFor } = labsOf(context)
   const compute_id = nodes.find((node) => node.compute_id !== undefined)?.compute_id
   const input = { name, project_id, ...(compute_id !== undefined && { compute_id }) }
-  const created = labs.create(input, clientFor, { file: { by: context.identity.name }, scope: context.projects.scope })
+  const created = labs.create(input, agentFor, { file: { by: context.identity.name }, scope: context.projects.scope })
   const isNew = await created.then(
     () => true,
     (error: unknown) => {

@@ -52,7 +52,7 @@ function basesOf(
 
 /** What the record of a node says of the file once its settings are applied. `taken`: the configurations applied now. */
 export async function appliedTo(
-  { lab, clientFor, prepared: { options, actual } }: ApplyContext,
+  { lab, agentFor, prepared: { options, actual } }: ApplyContext,
   want: DesiredNode,
   record: NodeRecord,
   isNew: boolean,
@@ -62,7 +62,7 @@ export async function appliedTo(
   const managed = isNew || record.file?.managed === true || options.take_over === true
   const configs = { ...basesOf(want, record, isNew ? {} : (actual.configs.get(record.node_id) ?? {}), held) }
   if (taken.length > 0) {
-    const now = await configDigests(lab, record, clientFor)
+    const now = await configDigests(lab, record, agentFor)
     for (const name of taken) {
       const file = want.configs[name]?.digest
       if (file !== undefined) configs[name] = { file, node: now[name] ?? file }

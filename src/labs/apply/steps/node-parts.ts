@@ -13,16 +13,16 @@ export function configInputs({ kind, configs }: DesiredNode, names: readonly str
 
 /** Sets the console port of a new node. 409 when it is in use: a creation would choose another port without an error. */
 export async function giveConsole(
-  { lab, clientFor, edit }: ApplyContext,
+  { lab, agentFor, edit }: ApplyContext,
   id: string,
   { console }: PlannedChange['settings'],
 ): Promise<void> {
-  if (console != null) await updateNode(lab, id, { console }, clientFor, { step: edit })
+  if (console != null) await updateNode(lab, id, { console }, agentFor, { step: edit })
 }
 
 /** Makes the CD or disk of a machine in its directory, and inserts it. */
 export async function insertMedium(
-  { lab, clientFor, edit }: ApplyContext,
+  { lab, agentFor, edit }: ApplyContext,
   id: string,
   day0: DesiredDay0,
 ): Promise<void> {
@@ -31,6 +31,6 @@ export async function insertMedium(
   const { property, file } = day0Media[day0.medium]
   const path = `project-files/${record.node_type}/${id}/${file.slice(2)}`
   const body = new Blob([image]).stream() as ReadableStream<Uint8Array>
-  await clientFor(record.compute_id).writeFile(lab.id, path, { content: body, size: image.byteLength })
-  await updateNode(lab, id, { properties: { [property]: file } }, clientFor, { step: edit })
+  await agentFor(record.compute_id).files.write(lab.id, path, body, { parents: true, size: image.byteLength })
+  await updateNode(lab, id, { properties: { [property]: file } }, agentFor, { step: edit })
 }

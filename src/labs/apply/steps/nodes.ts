@@ -19,7 +19,7 @@ export async function createPlannedNode(
   context: ApplyContext,
   { want, node_id, change: { settings, properties, configs } }: Task<'create-node'>,
 ): Promise<void> {
-  const { labs, lab, clientFor, edit, prepared } = context
+  const { labs, lab, agentFor, edit, prepared } = context
   const compute_id = wantedCompute(want, prepared.options)
   const input: LabNodeCreate = {
     ...{ name: want.name, node_type: want.kind, ...withoutNulls({ node_id, compute_id }) },
@@ -27,7 +27,7 @@ export async function createPlannedNode(
     properties: { ...properties, ...configInputs(want, configs) },
   }
   const more = async (record: NodeRecord) => ({ file: await appliedTo(context, want, record, true, configs) })
-  const create = () => createNode(labs, lab, input, { clientFor, unique: 'refuse', step: edit, more })
+  const create = () => createNode(labs, lab, input, { agentFor, unique: 'refuse', step: edit, more })
   const made = await create().catch(async (error: unknown) => {
     if (!(await removeOrphan(context, error, want, node_id))) throw error
     return create()
@@ -41,15 +41,15 @@ export async function createPlannedNode(
  * was one.
  */
 async function removeOrphan(
-  { lab: { document, id }, clientFor }: ApplyContext,
+  { lab: { document, id }, agentFor }: ApplyContext,
   error: unknown,
   { kind }: DesiredNode,
   node_id: string | undefined,
 ): Promise<boolean> {
   if (!(error instanceof ApiError) || error.code !== 'node-exists' || node_id === undefined) return false
   if (document.nodes.has(node_id)) return false
-  const node = { project_id: id, node_type: kind, node_id }
-  await mapLimit(document.project.computes, (compute) => clientFor(compute).removeNode(node).catch(ignoreNotFound))
+  const node = { project_id: id, kind, node_id }
+  await mapLimit(document.project.computes, (compute) => agentFor(compute).nodes.remove(node).catch(ignoreNotFound))
   return true
 }
 
@@ -63,16 +63,16 @@ export async function changePlannedNode(
 
 /** Makes a node that its compute could not make. */
 export async function makeNode(context: ApplyContext, { want, node_id, change }: Task<'make-node'>): Promise<void> {
-  const { labs, lab, clientFor, edit } = context
+  const { labs, lab, agentFor, edit } = context
   await changeNode(context, want, node_id, change)
-  await requireMade(labs, lab, lab.node(node_id), clientFor, edit)
+  await requireMade(labs, lab, lab.node(node_id), agentFor, edit)
   await giveConsole(context, node_id, change.settings)
 }
 
 export async function deleteNode(context: ApplyContext, { node_id }: Task<'delete-node'>): Promise<void> {
-  const { labs, lab, clientFor, edit } = context
+  const { labs, lab, agentFor, edit } = context
   if (context.isRunning(node_id)) context.stopped.add(node_id)
-  await removeNode(labs, lab, node_id, clientFor, edit)
+  await removeNode(labs, lab, node_id, agentFor, edit)
 }
 
 async function changeNode(
@@ -82,7 +82,7 @@ async function changeNode(
   change: PlannedChange,
   held: readonly string[] = [],
 ): Promise<void> {
-  const { lab, clientFor, edit } = context
+  const { lab, agentFor, edit } = context
   const { name, settings, properties, configs } = change
   await restoreConfigsOnFailure(context, want, lab.node(id), change)
   const { console, console_type, custom_adapters, ...map } = settings
@@ -94,14 +94,14 @@ async function changeNode(
     ...withoutNulls({ name, console, console_type, custom_adapters }),
     properties: { ...properties, ...configInputs(want, configs) },
   }
-  await updateNode(lab, id, input, clientFor, { step: edit, more })
+  await updateNode(lab, id, input, agentFor, { step: edit, more })
   if (want.day0 !== undefined && day0MediumIn(properties) === day0Media[want.day0.medium])
     await insertMedium(context, id, want.day0)
 }
 
 /** Reads the configurations that a change replaces: a failure of the apply writes them again. */
 async function restoreConfigsOnFailure(
-  { lab, clientFor, revert }: ApplyContext,
+  { lab, agentFor, revert }: ApplyContext,
   want: DesiredNode,
   record: NodeRecord,
   { properties, configs }: PlannedChange,
@@ -111,11 +111,11 @@ async function restoreConfigsOnFailure(
     ([, { field }]) => field in inputs || field in properties,
   )
   if (replaced.length === 0 || record.creationError !== undefined) return
-  const before = await configTexts(lab, record, clientFor)
+  const before = await configTexts(lab, record, agentFor)
   for (const [name, { field, keepsEmpty }] of replaced) {
     const text = before[name] ?? ''
     if (text === '' && keepsEmpty !== true) continue
     const input = { properties: { [field]: text } }
-    revert.add(() => updateNode(lab, record.node_id, input, clientFor, { step: { by: 'rollback' } }))
+    revert.add(() => updateNode(lab, record.node_id, input, agentFor, { step: { by: 'rollback' } }))
   }
 }

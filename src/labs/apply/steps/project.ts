@@ -3,8 +3,8 @@ import type { Task } from './task.ts'
 
 /** Gives the project the name of the lab. */
 export async function renameProject(
-  { labs, lab, clientFor, edit }: ApplyContext,
+  { labs, lab, agentFor, edit }: ApplyContext,
   { name }: Task<'project'>,
 ): Promise<void> {
-  if (lab.document.project.name !== name) await labs.set(lab, { name }, clientFor, edit)
+  if (lab.document.project.name !== name) await labs.set(lab, { name }, agentFor, edit)
 }

@@ -2,7 +2,7 @@ import { ignore } from '../../../lib/async/ignore.ts'
 import { mapLimit } from '../../../lib/async/map-limit.ts'
 import { isKnownKind } from '../../../model/lab/node.ts'
 import type { NodeRecord } from '../../lab/document.ts'
-import { nodePathOf } from '../../lab/node-on-compute.ts'
+import { nodeRefOf } from '../../lab/node-on-compute.ts'
 import { saveOrRevert } from '../../lab/save-or-revert.ts'
 import { withLinkLock } from '../../links/links.ts'
 import { unwire, wireAgain } from '../../links/wiring.ts'
@@ -22,11 +22,11 @@ export async function recreateNode(
   context: ApplyContext,
   { want, node_id: id, change: { settings, properties, configs } }: Task<'recreate-node'>,
 ): Promise<void> {
-  const { labs, lab, clientFor, prepared, edit } = context
+  const { labs, lab, agentFor, prepared, edit } = context
   const before = lab.node(id)
   await context.stop(id)
   const to = wantedCompute(want, prepared.options) ?? before.compute_id
-  await labs.attachCompute(lab, to, clientFor)
+  await labs.attachCompute(lab, to, agentFor)
   const record: NodeRecord = {
     ...before,
     ...{ name: want.name, node_type: want.kind, compute_id: to, console: null },
@@ -36,13 +36,13 @@ export async function recreateNode(
   }
   await replaceUnlinked(context, record)
   if (isKnownKind(before.node_type) && before.creationError === undefined)
-    await clientFor(before.compute_id)
-      .removeNode(nodePathOf(lab, before))
+    await agentFor(before.compute_id)
+      .nodes.remove(nodeRefOf(lab, before))
       .catch(ignore('the creation reports what is left of it'))
   lab.reported.delete(id)
-  await requireMade(labs, lab, record, clientFor, edit)
+  await requireMade(labs, lab, record, agentFor, edit)
   const made = lab.node(id)
-  lab.show(await clientFor(made.compute_id).node(nodePathOf(lab, made)))
+  lab.show(await agentFor(made.compute_id).nodes.get(nodeRefOf(lab, made)))
   const file = await appliedTo(context, want, made, true, configs)
   await context.write([{ node: id, set: { file } }])
   await giveConsole(context, id, settings)
@@ -51,14 +51,14 @@ export async function recreateNode(
 
 /** Saves the new record of a node, with its links taken off the compute. */
 async function replaceUnlinked(context: ApplyContext, record: NodeRecord): Promise<void> {
-  const { labs, lab, clientFor } = context
+  const { labs, lab, agentFor } = context
   const { node_id } = record
   const ids = lab.document.linksOf(node_id).map(({ link_id }) => link_id)
   await withLinkLock(lab, ids, async () => {
     const links = ids.flatMap((id) => lab.document.links.get(id) ?? [])
-    for (const link of links) await unwire(lab, link, clientFor)
+    for (const link of links) await unwire(lab, link, agentFor)
     const unwired = links.map(({ link_id }) => ({ link: link_id, set: { wiring: { type: 'none' as const } } }))
     const write = () => context.write([{ node: node_id, set: record }, ...unwired])
-    await saveOrRevert(lab, write, () => mapLimit(links, (link) => wireAgain(labs, lab, link, clientFor)))
+    await saveOrRevert(lab, write, () => mapLimit(links, (link) => wireAgain(labs, lab, link, agentFor)))
   })
 }

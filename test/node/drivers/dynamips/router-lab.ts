@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 import type { DynamipsTimeouts } from '../../../../runtime/node/drivers/dynamips/timeouts.ts'
 import { createNodeAgent, type NodeAgentService } from '../../../../runtime/node/service/agent.ts'
 import { loadConfig } from '../../../../runtime/node/service/config/load.ts'
-import type { HostAgent } from '../../../../src/host-agent.ts'
+import type { LocalHostAgent } from '../../../../src/host-agent.ts'
 import type { DynamipsCreate, DynamipsNode } from '../../../../src/model/kinds/dynamips.ts'
 import type { NodeRef } from '../../../../src/model/kinds/node.ts'
 import { dynamipsIn, niceDynamips, shortBounds } from '../../../support/dynamips.ts'
@@ -23,7 +23,7 @@ export interface LabOptions {
 
 /** A host agent of its own in this process, with a project for routers. */
 export class RouterLab {
-  readonly agent: HostAgent
+  readonly agent: LocalHostAgent
   readonly data: string
   readonly projectId: string
   readonly #service: NodeAgentService

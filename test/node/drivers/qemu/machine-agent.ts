@@ -9,7 +9,7 @@ import {
   type NodeAgentService,
 } from '../../../../runtime/node/service/agent.ts'
 import { loadConfig } from '../../../../runtime/node/service/config/load.ts'
-import type { HostAgent } from '../../../../src/host-agent.ts'
+import type { LocalHostAgent } from '../../../../src/host-agent.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
 import type { MachineEmulatorCreate } from '../../../../src/model/kinds/machine-emulator.ts'
 import type { NodeRef } from '../../../../src/model/kinds/node.ts'
@@ -54,11 +54,11 @@ function settings(data: string): NodeAgentOptions {
 
 /** A project of machines. */
 export class AgentLab {
-  readonly agent: HostAgent
+  readonly agent: LocalHostAgent
   readonly data: string
   readonly project: Project
 
-  constructor(agent: HostAgent, data: string, project: Project) {
+  constructor(agent: LocalHostAgent, data: string, project: Project) {
     this.agent = agent
     this.data = data
     this.project = project
@@ -87,7 +87,7 @@ export class AgentLab {
 }
 
 /** What happens in a project from now on. */
-async function payloads(agent: HostAgent, projectId: string) {
+async function payloads(agent: LocalHostAgent, projectId: string) {
   const over = new AbortController()
   onTestFinished(() => over.abort())
   const reader = (await agent.events.open({ projectId, signal: over.signal })).getReader()

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { createNodeAgent, type NodeAgentService } from '../../../../runtime/node/service/agent.ts'
 import { loadConfig } from '../../../../runtime/node/service/config/load.ts'
-import type { HostAgent } from '../../../../src/host-agent.ts'
+import type { LocalHostAgent } from '../../../../src/host-agent.ts'
 import { type NodeKindName, type NodeRef, nodeKinds } from '../../../../src/model/kinds/node.ts'
 import { idling } from '../../../stand-in/mips/programs.ts'
 import { watchFileCalls } from '../../../support/file-calls.ts'
@@ -27,7 +27,7 @@ const inputs: Readonly<Record<NodeKindName, object>> = {
 }
 
 let service: NodeAgentService
-let agent: HostAgent
+let agent: LocalHostAgent
 let project_id: string
 /** What ends the parts that were begun, in the order of their beginnings. */
 const ends: (() => unknown)[] = []

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { remoteHostAgent } from '../../../../src/compute/remote/remote-host-agent.ts'
+import { RemoteHostAgent } from '../../../../src/compute/remote/remote-host-agent.ts'
 import { ConnectionLost } from '../../../../src/compute/remote/transport.ts'
 import { ApiError, conflict } from '../../../../src/lib/errors/api-error.ts'
 import { unusedPort } from '../../../support/fleet.ts'
@@ -193,7 +193,7 @@ test('an error of the transport is passed on, and the request is repeated only w
       count += 1
       return Promise.reject(error)
     }
-    expect(await refusal(remoteHostAgent({ name: 'one', send }).host.ports())).toBe(error)
+    expect(await refusal(new RemoteHostAgent({ name: 'one', send }).host.ports())).toBe(error)
     expect(count).toBe(most)
   }
 })
@@ -216,7 +216,7 @@ test('a transport that ignores signals delays no caller', async () => {
     new Promise<Response>((resolve) => {
       answer = resolve
     })
-  const agent = remoteHostAgent({ name: 'one', send, limits: { readMs: 20 } })
+  const agent = new RemoteHostAgent({ name: 'one', send, limits: { readMs: 20 } })
   expect(await refusal(agent.host.ports())).toMatchObject({ status: 504 })
   const body = new ReadableStream({ cancel: () => void cancelled++ })
   answer(new Response(body))

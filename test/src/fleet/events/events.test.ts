@@ -3,7 +3,7 @@ import { EventLog } from '../../../../src/fleet/events/event-log.ts'
 import { type Bookmarks, GatewayEvents } from '../../../../src/fleet/events/events.ts'
 import type { FleetMembers, Member } from '../../../../src/fleet/members/members.ts'
 import { ProjectLocator } from '../../../../src/fleet/placement/project-locator.ts'
-import type { FeedRequest, HostAgent } from '../../../../src/host-agent.ts'
+import type { FeedRequest, LocalHostAgent } from '../../../../src/host-agent.ts'
 import { notFound } from '../../../../src/lib/errors/api-error.ts'
 import type { FeedItem } from '../../../../src/model/event.ts'
 import type { Project } from '../../../../src/model/project.ts'
@@ -25,7 +25,7 @@ function compute() {
       return log.open(request)
     },
   }
-  const agent = { events } as unknown as HostAgent
+  const agent = { events } as unknown as LocalHostAgent
   const member = { id: 'one', name: 'one', agent, agentFor: () => agent, forward: neverForwards, isConnected: true }
   return {
     asked,
@@ -160,7 +160,7 @@ test('a compute that names projects which there are not does not keep all comput
         throw notFound('There is no such project', { code: 'no-such-project' })
       },
     },
-  } as unknown as HostAgent
+  } as unknown as LocalHostAgent
   const over = new AbortController()
   onTestFinished(() => over.abort())
   const began = Date.now()

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { HostAgent } from '../../../../src/host-agent.ts'
 import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { textOf } from '../../../support/answer.ts'
 import { newAppliance, running, vmOf } from '../../../support/appliance.ts'
@@ -72,7 +73,9 @@ test.for([
   })
   const { appliance, engine, events, fleet } = await newAppliance({ checkMs: 1 }, undefined, {
     ...{ name: 'this', user: null, address: () => ({ protocol: 'http', host: '127.0.0.1', port: 1 }) },
-    host: { capabilities: () => Promise.reject(new Error('none')), load: () => Promise.reject(new Error('none')) },
+    agent: {
+      host: { capabilities: () => Promise.reject(new Error('none')), load: () => Promise.reject(new Error('none')) },
+    } as Partial<HostAgent> as HostAgent,
     fetch: async () => Response.json([{ ip_address: address, netmask: ours }]),
   })
   engine.port = compute.port

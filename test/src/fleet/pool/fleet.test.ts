@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import type { HostAgent } from '../../../../src/host-agent.ts'
 import type { ComputeCreate } from '../../../../src/model/compute.ts'
 import { textOf } from '../../../support/answer.ts'
 import { faultOf, json, openFleet, StandIn, unusedPort, version } from '../../../support/fleet.ts'
@@ -251,14 +252,16 @@ test('the compute local has its present state, also when the host fails', async 
       name: 'this',
       address: () => ({ protocol: 'http', host: '127.0.0.1', port: 3080 }),
       user: 'anna',
-      host: {
-        load: async () => ({ cpu_usage_percent: 1, memory_usage_percent: 2 }),
-        async capabilities() {
-          asked += 1
-          if (asked === 1) throw new Error('the keeper is gone')
-          return capabilities
+      agent: {
+        host: {
+          load: async () => ({ cpu_usage_percent: 1, memory_usage_percent: 2 }),
+          async capabilities() {
+            asked += 1
+            if (asked === 1) throw new Error('the keeper is gone')
+            return capabilities
+          },
         },
-      },
+      } as unknown as HostAgent,
       fetch: async () => new Response('from inside'),
     },
   })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Desired } from '../../../../src/labfile/desired.ts'
 import { applyPlan } from '../../../../src/labs/apply/executor.ts'
 import { changesAnything, planView, prepare } from '../../../../src/labs/apply/prepare.ts'
-import type { ComputeClient, ComputeClients } from '../../../../src/labs/computes/compute-client.ts'
+import type { ComputeAgents } from '../../../../src/labs/computes/agents.ts'
 import type { Lab } from '../../../../src/labs/lab/lab.ts'
 
 import { removeLink, updateLink } from '../../../../src/labs/links/links.ts'
@@ -11,7 +11,7 @@ import { actOn } from '../../../../src/labs/nodes/nodes.ts'
 import type { PlanOptions } from '../../../../src/labs/plan/types.ts'
 import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { desiredOf, type SmallLab, smallLabs } from '../../../support/desired.ts'
-import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
+import { labsInMemory, MemoryCompute, wrapping } from '../../../support/memory-compute.ts'
 
 const all: PlanOptions = { restart: true, recreate: true, delete_extra: true, config_from_file: true }
 
@@ -19,16 +19,16 @@ const all: PlanOptions = { restart: true, recreate: true, delete_extra: true, co
 async function newLab() {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  const clientFor: ComputeClients = compute.client
-  const { project_id } = await labs.create({ name: 'lab' }, clientFor, { file: { by: 'me' } })
+  const agentFor: ComputeAgents = compute.agent
+  const { project_id } = await labs.create({ name: 'lab' }, agentFor, { file: { by: 'me' } })
   const lab = await labs.lab(project_id)
-  const plan = (desired: Desired, options: PlanOptions = all) => prepare(labs, lab, desired, options, clientFor)
+  const plan = (desired: Desired, options: PlanOptions = all) => prepare(labs, lab, desired, options, agentFor)
   const apply = async (desired: Desired, options: PlanOptions = all) => {
     const prepared = await plan(desired, options)
     if (!changesAnything(lab, 'me', prepared)) return
-    await applyPlan(labs, lab, { prepared, by: 'me' }, clientFor).over
+    await applyPlan(labs, lab, { prepared, by: 'me' }, agentFor).over
   }
-  return { compute, labs, lab, clientFor, plan, apply }
+  return { compute, labs, lab, agentFor, plan, apply }
 }
 
 /**
@@ -139,7 +139,7 @@ test('an apply without flags takes the steps that need none, and a later one wit
       const [a, b] = [await newLab(), await newLab()]
       const desired = desiredOf(second)
       await a.apply(desiredOf(first))
-      for (const node of a.lab.document.nodes.values()) await actOn(a.labs, a.lab, node, 'start', a.clientFor)
+      for (const node of a.lab.document.nodes.values()) await actOn(a.labs, a.lab, node, 'start', a.agentFor)
       await a.apply(desired, {})
       const { steps } = (await a.plan(desired, {})).plan
       expect(steps).toEqual([])
@@ -178,7 +178,7 @@ test('settings that only a new node can have are withheld together, without dela
 })
 
 test('changes of links come before or after their node is made again, and not in between', async () => {
-  const { compute, labs, lab, clientFor, plan, apply } = await newLab()
+  const { compute, labs, lab, agentFor, plan, apply } = await newLab()
   const file = (mac: string): Desired =>
     desiredOf({
       nodes: [{ kind: 'pc', mac }, { kind: 'pc' }],
@@ -191,16 +191,12 @@ test('changes of links come before or after their node is made again, and not in
   const prepared = await plan(file('00:50:79:66:68:0b'), { ...all, start: false })
   expect(prepared.plan.steps).toMatchObject([{ how: 'recreate' }])
   const others: Promise<unknown>[] = []
-  const unwiring: ComputeClients = (id) => {
-    const its = clientFor(id)
-    const removeLinkThere = its.removeLink.bind(its)
-    return Object.assign(its, {
-      async removeLink(...given: Parameters<ComputeClient['removeLink']>) {
-        await removeLinkThere(...given)
-        others.push(updateLink(lab, link_id, { suspend: true }, clientFor), removeLink(labs, lab, link_id, clientFor))
-        // What they can do without the apply is done by then.
-        await new Promise(setImmediate)
-      },
+  const unwiring: ComputeAgents = (id) => {
+    return wrapping(agentFor(id), 'links.remove', (remove) => async (...given) => {
+      await remove(...given)
+      others.push(updateLink(lab, link_id, { suspend: true }, agentFor), removeLink(labs, lab, link_id, agentFor))
+      // What they can do without the apply is done by then.
+      await new Promise(setImmediate)
     })
   }
   await applyPlan(labs, lab, { prepared, by: 'me' }, unwiring).over
@@ -213,18 +209,18 @@ test('of several failures of an apply every defect is logged, also one after a r
   const reported: unknown[] = []
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute, undefined, { report: (error) => void reported.push(error) })
-  const clientFor: ComputeClients = compute.client
-  const { project_id } = await labs.create({ name: 'lab' }, clientFor, { file: { by: 'me' } })
+  const agentFor: ComputeAgents = compute.agent
+  const { project_id } = await labs.create({ name: 'lab' }, agentFor, { file: { by: 'me' } })
   const lab = await labs.lab(project_id)
   const pcs = { nodes: [{ kind: 'pc' }, { kind: 'pc' }, { kind: 'pc' }], switches: [], offset: 0, links: [] } as const
-  const prepared = await prepare(labs, lab, desiredOf({ ...pcs, nodes: [...pcs.nodes] } as never), all, clientFor)
+  const prepared = await prepare(labs, lab, desiredOf({ ...pcs, nodes: [...pcs.nodes] } as never), all, agentFor)
   const failures = [conflict('A refusal of the test'), new TypeError('A defect'), new RangeError('Another defect')]
   const [, ...defects] = failures
   compute.beforeChange = () => {
     const failure = failures.shift()
     if (failure !== undefined) throw failure
   }
-  await expect(applyPlan(labs, lab, { prepared, by: 'me' }, clientFor).over).rejects.toThrow('A refusal of the test')
+  await expect(applyPlan(labs, lab, { prepared, by: 'me' }, agentFor).over).rejects.toThrow('A refusal of the test')
   expect(reported).toEqual(defects)
 })
 

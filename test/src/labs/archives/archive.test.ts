@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest'
 import { exportLab } from '../../../../src/labs/archives/archive.ts'
 import type { LabArchives } from '../../../../src/labs/archives/archives.ts'
-import type { ComputeClient } from '../../../../src/labs/computes/compute-client.ts'
 import { ApiError } from '../../../../src/lib/errors/api-error.ts'
-import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
+import { labsInMemory, MemoryCompute, overriding } from '../../../support/memory-compute.ts'
 
 const options = { withImages: false, withSnapshots: true, resetsAddresses: false, level: 1 }
 
@@ -15,14 +14,14 @@ test('an export of which a compute is not connected fails before its first byte'
     return new ReadableStream<Uint8Array>()
   }
   Object.assign(labs, { archives: { write } as Partial<LabArchives> })
-  const { client } = labs.computes
-  const { project_id } = await labs.create({ name: 'away', compute_id: 'local' }, client)
+  const { agent } = labs.computes
+  const { project_id } = await labs.create({ name: 'away', compute_id: 'local' }, agent)
   const lab = await labs.lab(project_id)
   const away = new ApiError(503, 'The compute is not connected', { code: 'compute-unreachable' })
-  const files = async () => {
+  const list = async () => {
     throw away
   }
-  const clientFor = () => Object.assign(client('local'), { files }) as ComputeClient
-  await expect(exportLab(labs, lab, options, clientFor)).rejects.toBe(away)
+  const agentFor = () => overriding(agent('local'), { files: { list } })
+  await expect(exportLab(labs, lab, options, agentFor)).rejects.toBe(away)
   expect(archives).toBe(0)
 })

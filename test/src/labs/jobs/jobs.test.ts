@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { EventLog } from '../../../../src/fleet/events/event-log.ts'
-import type { ComputeClients } from '../../../../src/labs/computes/compute-client.ts'
-import type { LabComputes } from '../../../../src/labs/computes/computes.ts'
+import type { ComputeAgents } from '../../../../src/labs/computes/agents.ts'
+import type { ComputePool } from '../../../../src/labs/computes/compute-pool.ts'
 import { Jobs } from '../../../../src/labs/jobs/jobs.ts'
 import type { NodeRecord, ProjectRecord } from '../../../../src/labs/lab/document.ts'
 import { Lab } from '../../../../src/labs/lab/lab.ts'
@@ -23,9 +23,9 @@ async function jobThatFails(failure: Error) {
   }))
   const lab = new Lab(crypto.randomUUID(), entries, {} as LabStorage, events)
   events.openProject(lab.id)
-  const clientFor = (() => ({ act: () => Promise.reject(failure) })) as unknown as ComputeClients
-  const jobs = new Jobs({ computes: {} as LabComputes, report: (error, what) => void reported.push([error, what]) })
-  const { id, over } = jobs.start(lab, { action: 'stop' }, clientFor)
+  const agentFor = (() => ({ nodes: { stop: () => Promise.reject(failure) } })) as unknown as ComputeAgents
+  const jobs = new Jobs({ computes: {} as ComputePool, report: (error, what) => void reported.push([error, what]) })
+  const { id, over } = jobs.start(lab, { action: 'stop' }, agentFor)
   await expect(over).rejects.toThrow(failure.message)
   return { job: jobs.get(id), reported }
 }

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import type { ComputeClients } from '../../../../src/labs/computes/compute-client.ts'
+import type { ComputeAgents } from '../../../../src/labs/computes/agents.ts'
 import { Changes } from '../../../../src/labs/lab/document.ts'
 import { keepState } from '../../../../src/labs/links/link-states.ts'
 import { createLink } from '../../../../src/labs/links/links.ts'
@@ -12,23 +12,23 @@ import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
 async function campus() {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  const clientFor: ComputeClients = compute.client
-  const { project_id } = await labs.create({ name: 'Campus 1' }, clientFor)
+  const agentFor: ComputeAgents = compute.agent
+  const { project_id } = await labs.create({ name: 'Campus 1' }, agentFor)
   const lab = await labs.lab(project_id)
   for (const [name, node_type] of [
     ['PC1', 'pc'],
     ['PC2', 'pc'],
     ['S1', 'switch'],
   ] as const)
-    await createNode(labs, lab, { name, node_type }, { clientFor })
-  const { link_id } = await createLink(labs, lab, { nodes: ['PC1:e0', 'S1:e0'] }, clientFor)
-  const listed = async () => (await labs.list(clientFor))[0]
-  return { labs, lab, link_id, clientFor, listed }
+    await createNode(labs, lab, { name, node_type }, { agentFor })
+  const { link_id } = await createLink(labs, lab, { nodes: ['PC1:e0', 'S1:e0'] }, agentFor)
+  const listed = async () => (await labs.list(agentFor))[0]
+  return { labs, lab, link_id, agentFor, listed }
 }
 
 test('the list has the number of nodes of an open lab, and of its running nodes without segments', async () => {
-  const { labs, lab, clientFor, listed } = await campus()
-  await actOn(labs, lab, lab.node('PC2'), 'start', clientFor)
+  const { labs, lab, agentFor, listed } = await campus()
+  await actOn(labs, lab, lab.node('PC2'), 'start', agentFor)
   expect(await listed()).toMatchObject({
     compute_ids: ['local'],
     counts: { nodes: 3, segments: 1, links: 1, running: 1 },
@@ -36,38 +36,38 @@ test('the list has the number of nodes of an open lab, and of its running nodes 
 })
 
 test('it has the same numbers of a closed lab, whose document is not in memory', async () => {
-  const { labs, lab, clientFor, listed } = await campus()
-  await removeNode(labs, lab, 'PC1', clientFor)
-  await labs.close(lab.id, clientFor)
+  const { labs, lab, agentFor, listed } = await campus()
+  await removeNode(labs, lab, 'PC1', agentFor)
+  await labs.close(lab.id, agentFor)
   const closed = { status: 'closed', counts: { nodes: 2, segments: 1, links: 0, running: 0 }, compute_ids: ['local'] }
   expect(await listed()).toMatchObject(closed)
   expect((await labs.find(lab.id)).project()).toEqual(await listed())
 })
 
 test('an undo restores the numbers', async () => {
-  const { labs, lab, clientFor, listed } = await campus()
-  await removeNode(labs, lab, 'S1', clientFor)
+  const { labs, lab, agentFor, listed } = await campus()
+  await removeNode(labs, lab, 'S1', agentFor)
   expect(await listed()).toMatchObject({ counts: { nodes: 2, segments: 0, links: 0 } })
-  await undoEdit(labs, lab, { way: 'undo', check: () => {} }, clientFor)
+  await undoEdit(labs, lab, { way: 'undo', check: () => {} }, agentFor)
   expect(await listed()).toMatchObject({ counts: { nodes: 3, segments: 1, links: 1 } })
 })
 
 test('the time of the last change is that of the last edit', async () => {
-  const { labs, lab, clientFor } = await campus()
+  const { labs, lab, agentFor } = await campus()
   const { changed_at: before = '' } = lab.project()
   const begun = new Date().toISOString()
-  await labs.update(lab.id, { zoom: 50 }, clientFor)
+  await labs.update(lab.id, { zoom: 50 }, agentFor)
   const { changed_at = '' } = lab.project()
   expect([before <= begun, changed_at >= begun]).toEqual([true, true])
 })
 
 test('a lab that is opened, closed or archived is not changed', async () => {
-  const { labs, lab, clientFor, listed } = await campus()
+  const { labs, lab, agentFor, listed } = await campus()
   const { changed_at = '', revision } = lab.project()
   vi.useFakeTimers({ toFake: ['Date'], now: Date.parse(changed_at) + 3_600_000 })
   onTestFinished(() => void vi.useRealTimers())
-  await labs.close(lab.id, clientFor)
-  await labs.open(lab.id, clientFor)
+  await labs.close(lab.id, agentFor)
+  await labs.open(lab.id, agentFor)
   const now = await labs.lab(lab.id)
   await labs.documents.saveUpkeep(now, (project) => new Changes().project({ ...project, archived: project.revision }))
   expect(now.project().revision).toBeGreaterThan(revision)
@@ -96,14 +96,14 @@ test('a list of labs in other processes has their sizes from their heads', async
   const elsewhere = { jobs: { list: async () => [], get: unasked, remove: unasked }, move: unasked }
   const directory = await labsInMemory(new MemoryCompute(), undefined, { elsewhere })
   await directory.registry.register(lab.id, lab.document.project)
-  const [listed] = await directory.list(new MemoryCompute().client)
+  const [listed] = await directory.list(new MemoryCompute().agent)
   // Those processes know what runs.
   expect(listed).toMatchObject({ status: 'opened', changed_at: lab.project().changed_at, compute_ids: ['local'] })
   expect(listed?.counts).toEqual({ nodes: 3, segments: 1, links: 1 })
   // A document of an earlier version has no sizes.
   const { sizes: _, changed_at: __, ...earlier } = lab.document.project
   await directory.registry.register(lab.id, earlier)
-  const [unknown] = await directory.list(new MemoryCompute().client)
+  const [unknown] = await directory.list(new MemoryCompute().agent)
   expect(unknown).not.toHaveProperty('counts')
   expect(unknown).not.toHaveProperty('changed_at')
 })

@@ -2,16 +2,15 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import type { StoredFile } from '../../../../src/host-agent.ts'
 import type { ArchiveLimits } from '../../../../src/labs/archives/archive-store.ts'
 import type { ArchiveMember, LabArchives } from '../../../../src/labs/archives/archives.ts'
-import type { ComputeClient } from '../../../../src/labs/computes/compute-client.ts'
-import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
+import { labsInMemory, MemoryCompute, overriding } from '../../../support/memory-compute.ts'
 import { MemoryLabs } from '../../../support/memory-labs.ts'
 
 /** A compute whose labs have one file. */
 function computeWith(file: () => Promise<Pick<StoredFile, 'content' | 'size'>>): MemoryCompute {
   const compute = new MemoryCompute()
-  const { client } = compute
-  const files = { files: async () => [{ path: 'notes' }], readFile: file }
-  return Object.assign(compute, { client: () => Object.assign(client(), files) as unknown as ComputeClient })
+  const { agent } = compute
+  const files = { list: async () => [{ path: 'notes' }], read: file }
+  return Object.assign(compute, { agent: () => overriding(agent(), { files }) })
 }
 
 const fileOf = (text: string) => async () => ({ content: new Blob([text]).stream(), size: text.length })
@@ -63,9 +62,9 @@ async function keeping(computes: Record<string, MemoryCompute>, limits?: Archive
   const close = async (compute_id: string) => {
     const { project_id } = await labs.create(
       { name: `lab ${kept.size} of ${compute_id}`, compute_id },
-      labs.computes.client,
+      labs.computes.agent,
     )
-    await labs.close(project_id, labs.computes.client)
+    await labs.close(project_id, labs.computes.agent)
     return project_id
   }
   return { labs, kept, warnings, close }
@@ -103,14 +102,14 @@ test('an archive that takes too long breaks off, and the lab is as before', asyn
   const status_reason =
     'It could not be archived (it will be tried again): Its computes did not send all files in 1 minutes'
   await expect
-    .poll(() => labs.list(labs.computes.client))
+    .poll(() => labs.list(labs.computes.agent))
     .toMatchObject([{ project_id: id, status: 'closed', status_reason }])
   expect((await labs.find(id)).project().status_reason).toBe(status_reason)
-  await labs.open(id, labs.computes.client)
+  await labs.open(id, labs.computes.agent)
   expect((await labs.find(id)).project().status_reason).toBeUndefined()
-  await labs.close(id, labs.computes.client)
+  await labs.close(id, labs.computes.agent)
   // It is no longer in use.
-  await labs.remove(id, labs.computes.client)
+  await labs.remove(id, labs.computes.agent)
 })
 
 test('an archive of more bytes than are kept breaks off before they are read', async () => {

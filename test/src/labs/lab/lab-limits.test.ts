@@ -9,7 +9,7 @@ import { MemoryLabs } from '../../../support/memory-labs.ts'
 const svg = (kib: number, letter = 'x') => `<svg>${letter.repeat(kib * 1024)}</svg>`
 const template = (name: string, kib: number) => ({ name, template_type: 'pc', usage: 'x'.repeat(kib * 1024) })
 
-/** What a client sees of a refusal. */
+/** What a agent sees of a refusal. */
 const refused = (limit: string) => ({
   ...{ status: 413, code: 'limit-reached' },
   message: expect.stringContaining(`limits.${limit}`),
@@ -18,70 +18,70 @@ const refused = (limit: string) => ({
 async function labsWith(limits: Partial<LabLimits>, store = new MemoryLabs()) {
   const now = { ...defaultLabLimits, ...limits }
   const labs = await labsInMemory(new MemoryCompute(), store, { limits: () => now })
-  const clientFor = labs.computes.client
+  const agentFor = labs.computes.agent
   const make = async (name: string) =>
-    labs.lab((await labs.create({ name, compute_id: 'local' }, clientFor, { scope: ['class-*'] })).project_id)
-  return { labs, clientFor, make, now }
+    labs.lab((await labs.create({ name, compute_id: 'local' }, agentFor, { scope: ['class-*'] })).project_id)
+  return { labs, agentFor, make, now }
 }
 
 test('a lab has at most limits.lab_mb of JSON, whatever clients store in it', async () => {
-  const { labs, clientFor, make } = await labsWith({ lab_mb: 1 })
+  const { labs, agentFor, make } = await labsWith({ lab_mb: 1 })
   const lab = await make('class-1')
   const first = await createDrawing(lab, { svg: svg(600) })
   await expect(createDrawing(lab, { svg: svg(600) })).rejects.toMatchObject(refused('lab_mb'))
   const [text, kept] = ['x'.repeat(600 * 1024), { more: 'ü'.repeat(300 * 1024) }]
   await expect(updateDrawing(lab, first.drawing_id, { kept })).rejects.toMatchObject(refused('lab_mb'))
-  await expect(labs.set(lab, { variables: [{ name: 'a', value: text }] }, clientFor)).rejects.toMatchObject({
+  await expect(labs.set(lab, { variables: [{ name: 'a', value: text }] }, agentFor)).rejects.toMatchObject({
     status: 400,
   })
   const node = { name: 'PC1', node_type: 'pc', compute_id: 'local', kept: { text } } as never
-  await expect(createNode(labs, lab, node, { clientFor })).rejects.toMatchObject(refused('lab_mb'))
+  await expect(createNode(labs, lab, node, { agentFor })).rejects.toMatchObject(refused('lab_mb'))
   expect(lab.document.objects).toBe(1)
   await removeDrawing(lab, first.drawing_id)
   await createDrawing(lab, { svg: svg(600) })
 })
 
 test('a lab has at most limits.lab_objects nodes, links, drawings and snapshots together', async () => {
-  const { labs, clientFor, make } = await labsWith({ lab_objects: 2 })
+  const { labs, agentFor, make } = await labsWith({ lab_objects: 2 })
   const lab = await make('class-1')
-  await createNode(labs, lab, { name: 'PC1', node_type: 'pc', compute_id: 'local' }, { clientFor })
+  await createNode(labs, lab, { name: 'PC1', node_type: 'pc', compute_id: 'local' }, { agentFor })
   const { drawing_id } = await createDrawing(lab, { svg: '<svg/>' })
   await expect(createDrawing(lab, { svg: '<svg/>' })).rejects.toMatchObject(refused('lab_objects'))
-  const another = createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { clientFor })
+  const another = createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { agentFor })
   await expect(another).rejects.toMatchObject(refused('lab_objects'))
   await removeDrawing(lab, drawing_id)
-  await createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { clientFor })
+  await createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { agentFor })
 })
 
 test('a lab that is larger than the limits stays usable: it can be changed and shrink, and only its growth is refused', async () => {
-  const { labs, clientFor, make, now } = await labsWith({})
+  const { labs, agentFor, make, now } = await labsWith({})
   const lab = await make('class-1')
   const [big, small] = [await createDrawing(lab, { svg: svg(1500) }), await createDrawing(lab, { svg: svg(1) })]
   Object.assign(now, { lab_mb: 1, lab_objects: 1 })
   expect(await updateDrawing(lab, small.drawing_id, { x: 0, svg: svg(1, 'y') })).toMatchObject({ svg: svg(1, 'y') })
   await updateDrawing(lab, big.drawing_id, { svg: svg(1400) })
   await expect(updateDrawing(lab, small.drawing_id, { svg: svg(2) })).rejects.toMatchObject(refused('lab_mb'))
-  await labs.close(lab.id, clientFor)
-  expect(await labs.open(lab.id, clientFor)).toMatchObject({ status: 'opened' })
+  await labs.close(lab.id, agentFor)
+  expect(await labs.open(lab.id, agentFor)).toMatchObject({ status: 'opened' })
   await removeDrawing(await labs.lab(lab.id), big.drawing_id)
 })
 
 test('an undo does not make a lab larger than its limit', async () => {
-  const { labs, clientFor, make } = await labsWith({ lab_mb: 1 })
+  const { labs, agentFor, make } = await labsWith({ lab_mb: 1 })
   const lab = await make('class-1')
   const { drawing_id } = await createDrawing(lab, { svg: svg(600) })
   await removeDrawing(lab, drawing_id)
   const other = await createDrawing(lab, { svg: svg(600) })
-  await undoEdit(labs, lab, { way: 'undo', check: () => {} }, clientFor)
-  await undoEdit(labs, lab, { way: 'undo', check: () => {} }, clientFor)
+  await undoEdit(labs, lab, { way: 'undo', check: () => {} }, agentFor)
+  await undoEdit(labs, lab, { way: 'undo', check: () => {} }, agentFor)
   expect([...lab.document.drawings.keys()]).toEqual([drawing_id])
-  await expect(undoEdit(labs, lab, { way: 'redo', check: () => {} }, clientFor)).resolves.toBeDefined()
+  await expect(undoEdit(labs, lab, { way: 'redo', check: () => {} }, agentFor)).resolves.toBeDefined()
   await createDrawing(lab, { svg: svg(500) })
   expect(lab.document.drawings.has(other.drawing_id)).toBe(false)
 })
 
 test('all open labs together have limits.open_labs_mb, and edits that could be undone are forgotten first', async () => {
-  const { labs, clientFor, make } = await labsWith({ open_labs_mb: 2 })
+  const { labs, agentFor, make } = await labsWith({ open_labs_mb: 2 })
   const [first, second] = [await make('class-1'), await make('class-2')]
   const { drawing_id } = await createDrawing(first, { svg: svg(300) })
   for (const letter of ['a', 'b', 'c', 'd', 'e', 'f']) await updateDrawing(first, drawing_id, { svg: svg(300, letter) })
@@ -89,12 +89,12 @@ test('all open labs together have limits.open_labs_mb, and edits that could be u
   await createDrawing(second, { svg: svg(600) })
   expect(first.history.bytes).toBeLessThan(before)
   await expect(createDrawing(second, { svg: svg(900) })).rejects.toMatchObject(refused('open_labs_mb'))
-  await labs.close(first.id, clientFor)
+  await labs.close(first.id, agentFor)
   await createDrawing(second, { svg: svg(700) })
   // Beside the second one it does not fit any more, and is opened when that is closed.
-  await expect(labs.open(first.id, clientFor)).rejects.toMatchObject(refused('open_labs_mb'))
-  await labs.close(second.id, clientFor)
-  expect(await labs.open(first.id, clientFor)).toMatchObject({ status: 'opened' })
+  await expect(labs.open(first.id, agentFor)).rejects.toMatchObject(refused('open_labs_mb'))
+  await labs.close(second.id, agentFor)
+  expect(await labs.open(first.id, agentFor)).toMatchObject({ status: 'opened' })
 })
 
 test('JSON of many small values counts as the memory that it takes', async () => {
@@ -121,22 +121,22 @@ test('templates and symbols of users have limits.templates and limits.templates_
 })
 
 test('a token for some projects has at most limits.token_projects, and all together have limits.projects', async () => {
-  const { labs, clientFor, make, now } = await labsWith({ token_projects: 2 })
+  const { labs, agentFor, make, now } = await labsWith({ token_projects: 2 })
   const [first] = [await make('class-1'), await make('class-2')]
-  await labs.create({ name: 'of-another', compute_id: 'local' }, clientFor)
+  await labs.create({ name: 'of-another', compute_id: 'local' }, agentFor)
   await expect(make('class-3')).rejects.toMatchObject(refused('token_projects'))
   Object.assign(now, { projects: 3 })
-  const another = labs.create({ name: 'one-more', compute_id: 'local' }, clientFor)
+  const another = labs.create({ name: 'one-more', compute_id: 'local' }, agentFor)
   await expect(another).rejects.toMatchObject(refused('projects'))
-  await labs.remove(first.id, clientFor)
+  await labs.remove(first.id, agentFor)
   await make('class-3')
 })
 
 test('the variables of all projects of a token have a limit together', async () => {
-  const { labs, clientFor } = await labsWith({})
+  const { labs, agentFor } = await labsWith({})
   const variables = [{ name: 'a', value: 'x'.repeat(65_000) }]
   const make = async (index: number) =>
-    labs.create({ name: `class-${index}`, compute_id: 'local', variables }, clientFor, { scope: ['class-*'] })
+    labs.create({ name: `class-${index}`, compute_id: 'local', variables }, agentFor, { scope: ['class-*'] })
   const made = await Promise.allSettled(Array.from({ length: 70 }, (_, index) => make(index)))
   const refusals = made.flatMap((it) => (it.status === 'rejected' ? [it.reason] : []))
   expect(refusals.length).toBeGreaterThan(0)

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import type { ComputeClients } from '../../../../src/labs/computes/compute-client.ts'
+import type { ComputeAgents } from '../../../../src/labs/computes/agents.ts'
+import { openProject } from '../../../../src/labs/computes/agents.ts'
 import type { Lab } from '../../../../src/labs/lab/lab.ts'
 import type { LabEntries } from '../../../../src/labs/lab/store.ts'
 import { recordEndedCaptures, startCapture, stopCapture } from '../../../../src/labs/links/captures.ts'
@@ -30,7 +31,7 @@ class FullStore extends MemoryLabs {
 interface Setting {
   readonly labs: Labs
   readonly lab: Lab
-  readonly clientFor: ComputeClients
+  readonly agentFor: ComputeAgents
   readonly compute: MemoryCompute
   /** A compute on which the lab has no node. */
   readonly other: MemoryCompute
@@ -44,14 +45,14 @@ const node = { node_type: 'pc', compute_id: 'local' }
 async function newLab() {
   const [store, compute, other] = [new FullStore(), new MemoryCompute(), new MemoryCompute()]
   const labs = await labsInMemory(compute, store, { others: new Map([['other', other]]) })
-  const clientFor = labs.computes.client
-  const { project_id } = await labs.create({ name: 'full', compute_id: 'local' }, clientFor)
+  const agentFor = labs.computes.agent
+  const { project_id } = await labs.create({ name: 'full', compute_id: 'local' }, agentFor)
   const lab = await labs.lab(project_id)
   for (const name of ['PC1', 'PC2'])
-    await createNode(labs, lab, { ...node, name, properties: { startup_script: 'ip dhcp' } }, { clientFor })
-  await createNode(labs, lab, { ...node, node_type: 'switch', name: 'SW' }, { clientFor })
-  const { link_id } = await createLink(labs, lab, { nodes: ['PC1:eth0', 'SW:Ethernet0'] }, clientFor)
-  return { store, labs, lab, clientFor, compute, other, link_id }
+    await createNode(labs, lab, { ...node, name, properties: { startup_script: 'ip dhcp' } }, { agentFor })
+  await createNode(labs, lab, { ...node, node_type: 'switch', name: 'SW' }, { agentFor })
+  const { link_id } = await createLink(labs, lab, { nodes: ['PC1:eth0', 'SW:Ethernet0'] }, agentFor)
+  return { store, labs, lab, agentFor, compute, other, link_id }
 }
 
 /** What the document and the compute have. */
@@ -74,69 +75,69 @@ const free = { nodes: ['PC2:eth0', 'SW:Ethernet1'] as [string, string] }
 type Change = (it: Setting) => Promise<unknown>
 /** Changes, and what comes before them. */
 const changes: readonly (readonly [what: string, change: Change, first?: Change])[] = [
-  ['a new node', ({ labs, lab, clientFor }) => createNode(labs, lab, { ...node, name: 'PC3' }, { clientFor })],
+  ['a new node', ({ labs, lab, agentFor }) => createNode(labs, lab, { ...node, name: 'PC3' }, { agentFor })],
   [
     'other settings of a node',
-    ({ lab, clientFor }) =>
-      updateNode(lab, 'PC1', { name: 'R', properties: { startup_script: 'ip 10.0.0.1/24' } }, clientFor),
+    ({ lab, agentFor }) =>
+      updateNode(lab, 'PC1', { name: 'R', properties: { startup_script: 'ip 10.0.0.1/24' } }, agentFor),
   ],
   [
     'another configuration of a node',
-    ({ lab, clientFor }) =>
-      writeConfig(lab, 'PC1', { name: 'startup', text: 'ip 10.0.0.1/24', ifMatch: null, clientFor }),
+    ({ lab, agentFor }) =>
+      writeConfig(lab, 'PC1', { name: 'startup', text: 'ip 10.0.0.1/24', ifMatch: null, agentFor }),
   ],
-  ['the deletion of a node', ({ labs, lab, clientFor }) => removeNode(labs, lab, 'PC2', clientFor)],
-  ['the deletion of a linked node', ({ labs, lab, clientFor }) => removeNode(labs, lab, 'SW', clientFor)],
-  ['a new link', ({ labs, lab, clientFor }) => createLink(labs, lab, free, clientFor)],
-  ['new links', ({ labs, lab, clientFor }) => createLinks(labs, lab, [free], clientFor)],
-  ['another state of a link', ({ lab, link_id, clientFor }) => updateLink(lab, link_id, { suspend: true }, clientFor)],
-  ['the deletion of a link', ({ labs, lab, link_id, clientFor }) => removeLink(labs, lab, link_id, clientFor)],
-  ['a capture', ({ lab, link_id, clientFor }) => startCapture(lab, link_id, {}, clientFor)],
+  ['the deletion of a node', ({ labs, lab, agentFor }) => removeNode(labs, lab, 'PC2', agentFor)],
+  ['the deletion of a linked node', ({ labs, lab, agentFor }) => removeNode(labs, lab, 'SW', agentFor)],
+  ['a new link', ({ labs, lab, agentFor }) => createLink(labs, lab, free, agentFor)],
+  ['new links', ({ labs, lab, agentFor }) => createLinks(labs, lab, [free], agentFor)],
+  ['another state of a link', ({ lab, link_id, agentFor }) => updateLink(lab, link_id, { suspend: true }, agentFor)],
+  ['the deletion of a link', ({ labs, lab, link_id, agentFor }) => removeLink(labs, lab, link_id, agentFor)],
+  ['a capture', ({ lab, link_id, agentFor }) => startCapture(lab, link_id, {}, agentFor)],
   [
     'the undo of a new node',
-    ({ labs, lab, clientFor }) => undoEdit(labs, lab, undo, clientFor),
-    ({ labs, lab, clientFor }) => createNode(labs, lab, { ...node, name: 'PC3' }, { clientFor }),
+    ({ labs, lab, agentFor }) => undoEdit(labs, lab, undo, agentFor),
+    ({ labs, lab, agentFor }) => createNode(labs, lab, { ...node, name: 'PC3' }, { agentFor }),
   ],
   [
     'the undo of other settings of a node',
-    ({ labs, lab, clientFor }) => undoEdit(labs, lab, undo, clientFor),
-    ({ lab, clientFor }) => updateNode(lab, 'PC1', { properties: { startup_script: 'ip 10.0.0.1/24' } }, clientFor),
+    ({ labs, lab, agentFor }) => undoEdit(labs, lab, undo, agentFor),
+    ({ lab, agentFor }) => updateNode(lab, 'PC1', { properties: { startup_script: 'ip 10.0.0.1/24' } }, agentFor),
   ],
   [
     'the undo of the deletion of a node',
-    ({ labs, lab, clientFor }) => undoEdit(labs, lab, undo, clientFor),
-    ({ labs, lab, clientFor }) => removeNode(labs, lab, 'PC2', clientFor),
+    ({ labs, lab, agentFor }) => undoEdit(labs, lab, undo, agentFor),
+    ({ labs, lab, agentFor }) => removeNode(labs, lab, 'PC2', agentFor),
   ],
   [
     'the undo of a new link',
-    ({ labs, lab, clientFor }) => undoEdit(labs, lab, undo, clientFor),
-    ({ labs, lab, clientFor }) => createLink(labs, lab, free, clientFor),
+    ({ labs, lab, agentFor }) => undoEdit(labs, lab, undo, agentFor),
+    ({ labs, lab, agentFor }) => createLink(labs, lab, free, agentFor),
   ],
   [
     'the undo of another state of a link',
-    ({ labs, lab, clientFor }) => undoEdit(labs, lab, undo, clientFor),
-    ({ lab, link_id, clientFor }) => updateLink(lab, link_id, { suspend: true }, clientFor),
+    ({ labs, lab, agentFor }) => undoEdit(labs, lab, undo, agentFor),
+    ({ lab, link_id, agentFor }) => updateLink(lab, link_id, { suspend: true }, agentFor),
   ],
   [
     'the undo of the deletion of a link',
-    ({ labs, lab, clientFor }) => undoEdit(labs, lab, undo, clientFor),
-    ({ labs, lab, link_id, clientFor }) => removeLink(labs, lab, link_id, clientFor),
+    ({ labs, lab, agentFor }) => undoEdit(labs, lab, undo, agentFor),
+    ({ labs, lab, link_id, agentFor }) => removeLink(labs, lab, link_id, agentFor),
   ],
-  ['another name of the project', ({ labs, lab, clientFor }) => labs.set(lab, { name: 'other' }, clientFor)],
-  ['another setting of the project', ({ labs, lab, clientFor }) => labs.set(lab, { auto_start: true }, clientFor)],
+  ['another name of the project', ({ labs, lab, agentFor }) => labs.set(lab, { name: 'other' }, agentFor)],
+  ['another setting of the project', ({ labs, lab, agentFor }) => labs.set(lab, { auto_start: true }, agentFor)],
   [
     'a node on a further compute',
-    ({ labs, lab, clientFor }) => createNode(labs, lab, { ...node, compute_id: 'other', name: 'PC3' }, { clientFor }),
+    ({ labs, lab, agentFor }) => createNode(labs, lab, { ...node, compute_id: 'other', name: 'PC3' }, { agentFor }),
   ],
-  ['the closing of the project', ({ labs, lab, clientFor }) => labs.close(lab.id, clientFor)],
+  ['the closing of the project', ({ labs, lab, agentFor }) => labs.close(lab.id, agentFor)],
   [
     'the start of a placeholder',
-    ({ labs, lab, clientFor }) => actOn(labs, lab, lab.node('PC2'), 'start', clientFor),
-    async ({ labs, lab, clientFor }) => {
-      await removeNode(labs, lab, 'PC2', clientFor)
-      const made = await createNode(labs, lab, { ...node, name: 'PC2' }, { clientFor })
+    ({ labs, lab, agentFor }) => actOn(labs, lab, lab.node('PC2'), 'start', agentFor),
+    async ({ labs, lab, agentFor }) => {
+      await removeNode(labs, lab, 'PC2', agentFor)
+      const made = await createNode(labs, lab, { ...node, name: 'PC2' }, { agentFor })
       const record = { ...lab.node(made.node_id), creationError: 'There is no room' }
-      await clientFor('local').removeNode({ project_id: lab.id, node_type: 'pc', node_id: made.node_id })
+      await agentFor('local').nodes.remove({ project_id: lab.id, kind: 'pc', node_id: made.node_id })
       lab.document.apply(new Map([[`node/${made.node_id}`, record]]))
       lab.reported.delete(made.node_id)
     },
@@ -188,65 +189,65 @@ test.each(rows)(
 /** A compute on the disk of the service: it cannot make again what it has deleted, or open what it has closed. */
 test('changes that could not be reverted on a full disk are refused there before anything changes', async () => {
   const { store, ...setting } = await newLab()
-  const { labs, lab, clientFor, compute, link_id } = setting
+  const { labs, lab, agentFor, compute, link_id } = setting
   const before = wholeOf(setting)
   store.isFull = true
   compute.beforeChange = (what) => {
     if (what !== 'remove' && what !== 'unlink') throw new ApiError(507, 'The disk is nearly full')
   }
   const changes = [
-    removeNode(labs, lab, 'PC2', clientFor),
-    removeLink(labs, lab, link_id, clientFor),
-    labs.close(lab.id, clientFor),
+    removeNode(labs, lab, 'PC2', agentFor),
+    removeLink(labs, lab, link_id, agentFor),
+    labs.close(lab.id, agentFor),
   ]
   for (const change of changes) await expect(change).rejects.toMatchObject({ status: 507 })
   expect(wholeOf(setting)).toEqual(before)
 })
 
 test('a project that cannot be saved is not on its compute either', async () => {
-  const { store, labs, clientFor, compute } = await newLab()
+  const { store, labs, agentFor, compute } = await newLab()
   store.isFull = true
-  await expect(labs.create({ name: 'more', compute_id: 'local' }, clientFor)).rejects.toMatchObject({ status: 507 })
+  await expect(labs.create({ name: 'more', compute_id: 'local' }, agentFor)).rejects.toMatchObject({ status: 507 })
   expect([...compute.projects.values()].map(({ name }) => name)).toEqual(['full'])
 })
 
 test('the end of a capture that cannot be saved is stored after the next read of the compute', async () => {
-  const { store, lab, clientFor, link_id, compute } = await newLab()
-  await startCapture(lab, link_id, {}, clientFor)
+  const { store, lab, agentFor, link_id, compute } = await newLab()
+  await startCapture(lab, link_id, {}, agentFor)
   store.isFull = true
-  await expect(stopCapture(lab, link_id, clientFor)).rejects.toMatchObject({ status: 507 })
+  await expect(stopCapture(lab, link_id, agentFor)).rejects.toMatchObject({ status: 507 })
   store.isFull = false
   expect(compute.captures.size).toBe(0)
-  await recordEndedCaptures(lab, ['local'], clientFor)
+  await recordEndedCaptures(lab, ['local'], agentFor)
   expect(lab.linkView(lab.link(link_id)).capturing).toBe(false)
 })
 
 test('an opening that cannot be saved leaves the project closed, also on its compute', async () => {
-  const { store, labs, lab, clientFor, compute } = await newLab()
-  await labs.close(lab.id, clientFor)
+  const { store, labs, lab, agentFor, compute } = await newLab()
+  await labs.close(lab.id, agentFor)
   store.isFull = true
-  await expect(labs.open(lab.id, clientFor)).rejects.toMatchObject({ status: 507 })
+  await expect(labs.open(lab.id, agentFor)).rejects.toMatchObject({ status: 507 })
   await expect(labs.lab(lab.id)).rejects.toMatchObject({ code: 'project-closed' })
   expect(compute.projects.get(lab.id)?.isOpen).toBe(false)
   store.isFull = false
-  expect((await labs.open(lab.id, clientFor)).status).toBe('opened')
+  expect((await labs.open(lab.id, agentFor)).status).toBe('opened')
 })
 
 test('when a lab cannot be saved, a compute keeps a project that it had before', async () => {
-  const { store, labs, lab, clientFor, other } = await newLab()
-  await clientFor('other').openProject({ project_id: lab.id, name: 'theirs' })
+  const { store, labs, lab, agentFor, other } = await newLab()
+  await openProject(agentFor('other'), { project_id: lab.id, name: 'theirs' })
   store.isFull = true
-  await expect(labs.attachCompute(lab, 'other', clientFor)).rejects.toMatchObject({ status: 507 })
+  await expect(labs.attachCompute(lab, 'other', agentFor)).rejects.toMatchObject({ status: 507 })
   expect(other.projects.get(lab.id)?.name).toBe('theirs')
 })
 
 test('two labs do not get one name at the same time', async () => {
-  const { labs, lab, clientFor } = await newLab()
-  const { project_id } = await labs.create({ name: 'second', compute_id: 'local' }, clientFor)
+  const { labs, lab, agentFor } = await newLab()
+  const { project_id } = await labs.create({ name: 'second', compute_id: 'local' }, agentFor)
   const second = await labs.lab(project_id)
   const both = await Promise.allSettled([
-    labs.set(lab, { name: 'Twin' }, clientFor),
-    labs.set(second, { name: 'twin' }, clientFor),
+    labs.set(lab, { name: 'Twin' }, agentFor),
+    labs.set(second, { name: 'twin' }, agentFor),
   ])
   expect(both.map(({ status }) => status)).toEqual(['fulfilled', 'rejected'])
   expect([lab.document.project.name, second.document.project.name]).toEqual(['Twin', 'second'])

@@ -1,16 +1,15 @@
 import { expect, test } from 'vitest'
 import { gns3Dialect } from '../../../../src/endpoints/gns3/dialect.ts'
-import type { ComputeClient } from '../../../../src/labs/computes/compute-client.ts'
 import { Changes } from '../../../../src/labs/lab/document.ts'
 import { freshLinks } from '../../../../src/labs/links/link-states.ts'
 import { createLink } from '../../../../src/labs/links/links.ts'
 import { actOn, createNode } from '../../../../src/labs/nodes/nodes.ts'
-import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
+import { labsInMemory, MemoryCompute, overriding } from '../../../support/memory-compute.ts'
 
 test('the states of links are read while a feed with such events is open', async () => {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  const { project_id } = await labs.create({ name: 'lab' }, compute.client, {})
+  const { project_id } = await labs.create({ name: 'lab' }, compute.agent, {})
   const lab = await labs.lab(project_id)
   const feed = (showsLinks: boolean) => {
     const over = new AbortController()
@@ -35,11 +34,11 @@ test('clients of GNS3 do not get them', () => {
 async function labOfPair() {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  const { project_id } = await labs.create({ name: 'pair' }, compute.client, {})
+  const { project_id } = await labs.create({ name: 'pair' }, compute.agent, {})
   const lab = await labs.lab(project_id)
   for (const name of ['PC1', 'PC2'])
-    await createNode(labs, lab, { name, node_type: 'pc', compute_id: 'local' }, { clientFor: compute.client })
-  const { link_id } = await createLink(labs, lab, { nodes: ['PC1:e0', 'PC2:e0'] as never }, compute.client)
+    await createNode(labs, lab, { name, node_type: 'pc', compute_id: 'local' }, { agentFor: compute.agent })
+  const { link_id } = await createLink(labs, lab, { nodes: ['PC1:e0', 'PC2:e0'] as never }, compute.agent)
   const told = { verdict: 'stopped' }
   let reads = 0
   const state = async () => {
@@ -51,33 +50,33 @@ async function labOfPair() {
       more: false,
     }
   }
-  const clientFor = () => Object.assign(compute.client(), { linkChanges: state }) as ComputeClient
+  const agentFor = () => overriding(compute.agent(), { links: { changes: state } })
   const verdict = () => lab.linkView(lab.link(link_id)).verdict
-  return { labs, lab, clientFor, told, verdict, reads: () => reads }
+  return { labs, lab, agentFor, told, verdict, reads: () => reads }
 }
 
 test('the state of a link is read again right after a node has started', async () => {
-  const { labs, lab, clientFor, told, verdict, reads } = await labOfPair()
-  await freshLinks(lab, clientFor)
-  await freshLinks(lab, clientFor)
+  const { labs, lab, agentFor, told, verdict, reads } = await labOfPair()
+  await freshLinks(lab, agentFor)
+  await freshLinks(lab, agentFor)
   expect([verdict(), reads()]).toEqual(['stopped', 1])
-  await actOn(labs, lab, lab.node('PC1'), 'start', clientFor)
+  await actOn(labs, lab, lab.node('PC1'), 'start', agentFor)
   told.verdict = 'ok'
   // The second request waits for the read of the first.
-  await Promise.all([freshLinks(lab, clientFor), freshLinks(lab, clientFor).then(() => expect(verdict()).toBe('ok'))])
+  await Promise.all([freshLinks(lab, agentFor), freshLinks(lab, agentFor).then(() => expect(verdict()).toBe('ok'))])
   expect([verdict(), reads()]).toEqual(['ok', 2])
 })
 
 test('of a compute that always has more states only as many are read and kept as it can have links', async () => {
-  const { lab, clientFor } = await labOfPair()
+  const { lab, agentFor } = await labOfPair()
   const traffic = { frames: 0, bytes: 0, dropped: 0, frames_per_s: 0, bits_per_s: 0 }
   let reads = 0
-  const linkChanges = async () => {
+  const changes = async () => {
     reads += 1
     const stateOf = () => ({ link_id: crypto.randomUUID(), verdict: 'ok', reason: null, ab: traffic, ba: traffic })
     return { states: Array.from({ length: 100 }, stateOf), next: '', more: true }
   }
-  const lying = () => Object.assign(clientFor(), { linkChanges }) as ComputeClient
+  const lying = () => overriding(agentFor(), { links: { changes } })
   for (const already of [0, 11, 22, 33]) {
     lab.linksReadAt = 0
     await freshLinks(lab, lying)
@@ -88,7 +87,7 @@ test('of a compute that always has more states only as many are read and kept as
 })
 
 test('the state of a link that another compute has is not taken', async () => {
-  const { labs, lab, clientFor, told, verdict } = await labOfPair()
+  const { labs, lab, agentFor, told, verdict } = await labOfPair()
   const [record] = lab.document.links.values()
   if (record === undefined) throw new Error('there is no link')
   const link_id = crypto.randomUUID()
@@ -99,15 +98,15 @@ test('the state of a link that another compute has is not taken', async () => {
       .put('link', link_id, { ...record, link_id, wiring: { type: 'direct', compute_id: 'local' } }),
   )
   told.verdict = 'peer_unreachable'
-  const silent = { linkChanges: async () => ({ states: [], next: '', more: false }) }
+  const silent = { changes: async () => ({ states: [], next: '', more: false }) }
   lab.linksReadAt = 0
   const before = verdict()
-  await freshLinks(lab, (id) => (id === 'local' ? clientFor() : (Object.assign(clientFor(), silent) as ComputeClient)))
+  await freshLinks(lab, (id) => (id === 'local' ? agentFor() : overriding(agentFor(), { links: silent })))
   expect(verdict()).toBe(before)
 })
 
 test('the verdict on a link over two computes follows the rule of one within a compute', async () => {
-  const { labs, lab, clientFor, verdict } = await labOfPair()
+  const { labs, lab, agentFor, verdict } = await labOfPair()
   const [record] = lab.document.links.values()
   if (record === undefined) throw new Error('there is no link')
   const save = (suspend: boolean) =>
@@ -117,10 +116,10 @@ test('the verdict on a link over two computes follows the rule of one within a c
   const counters = { in_frames: 0, in_bytes: 0, dropped: {} }
   const links = ['ok', 'ok']
   const asking = () => {
-    const nio = async ({ node_id }: { node_id: string }) => ({
+    const nioState = async ({ node_id }: { node_id: string }) => ({
       ...{ counters, link: links[node_id === record.nodes[0]?.node_id ? 0 : 1], link_reason: null },
     })
-    return Object.assign(clientFor(), { nio }) as ComputeClient
+    return overriding(agentFor(), { nodes: { nioState } })
   }
   const read = async () => {
     lab.linksReadAt = 0

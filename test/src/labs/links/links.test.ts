@@ -1,20 +1,19 @@
 import { expect, test } from 'vitest'
-import type { ComputeClient } from '../../../../src/labs/computes/compute-client.ts'
 import { findEnd } from '../../../../src/labs/links/link-ends.ts'
 import { createLink, removeLink, updateLink } from '../../../../src/labs/links/links.ts'
 import { createNode, removeNode, updateNode } from '../../../../src/labs/nodes/nodes.ts'
 import { undoEdit } from '../../../../src/labs/undo/undo.ts'
-import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
+import { labsInMemory, MemoryCompute, type OperationName, wrapping } from '../../../support/memory-compute.ts'
 
 /** A lab with a pc and a switch, and an operation of its compute that takes until `end` is called. */
-async function withSlow(operation: 'putLink' | 'removeLink' | 'createNode' | 'removeNode' | 'updateNode') {
+async function withSlow(operation: OperationName) {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  const { client } = labs.computes
-  const { project_id } = await labs.create({ name: 'race', compute_id: 'local' }, client)
+  const { agent } = labs.computes
+  const { project_id } = await labs.create({ name: 'race', compute_id: 'local' }, agent)
   const lab = await labs.lab(project_id)
   for (const [name, node_type] of [['PC1', 'pc'] as const, ['SW', 'switch'] as const])
-    await createNode(labs, lab, { name, node_type, compute_id: 'local' }, { clientFor: client })
+    await createNode(labs, lab, { name, node_type, compute_id: 'local' }, { agentFor: agent })
   let [begin, end] = [() => {}, () => {}]
   const begun = new Promise<void>((resolve) => {
     begin = resolve
@@ -22,34 +21,30 @@ async function withSlow(operation: 'putLink' | 'removeLink' | 'createNode' | 're
   const ended = new Promise<void>((resolve) => {
     end = resolve
   })
-  const clientFor = (): ComputeClient => {
-    const its = client('local')
-    const real = its[operation] as (...input: unknown[]) => Promise<unknown>
-    const slow = async (...input: unknown[]) => {
+  const agentFor = () =>
+    wrapping(agent('local'), operation, (real) => async (...input) => {
       begin()
       await ended
       return real(...input)
-    }
-    return Object.assign(its, { [operation]: slow })
-  }
-  const link = (by = client) => createLink(labs, lab, { nodes: ['PC1:eth0', 'SW:Ethernet0'] as never }, by)
+    })
+  const link = (by = agent) => createLink(labs, lab, { nodes: ['PC1:eth0', 'SW:Ethernet0'] as never }, by)
   const isFree = () => lab.document.links.size === 0 && compute.links.size === 0 && findEnd(lab, 'SW:Ethernet0')
-  return { labs, lab, compute, client, clientFor, link, isFree, begun, end: () => end() }
+  return { labs, lab, compute, agent, agentFor, link, isFree, begun, end: () => end() }
 }
 
 test('a link to a node that is deleted meanwhile is 404, and leaves the other port free', async () => {
-  const { labs, lab, client, clientFor, link, isFree, begun, end } = await withSlow('putLink')
-  const linking = link(clientFor)
+  const { labs, lab, agent, agentFor, link, isFree, begun, end } = await withSlow('links.join')
+  const linking = link(agentFor)
   await begun
-  await removeNode(labs, lab, 'PC1', client)
+  await removeNode(labs, lab, 'PC1', agent)
   end()
   await expect(linking).rejects.toMatchObject({ status: 404 })
   expect(isFree()).toBeTruthy()
 })
 
 test('a link that is made while its node is being deleted is deleted with the node', async () => {
-  const { labs, lab, clientFor, link, isFree, begun, end } = await withSlow('removeNode')
-  const removing = removeNode(labs, lab, 'PC1', clientFor)
+  const { labs, lab, agentFor, link, isFree, begun, end } = await withSlow('nodes.remove')
+  const removing = removeNode(labs, lab, 'PC1', agentFor)
   await begun
   await link()
   end()
@@ -58,55 +53,50 @@ test('a link that is made while its node is being deleted is deleted with the no
 })
 
 test('a link or a node that is deleted while it is changed does not come back', async () => {
-  const links = await withSlow('putLink')
+  const links = await withSlow('links.join')
   const { link_id } = await links.link()
-  const suspending = updateLink(links.lab, link_id, { suspend: true }, links.clientFor)
+  const suspending = updateLink(links.lab, link_id, { suspend: true }, links.agentFor)
   await links.begun
-  const removing = removeLink(links.labs, links.lab, link_id, links.client)
+  const removing = removeLink(links.labs, links.lab, link_id, links.agent)
   links.end()
   await Promise.all([suspending, removing])
   expect(links.isFree()).toBeTruthy()
 
-  const nodes = await withSlow('updateNode')
+  const nodes = await withSlow('nodes.update')
   const { node_id } = nodes.lab.node('PC1')
   // Its compute has answered when the node is deleted.
   const more = async () => {
-    await removeNode(nodes.labs, nodes.lab, node_id, nodes.client)
+    await removeNode(nodes.labs, nodes.lab, node_id, nodes.agent)
     return {}
   }
-  await expect(updateNode(nodes.lab, node_id, { x: 1 }, nodes.client, { more })).rejects.toMatchObject({ status: 404 })
+  await expect(updateNode(nodes.lab, node_id, { x: 1 }, nodes.agent, { more })).rejects.toMatchObject({ status: 404 })
   expect([...nodes.lab.document.nodes.values()].map(({ name }) => name)).toEqual(['SW'])
 })
 
 test('a link that is changed while it is deleted is not made anew on its compute', async () => {
-  const { labs, lab, client, link, isFree } = await withSlow('removeNode')
+  const { labs, lab, agent, link, isFree } = await withSlow('nodes.remove')
   const { link_id } = await link()
   let changing: Promise<unknown> = Promise.resolve()
-  const removing = (): ComputeClient => {
-    const its = client('local')
-    const removeLinkThere = its.removeLink.bind(its)
-    return Object.assign(its, {
-      async removeLink(...given: Parameters<ComputeClient['removeLink']>) {
-        await removeLinkThere(...given)
-        changing = updateLink(lab, link_id, { suspend: true }, client).catch((error: unknown) => error)
-        // What the change asks of the compute in memory is done by then.
-        await new Promise(setImmediate)
-      },
+  const removing = () =>
+    wrapping(agent('local'), 'links.remove', (remove) => async (...given) => {
+      await remove(...given)
+      changing = updateLink(lab, link_id, { suspend: true }, agent).catch((error: unknown) => error)
+      // What the change asks of the compute in memory is done by then.
+      await new Promise(setImmediate)
     })
-  }
   await removeLink(labs, lab, link_id, removing)
   expect(await changing).toMatchObject({ status: 404, code: 'no-such-link' })
   expect(isFree()).toBeTruthy()
 })
 
 test('a node is deleted while another request deletes one of its links', async () => {
-  const { labs, lab, clientFor, client, link, begun, end } = await withSlow('removeLink')
-  await createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { clientFor: client })
+  const { labs, lab, agentFor, agent, link, begun, end } = await withSlow('links.remove')
+  await createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { agentFor: agent })
   await link()
-  const { link_id } = await createLink(labs, lab, { nodes: ['PC2:eth0', 'SW:Ethernet1'] as never }, client)
-  const node = removeNode(labs, lab, 'SW', clientFor)
+  const { link_id } = await createLink(labs, lab, { nodes: ['PC2:eth0', 'SW:Ethernet1'] as never }, agent)
+  const node = removeNode(labs, lab, 'SW', agentFor)
   await begun
-  await removeLink(labs, lab, link_id, client)
+  await removeLink(labs, lab, link_id, agent)
   end()
   await node
   expect([...lab.document.nodes.values()].map(({ name }) => name)).toEqual(['PC1', 'PC2'])
@@ -114,11 +104,11 @@ test('a node is deleted while another request deletes one of its links', async (
 })
 
 test('a compute has both of two changes of a link at once', async () => {
-  const { lab, compute, client, clientFor, link, begun, end } = await withSlow('putLink')
+  const { lab, compute, agent, agentFor, link, begun, end } = await withSlow('links.join')
   const { link_id } = await link()
-  const suspending = updateLink(lab, link_id, { suspend: true }, clientFor)
+  const suspending = updateLink(lab, link_id, { suspend: true }, agentFor)
   await begun
-  const losing = updateLink(lab, link_id, { filters: { packet_loss: [10] } }, client)
+  const losing = updateLink(lab, link_id, { filters: { packet_loss: [10] } }, agent)
   end()
   await Promise.all([suspending, losing])
   const both = { suspend: true, filters_ab: { packet_loss: [10] } }
@@ -127,12 +117,12 @@ test('a compute has both of two changes of a link at once', async () => {
 })
 
 test('of two links with one id at once one is refused', async () => {
-  const { labs, lab, client, clientFor, begun, end } = await withSlow('putLink')
-  await createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { clientFor: client })
+  const { labs, lab, agent, agentFor, begun, end } = await withSlow('links.join')
+  await createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { agentFor: agent })
   const link_id = crypto.randomUUID()
-  const first = createLink(labs, lab, { link_id, nodes: ['PC1:eth0', 'SW:Ethernet0'] as never }, clientFor)
+  const first = createLink(labs, lab, { link_id, nodes: ['PC1:eth0', 'SW:Ethernet0'] as never }, agentFor)
   await begun
-  const second = createLink(labs, lab, { link_id, nodes: ['PC2:eth0', 'SW:Ethernet1'] as never }, client)
+  const second = createLink(labs, lab, { link_id, nodes: ['PC2:eth0', 'SW:Ethernet1'] as never }, agent)
   await expect(second).rejects.toMatchObject({ status: 409 })
   end()
   await first
@@ -140,11 +130,11 @@ test('of two links with one id at once one is refused', async () => {
 })
 
 test('of two nodes with one id at once one is refused', async () => {
-  const { labs, lab, compute, client, clientFor, begun, end } = await withSlow('createNode')
+  const { labs, lab, compute, agent, agentFor, begun, end } = await withSlow('nodes.create')
   const node = { node_id: crypto.randomUUID(), node_type: 'pc', compute_id: 'local' }
-  const first = createNode(labs, lab, { ...node, name: 'PC2' }, { clientFor })
+  const first = createNode(labs, lab, { ...node, name: 'PC2' }, { agentFor })
   await begun
-  const second = createNode(labs, lab, { ...node, name: 'PC3' }, { clientFor: client })
+  const second = createNode(labs, lab, { ...node, name: 'PC3' }, { agentFor: agent })
   await expect(second).rejects.toMatchObject({ status: 409 })
   expect(compute.nodes.has(node.node_id)).toBe(false)
   end()
@@ -154,12 +144,12 @@ test('of two nodes with one id at once one is refused', async () => {
 const undo = { way: 'undo', check: () => {} } as const
 
 test('a change of a link that comes during an undo is made after it', async () => {
-  const { labs, lab, compute, client, clientFor, link, begun, end } = await withSlow('putLink')
+  const { labs, lab, compute, agent, agentFor, link, begun, end } = await withSlow('links.join')
   const { link_id } = await link()
-  await updateLink(lab, link_id, { suspend: true }, client)
-  const undoing = undoEdit(labs, lab, undo, clientFor)
+  await updateLink(lab, link_id, { suspend: true }, agent)
+  const undoing = undoEdit(labs, lab, undo, agentFor)
   await begun
-  const losing = updateLink(lab, link_id, { filters: { packet_loss: [10] } }, client)
+  const losing = updateLink(lab, link_id, { filters: { packet_loss: [10] } }, agent)
   // What it can do without the undo is done by then.
   await new Promise(setImmediate)
   end()
@@ -169,12 +159,12 @@ test('a change of a link that comes during an undo is made after it', async () =
 })
 
 test('an undo that comes during a change of the link is refused, and changes nothing', async () => {
-  const { labs, lab, compute, client, clientFor, link, begun, end } = await withSlow('putLink')
+  const { labs, lab, compute, agent, agentFor, link, begun, end } = await withSlow('links.join')
   const { link_id } = await link()
-  await updateLink(lab, link_id, { suspend: true }, client)
-  const losing = updateLink(lab, link_id, { filters: { packet_loss: [10] } }, clientFor)
+  await updateLink(lab, link_id, { suspend: true }, agent)
+  const losing = updateLink(lab, link_id, { filters: { packet_loss: [10] } }, agentFor)
   await begun
-  const undoing = undoEdit(labs, lab, undo, client).catch((error: unknown) => error)
+  const undoing = undoEdit(labs, lab, undo, agent).catch((error: unknown) => error)
   await new Promise(setImmediate)
   end()
   await losing
@@ -184,33 +174,28 @@ test('an undo that comes during a change of the link is refused, and changes not
 })
 
 test('a link that is changed while an undo removes it is not made anew on its compute', async () => {
-  const { labs, lab, client, link, isFree } = await withSlow('removeNode')
+  const { labs, lab, agent, link, isFree } = await withSlow('nodes.remove')
   const { link_id } = await link()
   let changing: Promise<unknown> = Promise.resolve()
-  const removing = (): ComputeClient => {
-    const its = client('local')
-    const removeLinkThere = its.removeLink.bind(its)
-    return Object.assign(its, {
-      async removeLink(...given: Parameters<ComputeClient['removeLink']>) {
-        await removeLinkThere(...given)
-        changing = updateLink(lab, link_id, { suspend: true }, client).catch((error: unknown) => error)
-        await new Promise(setImmediate)
-      },
+  const removing = () =>
+    wrapping(agent('local'), 'links.remove', (remove) => async (...given) => {
+      await remove(...given)
+      changing = updateLink(lab, link_id, { suspend: true }, agent).catch((error: unknown) => error)
+      await new Promise(setImmediate)
     })
-  }
   await undoEdit(labs, lab, undo, removing)
   expect(await changing).toMatchObject({ status: 404, code: 'no-such-link' })
   expect(isFree()).toBeTruthy()
 })
 
 test('a node that an undo makes again and a new one at the same time have different names', async () => {
-  const { labs, lab, client, clientFor, begun, end } = await withSlow('createNode')
-  await removeNode(labs, lab, 'PC1', client)
+  const { labs, lab, agent, agentFor, begun, end } = await withSlow('nodes.create')
+  await removeNode(labs, lab, 'PC1', agent)
   const pc = { name: 'PC1', node_type: 'pc', compute_id: 'local' }
-  const undoing = undoEdit(labs, lab, undo, clientFor)
+  const undoing = undoEdit(labs, lab, undo, agentFor)
   await begun
-  expect(await createNode(labs, lab, pc, { clientFor: client })).toMatchObject({ name: 'PC2' })
-  const renaming = updateNode(lab, 'SW', { name: 'pc1' }, client)
+  expect(await createNode(labs, lab, pc, { agentFor: agent })).toMatchObject({ name: 'PC2' })
+  const renaming = updateNode(lab, 'SW', { name: 'pc1' }, agent)
   await expect(renaming).rejects.toMatchObject({ status: 409, code: 'name-taken' })
   end()
   await undoing
@@ -218,38 +203,38 @@ test('a node that an undo makes again and a new one at the same time have differ
 })
 
 test('an undo is refused while another request gives the name to a node, and can be repeated', async () => {
-  const { labs, lab, client, clientFor, begun, end } = await withSlow('updateNode')
-  await removeNode(labs, lab, 'PC1', client)
-  const renaming = updateNode(lab, 'SW', { name: 'PC1' }, clientFor)
+  const { labs, lab, agent, agentFor, begun, end } = await withSlow('nodes.update')
+  await removeNode(labs, lab, 'PC1', agent)
+  const renaming = updateNode(lab, 'SW', { name: 'PC1' }, agentFor)
   await begun
-  await expect(undoEdit(labs, lab, undo, client)).rejects.toMatchObject({
+  await expect(undoEdit(labs, lab, undo, agent)).rejects.toMatchObject({
     status: 409,
     message: 'Another request is naming a node PC1: try again when it is done',
   })
   end()
   await renaming
-  await undoEdit(labs, lab, undo, client)
-  await undoEdit(labs, lab, undo, client)
+  await undoEdit(labs, lab, undo, agent)
+  await undoEdit(labs, lab, undo, agent)
   expect([...lab.document.nodes.values()].map(({ name }) => name).sort()).toEqual(['PC1', 'SW'])
 })
 
 test('a link is refused at a port that a link of an undo gets, and the other way round', async () => {
-  const first = await withSlow('putLink')
+  const first = await withSlow('links.join')
   const { link_id } = await first.link()
-  await removeLink(first.labs, first.lab, link_id, first.client)
-  const undoing = undoEdit(first.labs, first.lab, undo, first.clientFor)
+  await removeLink(first.labs, first.lab, link_id, first.agent)
+  const undoing = undoEdit(first.labs, first.lab, undo, first.agentFor)
   await first.begun
   await expect(first.link()).rejects.toMatchObject({ status: 409, code: 'port-taken' })
   first.end()
   await undoing
   expect([...first.lab.document.links.keys()]).toEqual([link_id])
 
-  const second = await withSlow('putLink')
+  const second = await withSlow('links.join')
   const { link_id: other } = await second.link()
-  await removeLink(second.labs, second.lab, other, second.client)
-  const linking = second.link(second.clientFor)
+  await removeLink(second.labs, second.lab, other, second.agent)
+  const linking = second.link(second.agentFor)
   await second.begun
-  await expect(undoEdit(second.labs, second.lab, undo, second.client)).rejects.toMatchObject({ status: 409 })
+  await expect(undoEdit(second.labs, second.lab, undo, second.agent)).rejects.toMatchObject({ status: 409 })
   second.end()
   const { link_id: made } = await linking
   expect([...second.lab.document.links.keys()]).toEqual([made])

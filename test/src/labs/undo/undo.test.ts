@@ -7,29 +7,29 @@ import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
 /** A lab with two nodes of one step, which another edit has linked since. */
 async function linkedSince() {
   const labs = await labsInMemory(new MemoryCompute())
-  const clientFor = labs.computes.client
-  const { project_id } = await labs.create({ name: 'linked', compute_id: 'local' }, clientFor)
+  const agentFor = labs.computes.agent
+  const { project_id } = await labs.create({ name: 'linked', compute_id: 'local' }, agentFor)
   const lab = await labs.lab(project_id)
   const step = { by: 'edit' } as const
   const pcs = []
   for (const name of ['PC1', 'PC2'])
-    pcs.push(await createNode(labs, lab, { name, node_type: 'pc', compute_id: 'local' }, { clientFor, step }))
+    pcs.push(await createNode(labs, lab, { name, node_type: 'pc', compute_id: 'local' }, { agentFor, step }))
   const ids = pcs.map(({ node_id }) => node_id)
-  const link = () => createLink(labs, lab, { nodes: ['PC1:eth0', 'PC2:eth0'] }, clientFor)
-  return { labs, lab, clientFor, step, ids, link }
+  const link = () => createLink(labs, lab, { nodes: ['PC1:eth0', 'PC2:eth0'] }, agentFor)
+  return { labs, lab, agentFor, step, ids, link }
 }
 
 test('a rollback reports what it left, and does not speak of an undo', async () => {
-  const { labs, lab, clientFor, step, ids, link } = await linkedSince()
+  const { labs, lab, agentFor, step, ids, link } = await linkedSince()
   await link()
-  const left = await rollBack(labs, lab, step, clientFor)
+  const left = await rollBack(labs, lab, step, agentFor)
   expect(left).toEqual([`the node ${ids[0]} was linked since this edit`])
 })
 
 test('an undo that is not possible says why, and that the edit is forgotten', async () => {
-  const { labs, lab, clientFor, ids, link } = await linkedSince()
+  const { labs, lab, agentFor, ids, link } = await linkedSince()
   await link()
-  const undo = () => undoEdit(labs, lab, { way: 'undo', check() {} }, clientFor)
+  const undo = () => undoEdit(labs, lab, { way: 'undo', check() {} }, agentFor)
   await undo()
   const [, pc2] = ids
   lab.document.nodes.set(pc2 ?? '', { ...lab.node('PC2'), x: 7 })

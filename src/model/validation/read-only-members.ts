@@ -1,8 +1,8 @@
 import { type Static, type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { badRequest } from '../../lib/errors/api-error.ts'
-import { maybe } from '../../model/schema/fields.ts'
-import { quoteValue, validate } from '../../model/validation/validate.ts'
+import { maybe } from '../schema/fields.ts'
+import { quoteValue, validate } from './validate.ts'
 
 /**
  * Clients send a resource back as it was shown. Read-only members are those of the resource's schema that its input lacks: a create

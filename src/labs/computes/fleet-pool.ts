@@ -1,7 +1,7 @@
 import type { ReplicateImage } from '../../fleet/images/image-copies.ts'
 import { peerAddresses } from '../../fleet/link-check/peer-address.ts'
 import { noCompute } from '../../fleet/members/fan-out.ts'
-import { fleetConnection } from '../../fleet/members/fleet-connection.ts'
+import { fleetAgent } from '../../fleet/members/fleet-agent.ts'
 import { fleetMembers } from '../../fleet/members/fleet-members.ts'
 import { hasLabels, labelsOf, withoutLabels } from '../../fleet/members/labels.ts'
 import type { Member } from '../../fleet/members/members.ts'
@@ -10,14 +10,13 @@ import { computeKey, isReserved } from '../../fleet/pool/computes.ts'
 import type { Fleet } from '../../fleet/pool/fleet.ts'
 import { type ApiError, conflict } from '../../lib/errors/api-error.ts'
 import { localId } from '../../model/compute.ts'
-import { ComputeClient } from './compute-client.ts'
-import type { AbsentCompute, LabComputes } from './computes.ts'
+import type { AbsentCompute, ComputePool } from './compute-pool.ts'
 
 /**
- * `LabComputes` over a fleet. On a plain service the first compute is the service itself, `local`. `replicateImage`: absent where images are not
+ * `ComputePool` over a fleet. On a plain service the first compute is the service itself, `local`. `replicateImage`: absent where images are not
  * copied between computes.
  */
-export function fleetComputes(fleet: Fleet, replicateImage?: ReplicateImage): LabComputes {
+export function fleetPool(fleet: Fleet, replicateImage?: ReplicateImage): ComputePool {
   const scheduler = new Scheduler()
   const members = fleetMembers(fleet)
   /** The service itself, and the other computes. Its own labels take time, and are read when some are wanted. */
@@ -29,11 +28,7 @@ export function fleetComputes(fleet: Fleet, replicateImage?: ReplicateImage): La
     return [{ ...own, load: undefined, weight: 1 }, ...remote]
   }
   return {
-    client: (computeId, caller) =>
-      new ComputeClient(
-        fleetConnection(fleet, computeId, caller),
-        replicateImage && ((image) => replicateImage(computeId, image)),
-      ),
+    agent: (computeId, caller) => fleetAgent(fleet, computeId, { ...(caller && { caller }), replicateImage }),
     async choose(wanted, { policy = 'room', labels = [] } = {}) {
       if (wanted !== undefined && (computeKey(wanted) !== localId || fleet.hasLocal))
         return computeNamed(fleet, wanted, await everyone([]))

@@ -1,10 +1,11 @@
 import type { Forwarded } from '../../fleet/forward/forward.ts'
 import type { ReservedPort } from '../../fleet/link-check/link-check.ts'
 import type { PeerAddresses } from '../../fleet/link-check/peer-address.ts'
+import type { HostAgent } from '../../host-agent.ts'
 import type { RelayedAnswer } from '../../lib/http/relayed-answer.ts'
 import type { Caller } from '../../model/access/caller.ts'
 import type { Placement, PlacementPolicy } from '../../model/placement.ts'
-import type { ComputeClient, ComputeClients } from './compute-client.ts'
+import type { ComputeAgents } from './agents.ts'
 
 /** A compute that is not connected, or is not in the fleet any more. */
 export interface AbsentCompute {
@@ -23,13 +24,13 @@ export interface NodeWish {
   readonly kinds: readonly string[]
 }
 
-/** The computes that labs run on: the one seam between labs and fleets. */
-export interface LabComputes {
+/** The computes that labs run on. Of what a fleet does, labs know this. */
+export interface ComputePool {
   /**
-   * The client of a compute, on behalf of a caller, or of the service itself. Its calls reject with 404 for an unknown id, and with
+   * The agent of a compute, on behalf of a caller, or of the service itself. Its calls reject with 404 for an unknown id, and with
    * 503 for a compute that is not connected.
    */
-  client(computeId: string, caller?: Caller): ComputeClient
+  agent(computeId: string, caller?: Caller): HostAgent
   /**
    * The compute for a new lab: the one of that id or name (404; 409 for a name that several have), else the best one that has the labels
    * of the placement (409 when none has them). 503 without any.
@@ -52,8 +53,8 @@ export interface LabComputes {
   peers(ends: readonly [ReservedPort, ReservedPort]): Promise<PeerAddresses>
 }
 
-/** Clients of computes on behalf of the service itself. */
-export const serviceClients =
-  (computes: LabComputes): ComputeClients =>
+/** Agents of computes on behalf of the service itself. */
+export const serviceAgents =
+  (computes: ComputePool): ComputeAgents =>
   (computeId) =>
-    computes.client(computeId)
+    computes.agent(computeId)
