@@ -71,11 +71,11 @@ export class LabStore {
   reset({ project, nodes, links, drawings, jobs, snapshots }: LabReading): void {
     batch(() => {
       this.project.value = project
-      this.nodes.reset(nodes.map((it) => [it.node_id, it]))
-      this.links.reset(links.map((it) => [it.link_id, it]))
-      this.drawings.reset(drawings.map((it) => [it.drawing_id, it]))
-      this.jobs.reset(jobs.filter((it) => it.project_id === project.project_id).map((it) => [it.job_id, it]))
-      this.snapshots.reset(snapshots.map((it) => [it.snapshot_id, it]))
+      this.nodes.reset(nodes.map((node) => [node.node_id, node]))
+      this.links.reset(links.map((link) => [link.link_id, link]))
+      this.drawings.reset(drawings.map((drawing) => [drawing.drawing_id, drawing]))
+      this.jobs.reset(jobs.filter((job) => job.project_id === project.project_id).map((job) => [job.job_id, job]))
+      this.snapshots.reset(snapshots.map((snapshot) => [snapshot.snapshot_id, snapshot]))
       this.end.value = undefined
     })
   }
