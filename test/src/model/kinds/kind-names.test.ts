@@ -34,7 +34,8 @@ const found = ['src', 'runtime']
   .flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => `${folder}/${name}`),
   )
-  .filter((file) => /\.tsx?$/.test(file))
+  // The client is made from the schemas, so that it has the names of the descriptors.
+  .filter((file) => /\.tsx?$/.test(file) && file !== 'src/client/calls.ts')
   .flatMap((file) =>
     readFileSync(join(root, file), 'utf8')
       .split('\n')
