@@ -60,7 +60,7 @@ async function behind(service: TestService, boot: { readonly id: string }): Prom
   const server = createServer((req, res) => {
     const { method, headers, url = '' } = req
     const asked = request(service.url + url, { method, headers }, (answer) => {
-      if (!url.endsWith('/capabilities'))
+      if (!/\/capabilities(\?|$)/.test(url))
         return void answer.pipe(res.writeHead(answer.statusCode ?? 502, answer.headers))
       const told = text(answer).then((body) => JSON.stringify({ ...JSON.parse(body), boot_id: boot.id }))
       const failed = () => res.destroy()
