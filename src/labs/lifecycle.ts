@@ -59,7 +59,7 @@ export class LabLifecycle {
   readonly #lists: LabLists
   readonly #warn: (message: string) => void
   /** On behalf of the service itself. */
-  readonly #ownClients: ComputeAgents
+  readonly #ownAgents: ComputeAgents
   /** One enlistment of a compute for a lab at a time. */
   readonly #enlistments = new KeyedMutex()
 
@@ -91,7 +91,7 @@ export class LabLifecycle {
     this.#creation = creation
     this.#lists = lists
     this.#warn = warn
-    this.#ownClients = serviceAgents(computes)
+    this.#ownAgents = serviceAgents(computes)
   }
 
   /**
@@ -103,7 +103,7 @@ export class LabLifecycle {
       .filter(([, { is_open, auto_open, unfinished }]) => is_open || auto_open || unfinished)
     const open = async ([id, { name, is_open, unfinished, computes }]: (typeof wanted)[number]) => {
       if (unfinished) {
-        const agentFor = this.#ownClients
+        const agentFor = this.#ownAgents
         // A compute that crashed may have the directory of the project and not know the project: once opened, both can be removed.
         // One that was removed from the fleet cannot be asked any more.
         const known = mapLimit(computes, async (computeId) => {
@@ -114,7 +114,7 @@ export class LabLifecycle {
           .catch(ignore('the next start of the service tries again'))
         return
       }
-      await this.#openNow(id, id, this.#ownClients, !is_open).catch((error: Error) => {
+      await this.#openNow(id, id, this.#ownAgents, !is_open).catch((error: Error) => {
         // An unreadable document is reported already. A lab that does not fit shows why until it is opened.
         if (error instanceof UnreadableLab) return
         if (error instanceof ApiError && error.code === 'limit-reached') this.#registry.markUnopened(id, error.message)
@@ -135,7 +135,7 @@ export class LabLifecycle {
       )
     })
     await mapLimit(left, async ([id]) => {
-      const settle = async () => this.#recovery.recoverMove(await this.#access.find(id), this.#ownClients)
+      const settle = async () => this.#recovery.recoverMove(await this.#access.find(id), this.#ownAgents)
       await this.#access.locked(id, settle).catch(ignore('the next opening or move of the project tries again'))
     })
   }

@@ -126,7 +126,7 @@ async function typeUntil(
   agentFor: ComputeAgents,
 ): Promise<void> {
   const record = lab.node(node)
-  const client = agentFor(record.compute_id)
+  const { nodes } = agentFor(record.compute_id)
   let output = ''
   for (;;) {
     const left = (until - Date.now()) / 1000
@@ -134,7 +134,7 @@ async function typeUntil(
     try {
       // Echoes of the line are not an answer, nor are echoes of earlier tries, which a busy node shows late.
       const input = { send: `${line}\r`, expect, echoes: true, within_s: Math.min(againS, left) }
-      await client.nodes.expect(nodeRefOf(lab, record), input, signal)
+      await nodes.expect(nodeRefOf(lab, record), input, signal)
       return
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== 'not-in-time') throw error

@@ -121,7 +121,7 @@ test('a compute emits events only to labs that have a part on it', async () => {
 /** What the compute does slowly: it is done there, and the answer comes when `end` is called. */
 type Slow = 'create' | 'update' | 'remove' | 'duplicate' | 'take' | 'replicate'
 
-/** A lab with the nodes PC1 and PC2, and clients of its compute which do an operation slowly. */
+/** A lab with the nodes PC1 and PC2, and agents of its compute which do an operation slowly. */
 async function withSlow(operation: Slow) {
   const compute = new MemoryCompute()
   const store = new MemoryLabs()

@@ -23,7 +23,7 @@ export const notTrusted =
 export const base = '/v2/projects'
 export const noSuchProject = 'There is no such project, or it is closed'
 
-/** The labs of a service, and the clients of computes on behalf of the caller. 404 where the service has no labs. */
+/** The labs of a service, and the agents of computes on behalf of the caller. 404 where the service has no labs. */
 export function labsOf({ labs, caller, answered }: Context): { labs: Labs; agentFor: ComputeAgents } {
   if (labs === undefined) throw notFound('This service has no labs', { code: 'not-supported' })
   return {

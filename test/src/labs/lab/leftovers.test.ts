@@ -6,7 +6,7 @@ import { ApiError } from '../../../../src/lib/errors/api-error.ts'
 import { hangMs } from '../../../support/limits.ts'
 import { labsInMemory, MemoryCompute, type OperationName, wrapping } from '../../../support/memory-compute.ts'
 
-/** A lab with PC1 and PC2, and clients of its compute by which it does an operation, and is lost before it answers. */
+/** A lab with PC1 and PC2, and agents of its compute by which it does an operation, and is lost before it answers. */
 async function losing(operation: OperationName) {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
