@@ -42,23 +42,25 @@ function checkedNodes(nodes: NodeAgent): NodeAgent {
     async create(projectId, kind, input, options) {
       const descriptor = kindOf(kind)
       const given = (await withReadOnly(descriptor.create, descriptor.node).read(input)) as NodeCreate
-      if (options.addresses === undefined) {
-        const ref = { project_id: projectId, kind, node_id: String(given.node_id) }
-        const isKnown = given.node_id != null && descriptor.addressIssue !== undefined && options.existing === 'update'
-        requireAddresses(descriptor, given, isKnown ? ((await nodes.get(ref).catch(ignoreNotFound)) ?? {}) : {})
-      }
+      const { node_id } = given
+      const known = async () =>
+        typeof node_id === 'string'
+          ? nodes.get({ project_id: projectId, kind, node_id }).catch(ignoreNotFound)
+          : undefined
+      if (options.addresses === undefined) await requireAddresses(descriptor, given, known)
       return nodes.create(projectId, kind, given as typeof input, options)
     },
     get: (ref) => nodes.get(ref),
     async update(ref, changes) {
-      const { update, node, addressIssue, v2 } = kindOf(ref.kind)
+      const descriptor = kindOf(ref.kind)
+      const { update, node, v2 } = descriptor
       const read = await withReadOnly(update, node).read(changes, async () => nodeView(await nodes.get(ref)))
       const given = (v2?.changes?.(read as Record<string, unknown>) ?? read) as NodeUpdate
-      if (addressIssue !== undefined) requireAddresses({ addressIssue }, given, await nodes.get(ref))
+      await requireAddresses(descriptor, given, () => nodes.get(ref))
       return nodes.update(ref, given as typeof changes)
     },
     remove: (ref, options) => nodes.remove(ref, options),
-    start: async (ref, input) => nodes.start(ref, checkedIf(kindOf(ref.kind).start, input ?? {})),
+    start: async (ref, input) => nodes.start(ref, checkedIf(kindOf(ref.kind).start, input)),
     stop: (ref) => nodes.stop(ref),
     suspend: (ref) => nodes.suspend(ref),
     resume: (ref) => nodes.resume(ref),
@@ -99,5 +101,6 @@ const checkedLinks = (links: LinkAgent): LinkAgent => ({
   changes: (projectId, since) => links.changes(projectId, since),
 })
 
+/** The input of an operation, by the schema that the kind has for it; a kind without one does not look at the input. */
 const checkedIf = (schema: TSchema | undefined, input: unknown): unknown =>
-  schema === undefined ? input : validate(schema, input)
+  schema === undefined ? input : validate(schema, input ?? {})

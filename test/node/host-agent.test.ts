@@ -86,11 +86,17 @@ describe.each(agents)('the agent %s', (_, start) => {
     await expect(nodes.get(copy)).rejects.toMatchObject({ status: 404, code: 'no-such-node' })
   })
 
-  test('refuses settings that the kind lacks, and changes of members that cannot be set', async () => {
+  test('refuses settings that the kind lacks, addresses that no adapter can have, and changes of members that cannot be set', async () => {
     const { nodes } = agent
     const project_id = await newProject()
     const unknown = nodes.create(project_id, 'pc', { name: 'PC1', ram: 64 } as never, { existing: 'refuse' })
     await expect(unknown).rejects.toMatchObject({ status: 400, message: expect.stringMatching(/^ram: /) })
+    const multicast = { name: 'M1', mac_address: '01:00:5e:00:00:01' }
+    const addressed = nodes.create(project_id, 'machine-emulator', multicast, { existing: 'refuse' })
+    await expect(addressed).rejects.toMatchObject({
+      status: 400,
+      message: expect.stringMatching(/^mac_address: .*multicast/),
+    })
     const ref = await newPc(project_id, 'PC1')
     // As a client sends a node back that it has read.
     const { kind: _, ...shown } = await nodes.get(ref)

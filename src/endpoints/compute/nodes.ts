@@ -97,10 +97,9 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
         const input = form.input(body) as NodeCreate
         const id = typeof input.node_id === 'string' && { node_id: input.node_id.toLowerCase() }
         const { existing = isV1 ? 'refuse' : 'update', addresses, view } = query as Static<typeof creation>
-        if (addresses === undefined && descriptor.addressIssue !== undefined) {
-          const ref = id && { project_id: params.project_id, kind, node_id: id.node_id }
-          requireAddresses(descriptor, input, (ref && (await agent.nodes.get(ref).catch(ignoreNotFound))) || undefined)
-        }
+        const known = async () =>
+          id ? agent.nodes.get({ project_id: params.project_id, kind, ...id }).catch(ignoreNotFound) : undefined
+        if (addresses === undefined) await requireAddresses(descriptor, input, known)
         const made = await agent.nodes.create(params.project_id, kind, { ...input, ...id }, { existing })
         const shown = form.toView(made.node)
         return view === 'full' && !made.created ? ok(shown) : created(shown)
@@ -125,7 +124,7 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
       errors: { 404: noSuchNode, 409: conflicts.update, 507: 'The disk is nearly full' },
       async handle({ params, body }, { agent }) {
         const [ref, changes] = [form.ref(params), form.changes(body)]
-        if (descriptor.addressIssue !== undefined) requireAddresses(descriptor, changes, await agent.nodes.get(ref))
+        await requireAddresses(descriptor, changes, () => agent.nodes.get(ref))
         return ok(form.toView(await agent.nodes.update(ref, changes as NodeUpdate)))
       },
     }),

@@ -62,7 +62,7 @@ export const retryLater = (status: 429 | 503, message: string, seconds: number, 
 export const outOfSpace = (message: string, options?: ApiErrorOptions) => new ApiError(507, message, options)
 
 /** For `catch` of a removal: ignores 404, as the thing is gone already, and throws every other error. */
-export function ignoreNotFound(error: unknown): void {
+export function ignoreNotFound(error: unknown): undefined {
   if (!(error instanceof ApiError) || error.status !== 404) throw error
 }
 
