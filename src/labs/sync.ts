@@ -4,7 +4,7 @@ import { mapLimit } from '../lib/async/map-limit.ts'
 import type { EventPayload } from '../model/event.ts'
 import type { NodeKindName } from '../model/kinds/node.ts'
 import type { LabEvent } from '../model/lab/event.ts'
-import type { AutoStart, NodeRun } from './autostart.ts'
+import type { AutoStart } from './autostart.ts'
 import { type ComputeAgents, openProject, renameProject } from './computes/agents.ts'
 import type { AbsentCompute, ComputePool } from './computes/compute-pool.ts'
 import { ComputeWatch } from './computes/watch.ts'
@@ -196,7 +196,7 @@ export class ComputeSync {
 
   #onComputeEvent(lab: Lab, computeId: string, payload: EventPayload): void {
     if (payload.type === 'node.updated' || payload.type === 'node.deleted') {
-      const { kind: _, ...shown } = payload.node as unknown as NodeRun & { kind: string; name: string }
+      const shown = payload.node
       const record = lab.document.nodes.get(shown.node_id)
       if (record === undefined || record.compute_id !== computeId) return
       lab.unknownReasons.delete(record.node_id)
