@@ -52,7 +52,9 @@ export async function body<T = Record<string, unknown>>(answer: Response | Promi
 export async function newProject(
   input: Record<string, unknown> = { name: 'lab' },
 ): Promise<{ id: string; v1: string; v2: string }> {
-  const { project_id } = await body<{ project_id: string }>(post('/v2/compute/projects', input))
+  const answer = await post('/v2/compute/projects', input)
+  if (!answer.ok) throw new Error(await answer.text())
+  const { project_id } = await body<{ project_id: string }>(answer)
   return { id: project_id, v1: `/v1/projects/${project_id}`, v2: `/v2/compute/projects/${project_id}` }
 }
 
