@@ -11,7 +11,8 @@ import { exitCode, generation, hasKeeper, keeperDirectory } from '../process/gen
 import { KeeperError } from '../protocol/error.ts'
 import { KeeperClient } from './client.ts'
 
-const launchMs = 10_000
+/** Timeout of the start of a keeper, ms: that of every emulator, on a busy host. */
+const launchMs = 30_000
 const retryMs = 50
 /** Keepers that are started before a keeper that always ends at once is an error. */
 const maxLaunches = 3
