@@ -76,7 +76,7 @@ export interface HypervisorDriver {
   start(uuid: string, plan: VmPlan): Promise<void>
   /** Does nothing for a VM that does not run or is gone. */
   stop(uuid: string, how: StopMode, signal?: AbortSignal): Promise<void>
-  /** Whether the VM runs as `start` started it, with that serial port. */
+  /** Whether the VM runs as `start` started it, with that serial port, or has stopped and still has settings of that run. */
   holds(uuid: string, serialPort: number): Promise<boolean>
   suspend(uuid: string): Promise<void>
   resume(uuid: string): Promise<void>

@@ -4,6 +4,7 @@ import { chmod, mkdir, rm, stat } from 'node:fs/promises'
 import { createConnection } from 'node:net'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { endRun } from '../../../../runtime/node/drivers/hypervisor/leftovers.ts'
 import { SerialSockets } from '../../../../runtime/node/drivers/hypervisor/virtualbox/serial-sockets.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { adapter, driverWorld, planOf, soon } from './virtualbox-driver.ts'
@@ -77,6 +78,19 @@ test('a start waits until VirtualBox has released a machine that ended', async (
   await driver.stop(uuid, 'power_off')
   expect(world.machine(uuid).nics[0]).toMatchObject({ attachment: 'null' })
   expect(world.log().filter(({ code }) => code === 1)).toEqual([])
+})
+
+test('the end of a run restores the settings of a guest that switched itself off, when VirtualBox has released it', async () => {
+  const { world, driver } = await driverWorld()
+  const { uuid } = world.add('mine', { nics: { 1: {} } })
+  const before = world.machine(uuid)
+  await driver.start(uuid, planOf([adapter(0)]))
+  const off = { state: 'poweroff', pid: 0, lockedUntil: Date.now() + 150 } as const
+  process.kill(world.machine(uuid).pid, 'SIGKILL')
+  world.alter(({ machines }) => void Object.assign(machines[0] ?? {}, off))
+  // Nobody watches the machine any more: its console has ended first.
+  await endRun(driver, { vm_uuid: uuid, serial_port: null })
+  expect(world.machine(uuid)).toEqual({ ...before, lockedUntil: off.lockedUntil })
 })
 
 test('a machine that hangs can be ended', async () => {

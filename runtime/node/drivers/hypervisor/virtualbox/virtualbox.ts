@@ -111,7 +111,8 @@ export class VirtualBoxDriver implements ApplianceDriver {
 
   async holds(uuid: string): Promise<boolean> {
     const machine = await this.#machines.find(uuid)
-    return machine !== undefined && isRunning(machine) && this.#runs.isOurs(machine)
+    if (machine === undefined) return false
+    return isRunning(machine) ? this.#runs.isOurs(machine) : (await this.#runs.before(uuid)) !== undefined
   }
 
   suspend = (uuid: string): Promise<void> => this.#control(uuid, 'pause')
