@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
+import { kvmState } from '../../runtime/node/drivers/qemu/kvm-guest.ts'
 import { bundle } from '../../scripts/bundle.js'
 
 declare module 'vitest' {
@@ -11,6 +12,8 @@ declare module 'vitest' {
     bundled: string
     /** The digest of all that a bundle of this run is made of. */
     sources: string
+    /** The `machine_emulator.acceleration` of services: KVM where guests run under it; else not each service tries it in vain. */
+    acceleration: 'auto' | 'tcg'
     /** Where the Worker of this run is, once a test file has bundled it. */
     workerBundle: string
   }
@@ -33,6 +36,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     workers.push(worker)
     project.provide('workerBundle', worker)
   }
+  project.provide('acceleration', (await kvmState()) === 'runs' ? 'auto' : 'tcg')
   await provide()
   project.onTestsRerun(provide)
   return async () => {

@@ -166,7 +166,8 @@ export class TestService {
   /** Writes the configuration file. The port ranges stay where the settings name none. */
   async configure(settings: Record<string, unknown>): Promise<void> {
     this.#settings = undefined
-    const lines = Object.entries({ ...this.#ranges, ...settings }).map(
+    const acceleration = { 'machine_emulator.acceleration': inject('acceleration') }
+    const lines = Object.entries({ ...acceleration, ...this.#ranges, ...settings }).map(
       ([key, value]) => `${key} = ${JSON.stringify(value)}`,
     )
     await writeFile(join(this.data, 'config.toml'), lines.join('\n'))

@@ -141,12 +141,19 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
       const found = await usableEmulators(archs, await this.#host.sandbox.confinement())
       return found.map(({ path, version }) => ({ path, version: versionText(version) }))
     },
-    capabilities: async () => ({ kvm: await platformsOfKvm() }),
+    capabilities: async () => ({ kvm: await this.#platformsOfKvm() }),
   }
 
   async labels(): Promise<readonly string[]> {
-    const platforms = await withTimeout(platformsOfKvm(), maxLabelMs, () => kvmPlatforms())
+    const platforms = await withTimeout(this.#platformsOfKvm(), maxLabelMs, () => kvmPlatforms())
     return platforms.length > 0 ? ['kvm'] : []
+  }
+
+  /** The platforms that KVM accelerates here; none when a test boot failed, or the configuration forbids KVM. */
+  async #platformsOfKvm(): Promise<string[]> {
+    const platforms = this.#host.settings().acceleration === 'tcg' ? [] : [...kvmPlatforms()]
+    if (platforms.length === 0) return []
+    return ['hangs', 'fails'].includes(await kvmState()) ? [] : platforms
   }
 
   /** Makes a disk of a stopped machine larger; 409. */
@@ -237,13 +244,6 @@ async function requireModels(
 
 /** Timeout of the test boot for the label, ms: a gateway waits for it when it connects. */
 const maxLabelMs = 3000
-
-/** The platforms that KVM accelerates here; none when a test boot failed. */
-async function platformsOfKvm(): Promise<string[]> {
-  const platforms = [...kvmPlatforms()]
-  if (platforms.length === 0) return []
-  return ['hangs', 'fails'].includes(await kvmState()) ? [] : platforms
-}
 
 const diskFields = diskSlots.map((slot) => `${slot}_disk_image` as const)
 

@@ -9,6 +9,7 @@ import { findProgram } from '../../../../runtime/node/os/system/find-program.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { requireProgram } from '../../../support/require.ts'
 import { provided, testWith } from '../../../support/test-with.ts'
+import { sharedAgent } from './machine-agent.ts'
 
 const needsQemu = requireProgram('qemu-system-x86_64')
 const x64 = provided(process.arch === 'x64', 'this host is no x86-64')
@@ -79,4 +80,12 @@ testWith(
   // A host between both has guests that are slower than without KVM: they boot, and take more than a second for that.
   if (state === 'runs') expect(took).toBeLessThan(6000)
   else expect(took).toBeGreaterThan(1000)
+})
+
+const lab = sharedAgent()
+
+test('a compute whose configuration forbids KVM has no label of it, and boots no guest to find out', async () => {
+  const { agent } = await lab()
+  const { labels } = await agent.host.capabilities()
+  expect(labels).not.toContain('kvm')
 })
