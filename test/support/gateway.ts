@@ -25,7 +25,7 @@ const quiet = () => {}
 const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
 /** A compute of a gateway of tests; what is told of it can be changed. */
-type TestMember = { -readonly [K in keyof Omit<Member, 'agent'>]: Member[K] } & { agent: LocalHostAgent }
+type TestMember = { -readonly [K in keyof Member]: Member[K] } & { agent: LocalHostAgent }
 
 export interface TestGateway {
   readonly app: App

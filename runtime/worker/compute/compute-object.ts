@@ -3,7 +3,7 @@ import { type ComputeAnswer, ConnectionLost, isRefusal } from '../../../src/comp
 import { withDigest } from '../../../src/endpoints/v2/fleet/computes.ts'
 import { joinSockets } from '../../../src/fleet/forward/bridge.ts'
 import { UploadWatch } from '../../../src/fleet/images/image-digests.ts'
-import { agentOf } from '../../../src/fleet/pool/agent-of.ts'
+import { fleetAgent } from '../../../src/fleet/members/fleet-agent.ts'
 import { Fleet } from '../../../src/fleet/pool/fleet.ts'
 import { notJoined, Tunnels } from '../../../src/fleet/pool/tunnels.ts'
 import type { EventAgent } from '../../../src/host-agent.ts'
@@ -106,7 +106,7 @@ export class ComputeObject extends DurableObject<Env> implements ComputeRpc {
         this.#left(reason)
       },
     })
-    const events: EventAgent = { open: (feed) => agentOf(this.#open.fleet, this.#id).events.open(feed) }
+    const events: EventAgent = { open: (feed) => fleetAgent(this.#open.fleet, this.#id).events.open(feed) }
     this.#pump = new EventPump({
       events,
       deliver: (subscriptionId, item) => directory().heard(this.#id, subscriptionId, item && encode(item)),
@@ -377,7 +377,7 @@ export class ComputeObject extends DurableObject<Env> implements ComputeRpc {
 
   /** Reports the projects of the compute to the directory, unless the list is the same as in the last report. */
   async #reportProjects(): Promise<void> {
-    const listed = agentOf(this.#open.fleet, this.#id).projects.list('all')
+    const listed = fleetAgent(this.#open.fleet, this.#id).projects.list('all')
     const projects = await withTimeout(listed, listMs, () => undefined)
     const ids = projects?.map(({ project_id }) => project_id.toLowerCase()).sort()
     if (ids === undefined) return

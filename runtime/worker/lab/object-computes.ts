@@ -2,7 +2,7 @@ import { RemoteHostAgent } from '../../../src/compute/remote/remote-host-agent.t
 import { forward } from '../../../src/fleet/forward/forward.ts'
 import { withComputeContext } from '../../../src/fleet/members/fan-out.ts'
 import type { ComputePool } from '../../../src/labs/computes/compute-pool.ts'
-import { type Caller, headersFor } from '../../../src/model/access/caller.ts'
+import { headersFor } from '../../../src/model/access/caller.ts'
 import type { FleetArguments, FleetMethod } from '../directory/rpc.ts'
 import { CachedComputes } from '../shared/cached-computes.ts'
 import type { Env } from '../shared/env.ts'
@@ -11,8 +11,6 @@ import { inLargePieces } from '../shared/large-pieces.ts'
 import { resultOf } from '../shared/object-reply.ts'
 import type { Objects } from '../shared/objects.ts'
 import { encode } from '../shared/rpc-json.ts'
-
-const serviceCaller: Caller = { isDirect: false, mayExecute: false }
 
 const pieceBytes = 256 * 1024
 
@@ -29,15 +27,15 @@ export function objectComputes(env: Env, objects: Objects): ComputePool {
     resultOf(directory().labComputes(method, encode(args)))
   const known = new CachedComputes(env, objects)
   return {
-    agent(computeId, caller = serviceCaller) {
-      const marks = headersFor(caller)
+    agent(computeId, caller) {
+      const ofCaller = caller && headersFor(caller)
       return new RemoteHostAgent(
         {
           name: computeId,
           async send(request) {
             const computes = await known.with(computeId)
             const name = computes.find(computeId)?.name ?? computeId
-            const marked = { ...request, headers: { ...request.headers, ...marks } }
+            const marked = { ...request, headers: { ...request.headers, ...ofCaller } }
             const answer = await computes.send(computeId, marked).catch((error: unknown) => {
               throw withComputeContext(error, { name })
             })

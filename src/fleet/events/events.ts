@@ -174,7 +174,7 @@ export class GatewayEvents implements EventAgent {
       try {
         const since = this.#bookmarks.get(member.id)
         const feedOptions = { ...(since !== undefined && { since }), pings: false, limit, signal }
-        const feed = await (this.#members.openFeed?.(member, feedOptions) ?? member.agent.events.open(feedOptions))
+        const feed = await (this.#members.openFeed?.(member, feedOptions) ?? member.agentFor().events.open(feedOptions))
         // Present readers have missed what happened at the compute before.
         if (this.#isServing && since === undefined) {
           await limit.gap(signal)

@@ -1,5 +1,4 @@
-import type { RemoteHostAgent } from '../../compute/remote/remote-host-agent.ts'
-import type { HostFacts } from '../../host-agent.ts'
+import type { HostAgent, HostFacts } from '../../host-agent.ts'
 import { forbidden } from '../../lib/errors/api-error.ts'
 import { compareText } from '../../lib/text/compare-text.ts'
 import { type DoctorCheck, type Load, ofKinds } from '../../model/host.ts'
@@ -77,7 +76,7 @@ export function gatewayHost(own: GatewayHost, members: FleetMembers, fanOut: Fan
     },
     async action(kind, name, input, signal) {
       const { merge, isSlow = false } = namedAction(kindOf(kind).computeActions, name)
-      const question = ({ host }: RemoteHostAgent) => host.action(kind, name, input, signal)
+      const question = ({ host }: HostAgent) => host.action(kind, name, input, signal)
       return merge((await fanOut.ask(question, isSlow ? longTimeouts : undefined)).map(({ value }) => value))
     },
   }

@@ -78,7 +78,8 @@ async function copy(members: FleetMembers, wanted: Copy): Promise<ReplicationOut
   const all = await members.all()
   for (const from of keeping === undefined ? all : await inOrderOf(kind, image, all)) {
     if (!from.isConnected || from.id === to.id) continue
-    const found = await from.agent.images.read(kind, image, {}).catch(() => undefined)
+    const { images } = from.agentFor()
+    const found = await images.read(kind, image, {}).catch(() => undefined)
     if (found === undefined) continue
     const { content, size } = found
     has += 1

@@ -4,7 +4,7 @@ import { mapLimit } from '../../lib/async/map-limit.ts'
 import { ApiError, conflict } from '../../lib/errors/api-error.ts'
 import { noSuchImage, quotedImage } from '../../lib/errors/image-errors.ts'
 import { byProject, type ImageKindName, type ImageUse } from '../../model/image.ts'
-import { atCompute, type FanOut, longTimeouts, noCompute, silentMs, withComputeContext } from '../members/fan-out.ts'
+import { atCompute, type FanOut, longTimeouts, noCompute, silentMs } from '../members/fan-out.ts'
 import type { Member } from '../members/members.ts'
 import { splitStream } from '../members/shared-stream.ts'
 import type { RecordedNames, UploadDigests } from './image-digests.ts'
@@ -77,7 +77,7 @@ export function gatewayImages(fanOut: FanOut, { uploads, byAdmin, isKept }: Gate
           return await fanOut.agentOf(member).images.write(kind, name, streams[index] as typeof content, options)
         } catch (error) {
           streams[index]?.cancel().catch(ignore('the upload has failed; the others must not wait for it'))
-          throw isAlone ? withComputeContext(error, member) : atCompute(error, member)
+          throw isAlone ? error : atCompute(error, member)
         }
       })
       // The first failure is thrown after all have ended.

@@ -53,11 +53,11 @@ export function imageKeeper({ members, digests, kept, unkept, waitUntil, warn }:
   const keep = async ({ kind, name, digest: { sha256 } }: UploadedImage): Promise<void> => {
     if (await kept.has(sha256)) return unkept.remove(sha256)
     let failure: unknown
-    for (const { isConnected, agent } of await inOrderOf(kind, name, await members.all())) {
+    for (const member of await inOrderOf(kind, name, await members.all())) {
       // The image may have been removed or replaced meanwhile.
       if ((await digests.get(kind, name))?.sha256 !== sha256) return
-      if (!isConnected) continue
-      const found = await agent.images.read(kind, name, {}).catch(ignore('another compute may have it'))
+      if (!member.isConnected) continue
+      const found = await member.agentFor().images.read(kind, name, {}).catch(ignore('another compute may have it'))
       if (found === undefined) continue
       try {
         await kept.write(sha256, found)

@@ -1,5 +1,5 @@
-import type { RemoteHostAgent } from '../../compute/remote/remote-host-agent.ts'
 import { Unreachable } from '../../compute/remote/unreachable.ts'
+import type { HostAgent } from '../../host-agent.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { withTimeout } from '../../lib/async/timeout.ts'
 import { ApiError } from '../../lib/errors/api-error.ts'
@@ -44,10 +44,7 @@ export class FanOut {
    * The answers of all computes, in the order of registration. A compute that cannot be reached, or is late, or fails, is left out,
    * and its name is reported. When no compute answers, rejects with the first failure of a connected compute.
    */
-  async ask<T>(
-    question: (agent: RemoteHostAgent) => Promise<T>,
-    timeouts = defaultTimeouts,
-  ): Promise<MemberReply<T>[]> {
+  async ask<T>(question: (agent: HostAgent) => Promise<T>, timeouts = defaultTimeouts): Promise<MemberReply<T>[]> {
     const members = await this.#members.all()
     const until = Date.now() + timeouts.allMs
     let failure: unknown
@@ -57,7 +54,7 @@ export class FanOut {
         if (member.isConnected)
           return { member, value: await within(() => question(this.agentOf(member)), member, leftMs) }
       } catch (error) {
-        failure ??= withComputeContext(error, member)
+        failure ??= error
       }
       this.#caller.absent(member.name)
       return undefined
@@ -70,7 +67,7 @@ export class FanOut {
 
   /** The items of all computes. Of items with the same key the first counts. */
   async union<T>(
-    question: (agent: RemoteHostAgent) => Promise<readonly T[]>,
+    question: (agent: HostAgent) => Promise<readonly T[]>,
     key: (item: T) => string,
     timeouts = defaultTimeouts,
   ): Promise<T[]> {
@@ -87,10 +84,7 @@ export class FanOut {
    * `discard` gets late answers: when a compute is silent the next one is asked, too. `order`: in which the computes are asked; default: that of
    * their registration.
    */
-  async first<T>(
-    question: (agent: RemoteHostAgent) => Promise<T>,
-    { lacks, discard, order }: FirstOptions<T>,
-  ): Promise<T> {
+  async first<T>(question: (agent: HostAgent) => Promise<T>, { lacks, discard, order }: FirstOptions<T>): Promise<T> {
     const all = await this.#members.all()
     const members = (await order?.(all)) ?? all
     const failures: { error: ApiError; rank: number }[] = []
@@ -110,7 +104,7 @@ export class FanOut {
           if (!(error instanceof ApiError)) throw error
           if (isUnreachable(error)) this.#caller.absent(member.name)
           const rank = lacks(error) ? 2 : isUnreachable(error) ? 1 : 0
-          failures.push({ error: withComputeContext(error, member) as ApiError, rank })
+          failures.push({ error, rank })
         }
       }
       mapLimit(members, askOne, 1, silentMs).then(() => reject(failure()), reject)
@@ -118,7 +112,7 @@ export class FanOut {
   }
 
   /** The agent of a compute for the caller. */
-  agentOf(member: Member): RemoteHostAgent {
+  agentOf(member: Member): HostAgent {
     return member.agentFor(this.#caller.caller)
   }
 
@@ -139,7 +133,7 @@ export class FanOut {
    * with the first failure, which names its compute.
    */
   async order<T>(
-    work: (agent: RemoteHostAgent, member: Member) => Promise<T>,
+    work: (agent: HostAgent, member: Member) => Promise<T>,
     given?: readonly Member[],
   ): Promise<MemberReply<T>[]> {
     const members = given ?? (await this.present())
@@ -150,7 +144,7 @@ export class FanOut {
       try {
         replies.push({ member, value: await work(this.agentOf(member), member) })
       } catch (error) {
-        failure ??= members.length > 1 ? atCompute(error, member) : withComputeContext(error, member)
+        failure ??= members.length > 1 ? atCompute(error, member) : error
       }
     })
     if (failure !== undefined) throw failure
@@ -170,16 +164,14 @@ export const unreachable = ({ name }: Member): ApiError =>
   new ApiError(503, `The compute ${name} is not connected`, { code: 'compute-unreachable', headers: retryAfter })
 
 /** The compute was lost before its answer. */
-const isUnreachable = (error: ApiError): boolean =>
-  error instanceof Unreachable || [502, 503, 504].includes(error.status)
+const isUnreachable = ({ status }: ApiError): boolean => [502, 503, 504].includes(status)
 
 /** An error of a compute as an error of the gateway: 503 for a compute that was not reached. */
 export function withComputeContext(error: unknown, { name }: Pick<Member, 'name'>): unknown {
   if (!(error instanceof Unreachable)) return error
   const [, reason = error.message] =
     /^The compute .+? (?:is not connected|cannot be (?:used|reached)): (.+)$/s.exec(error.message) ?? []
-  return new ApiError(503, `The compute ${name} is not connected: ${reason}`, {
-    code: 'compute-unreachable',
+  return new Unreachable(503, `The compute ${name} is not connected: ${reason}`, {
     cause: error,
     headers: { ...retryAfter, ...error.headers },
   })
@@ -193,9 +185,9 @@ async function within<T>(ask: () => Promise<T>, { name }: Member, left: number):
   })
 }
 
-/** As `withComputeContext`, with the name of the compute in the message. */
+/** An error of a compute with its name in the message, which the error of one that was not reached has already. */
 export function atCompute(error: unknown, member: Member): unknown {
-  if (!(error instanceof ApiError) || error instanceof Unreachable) return withComputeContext(error, member)
+  if (!(error instanceof ApiError) || error instanceof Unreachable) return error
   return new ApiError(error.status, `Compute ${member.name}: ${error.message}`, {
     code: error.code,
     cause: error,

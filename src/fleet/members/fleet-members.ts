@@ -1,12 +1,12 @@
 import type { RemoteCompute } from '../../compute/remote/remote-compute.ts'
-import type { RemoteHostAgent } from '../../compute/remote/remote-host-agent.ts'
+import type { HostAgent } from '../../host-agent.ts'
 import type { RelayedAnswer } from '../../lib/http/relayed-answer.ts'
 import type { Caller } from '../../model/access/caller.ts'
 import type { Load } from '../../model/host.ts'
 import { type Forwarded, forward } from '../forward/forward.ts'
-import { agentOf } from '../pool/agent-of.ts'
 import { computeKey } from '../pool/computes.ts'
 import type { Fleet } from '../pool/fleet.ts'
+import { fleetAgent } from './fleet-agent.ts'
 import { labelsOf } from './labels.ts'
 import type { FleetMembers } from './members.ts'
 
@@ -26,10 +26,6 @@ export class FleetMember {
   /** The name in messages. */
   get name(): string {
     return this.#compute.name
-  }
-
-  get agent(): RemoteHostAgent {
-    return agentOf(this.#fleet, this.id)
   }
 
   get isConnected(): boolean {
@@ -61,9 +57,9 @@ export class FleetMember {
     return labelsOf({ labels: this.#compute.record.labels, capabilities: this.#compute.session.capabilities })
   }
 
-  /** An agent whose requests name the caller to the compute; the caller of `agent` is a user. */
-  agentFor(caller: Caller): RemoteHostAgent {
-    return agentOf(this.#fleet, this.id, caller)
+  /** An agent whose requests name the caller to the compute; absent: a user. */
+  agentFor(caller?: Caller): HostAgent {
+    return fleetAgent(this.#fleet, this.id, { caller })
   }
 
   /** Hands a request on to the compute. */

@@ -1,11 +1,11 @@
-import type { RemoteHostAgent } from '../../compute/remote/remote-host-agent.ts'
+import type { HostAgent } from '../../host-agent.ts'
 import { abortable } from '../../lib/async/abort.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { setNewest } from '../../lib/async/newest.ts'
 import { thenSync } from '../../lib/async/then-sync.ts'
 import { ApiError, conflict, notFound } from '../../lib/errors/api-error.ts'
-import { silentMs, unreachable, withComputeContext } from '../members/fan-out.ts'
+import { silentMs, unreachable } from '../members/fan-out.ts'
 import type { FleetMembers, LabChanges, LabPlacements, Member, PlacementStore } from '../members/members.ts'
 import type { RequestingCaller } from '../members/requesting-caller.ts'
 
@@ -28,7 +28,7 @@ const unsavedMs = 60_000
 const maxUnsaved = 1000
 
 /** Asks the compute that has a project; see `ProjectLocator.at`. */
-export type AskOwner = <T>(projectId: string, use: (agent: RemoteHostAgent) => Promise<T>, part?: string) => Promise<T>
+export type AskOwner = <T>(projectId: string, use: (agent: HostAgent) => Promise<T>, part?: string) => Promise<T>
 
 /**
  * Finds the compute that has a project. The store has the projects that this gateway placed. For other projects, and for one that its compute
@@ -72,17 +72,13 @@ export class ProjectLocator {
    */
   async at<T>(
     projectId: string,
-    use: (agent: RemoteHostAgent) => Promise<T>,
+    use: (agent: HostAgent) => Promise<T>,
     caller?: RequestingCaller,
     part?: string,
   ): Promise<T> {
     const ask = async (at: Member): Promise<T> => {
       caller?.answered(at.id)
-      try {
-        return await use(caller === undefined ? at.agent : at.agentFor(caller.caller))
-      } catch (error) {
-        throw withComputeContext(error, at)
-      }
+      return use(at.agentFor(caller?.caller))
     }
     const member = await this.locate(projectId, part)
     try {
@@ -326,10 +322,10 @@ function isPending(times: Map<string, number>, projectId: string): boolean {
 }
 
 /** Whether a project is open or closed on a compute; undefined when the compute does not have it. */
-async function has({ agent }: Member, projectId: string): Promise<'open' | 'closed' | undefined> {
+async function has(member: Member, projectId: string): Promise<'open' | 'closed' | undefined> {
   try {
     // A newer compute may have other states.
-    return (await agent.projects.get(projectId)).status === 'closed' ? 'closed' : 'open'
+    return (await member.agentFor().projects.get(projectId)).status === 'closed' ? 'closed' : 'open'
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return undefined
     throw error

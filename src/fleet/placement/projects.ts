@@ -1,10 +1,9 @@
-import { Unreachable } from '../../compute/remote/unreachable.ts'
 import type { FleetAgent } from '../../host-agent.ts'
 import type { KeyedMutex } from '../../lib/async/keyed-mutex.ts'
 import { ApiError, badRequest, conflict } from '../../lib/errors/api-error.ts'
 import { localId } from '../../model/compute.ts'
 import type { Project, ProjectCreate } from '../../model/project.ts'
-import { type FanOut, noCompute, unreachable, withComputeContext } from '../members/fan-out.ts'
+import { type FanOut, noCompute, unreachable } from '../members/fan-out.ts'
 import type { FleetMembers, Member } from '../members/members.ts'
 import { type AskOwner, onOtherCompute, type ProjectLocator } from './project-locator.ts'
 import type { ProjectQuota } from './project-quota.ts'
@@ -98,12 +97,7 @@ async function place(
     if (requestedId !== undefined && requestedId !== known.id && !locator.isLabOn(project_id, [requestedId]))
       throw onOtherCompute(project_id, known)
     fanOut.answered(known)
-    return fanOut
-      .agentOf(known)
-      .projects.create(input)
-      .catch((error: unknown) => {
-        throw withComputeContext(error, known)
-      })
+    return fanOut.agentOf(known).projects.create(input)
   }
   const candidates =
     requestedId === undefined ? scheduler.order(await members.all()) : [await named(members, requestedId)]
@@ -124,7 +118,7 @@ async function place(
       undo()
       await locator.forget(project_id)
       if (!isAbsence(error)) throw error
-      failure = withComputeContext(error, member)
+      failure = error
     }
   }
   throw failure ?? noCompute()
@@ -139,7 +133,6 @@ async function named(members: FleetMembers, id: string): Promise<Member> {
 }
 
 /** Nothing was created there. */
-const isAbsence = (error: unknown): boolean =>
-  error instanceof Unreachable || (error instanceof ApiError && error.status === 503)
+const isAbsence = (error: unknown): boolean => error instanceof ApiError && error.status === 503
 /** It may have been created. */
 const mayHaveBeenMade = (error: unknown): boolean => !(error instanceof ApiError) || [502, 504].includes(error.status)

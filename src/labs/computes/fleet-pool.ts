@@ -28,7 +28,7 @@ export function fleetPool(fleet: Fleet, replicateImage?: ReplicateImage): Comput
     return [{ ...own, load: undefined, weight: 1 }, ...remote]
   }
   return {
-    agent: (computeId, caller) => fleetAgent(fleet, computeId, { ...(caller && { caller }), replicateImage }),
+    agent: (computeId, caller) => fleetAgent(fleet, computeId, { caller, replicateImage }),
     async choose(wanted, { policy = 'room', labels = [] } = {}) {
       if (wanted !== undefined && (computeKey(wanted) !== localId || fleet.hasLocal))
         return computeNamed(fleet, wanted, await everyone([]))

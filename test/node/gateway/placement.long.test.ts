@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Unreachable } from '../../../src/compute/remote/unreachable.ts'
+import { withComputeContext } from '../../../src/fleet/members/fan-out.ts'
 import { Scheduler } from '../../../src/fleet/placement/scheduler.ts'
 import type { LocalHostAgent } from '../../../src/host-agent.ts'
 import { ApiError, conflict, missingImage, notFound } from '../../../src/lib/errors/api-error.ts'
@@ -43,6 +44,8 @@ function compute(more: Partial<LocalHostAgent['projects']> = {}): { agent: Local
 }
 
 const gone = () => new Unreachable(409, 'cannot be reached: ECONNREFUSED')
+/** As the agent of a compute says it. */
+const unreached = () => withComputeContext(gone(), { name: 'one' }) as ApiError
 
 test('a project that is created while it is closed is on the compute of its placement', async () => {
   let arrived = () => {}
@@ -115,10 +118,10 @@ test('a project that is placed during a search for it stays there', async () => 
 })
 
 test('a compute that cannot be reached is 503 with Retry-After, and not the 409 that a request could mend', async () => {
-  const fail = () => Promise.reject(gone())
+  const fail = () => Promise.reject(unreached())
   const one = compute({ create: fail, get: fail, list: fail })
   const gateway = startGateway([one.agent])
-  for (const member of gateway.members) member.forward = fail
+  for (const member of gateway.members) member.forward = () => Promise.reject(gone())
   const id = crypto.randomUUID()
   gateway.placements.set(id, 'c0')
   const answers = [
@@ -194,15 +197,15 @@ test('the error of an image is that of the compute that has it, in any order of 
   const read = async (...errors: ApiError[]) =>
     (await startGateway(errors.map(images)).fetch('GET', '/v2/compute/machine-emulator/images/x')).status
   expect(await read(new ApiError(416, 'no such bytes'), none)).toBe(416)
-  expect(await read(none, gone())).toBe(503)
+  expect(await read(none, unreached())).toBe(503)
   expect(await read(none, none)).toBe(409)
-  expect(await read(gone(), conflict('a directory is there'))).toBe(409)
+  expect(await read(unreached(), conflict('a directory is there'))).toBe(409)
 })
 
 test('a failed creation of a project takes no room, also with other placements meanwhile', () => {
   const room = new Scheduler()
   const member = (id: string) => ({
-    ...{ id, name: id, agent: {} as LocalHostAgent, isConnected: true, acceptsProjects: true, weight: 1 },
+    ...{ id, name: id, isConnected: true, acceptsProjects: true, weight: 1 },
     agentFor: () => ({}) as LocalHostAgent,
     forward: () => Promise.reject(new Error('nothing is handed on')),
     load: { cpu_usage_percent: 0, memory_usage_percent: 0 },

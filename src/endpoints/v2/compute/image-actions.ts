@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { ask } from '../../../fleet/forward/forward.ts'
 import { noCompute } from '../../../fleet/members/fan-out.ts'
-import { agentOf } from '../../../fleet/pool/agent-of.ts'
+import { fleetAgent } from '../../../fleet/members/fleet-agent.ts'
 import type { Fleet } from '../../../fleet/pool/fleet.ts'
 import { ignore } from '../../../lib/async/ignore.ts'
 import { notFound } from '../../../lib/errors/api-error.ts'
@@ -68,7 +68,7 @@ async function computeWith(kind: ImageKindName, image: string, { fleet, caller }
   for (const { compute_id, connected } of (await fleet?.list()) ?? []) {
     if (fleet === undefined || !connected) continue
     first ??= compute_id
-    const stored = await agentOf(fleet, compute_id, caller)
+    const stored = await fleetAgent(fleet, compute_id, { caller })
       .images.read(kind, image, { range: { first: 0, last: 0 } })
       .catch(() => undefined)
     if (stored === undefined) continue

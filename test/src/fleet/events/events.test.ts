@@ -26,7 +26,7 @@ function compute() {
     },
   }
   const agent = { events } as unknown as LocalHostAgent
-  const member = { id: 'one', name: 'one', agent, agentFor: () => agent, forward: neverForwards, isConnected: true }
+  const member = { id: 'one', name: 'one', agentFor: () => agent, forward: neverForwards, isConnected: true }
   return {
     asked,
     log,
@@ -164,7 +164,7 @@ test('a compute that names projects which there are not does not keep all comput
   const over = new AbortController()
   onTestFinished(() => over.abort())
   const began = Date.now()
-  await gateway({ ...member, agent }, new Kept(), new MemoryPlacements()).open({ signal: over.signal })
+  await gateway({ ...member, agentFor: () => agent }, new Kept(), new MemoryPlacements()).open({ signal: over.signal })
   await expect.poll(() => searches).toBeGreaterThanOrEqual(200)
   await new Promise((resolve) => setTimeout(resolve, 500))
   // Those at once, those of the time, and what waits.

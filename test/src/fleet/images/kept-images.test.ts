@@ -10,7 +10,7 @@ test('keeping an image is retried while it is in the list of images to keep, and
   const content = () => new Response('a').body as ReadableStream<Uint8Array>
   const agent = { images: { read: async () => ({ content: content(), size: 1 }) } }
   const keep = imageKeeper({
-    members: { all: async () => [{ isConnected: true, agent }] } as never,
+    members: { all: async () => [{ isConnected: true, agentFor: () => agent }] } as never,
     digests: { get: async () => image.digest },
     kept: {
       has: async () => false,

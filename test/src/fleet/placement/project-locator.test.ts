@@ -7,7 +7,7 @@ const id = '10000000-0000-4000-8000-000000000000'
 
 /** A connected compute, whose answer to the question for a project is this. */
 const member = (name: string, get: () => Promise<unknown>) =>
-  ({ id: name, name, isConnected: true, agent: { projects: { get } } }) as unknown as Member
+  ({ id: name, name, isConnected: true, agentFor: () => ({ projects: { get } }) }) as unknown as Member
 
 test('silent computes delay the search for a project for seconds only', async () => {
   vi.useFakeTimers()

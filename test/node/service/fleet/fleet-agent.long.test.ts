@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { version } from '../../../../runtime/node/os/system/version.ts'
-import { agentOf } from '../../../../src/fleet/pool/agent-of.ts'
+import { fleetAgent } from '../../../../src/fleet/members/fleet-agent.ts'
 import { faultOf, json, openFleet, StandIn } from '../../../support/fleet.ts'
 import { TestService } from '../../../support/service.ts'
 
@@ -13,7 +13,7 @@ test('a compute of a fleet has the interface of our own agent, until it is remov
   const { fleet } = await openFleet({ version })
   const port = Number(new URL(service.url).port)
   await fleet.create({ compute_id: 'one', protocol: 'http', host: '127.0.0.1', port, ...protectedBy })
-  const agent = agentOf(fleet, 'ONE')
+  const agent = fleetAgent(fleet, 'ONE')
 
   const { project, created } = await agent.projects.create({ name: 'lab' })
   const { project_id } = project
@@ -35,14 +35,13 @@ test('a compute of a fleet has the interface of our own agent, until it is remov
   await fleet.remove('one')
   expect(await faultOf(feed.read())).toMatchObject({ status: 504, message: expect.stringContaining('was removed') })
   expect(await faultOf(agent.host.interfaces())).toMatchObject({ status: 404 })
-  expect(() => agentOf(fleet, 'one')).toThrow('there is no compute one')
 })
 
 test('the agent answers with the data that the fleet has of a compute', async () => {
   const compute = await StandIn.start()
   const { fleet, until } = await openFleet({ timeouts: { failures: 1, retryMs: [60_000, 60_000] } })
   await fleet.create(compute.input(protectedBy))
-  const agent = agentOf(fleet, 'one')
+  const agent = fleetAgent(fleet, 'one')
   const asked: unknown[] = []
   compute.answer = (req, res) => {
     asked.push([req.url, req.headers.authorization, req.headers['accept-encoding']])
