@@ -3,16 +3,16 @@ import { mapLimit } from '../lib/async/map-limit.ts'
 import { type Image, type ImageKindName, isImageKind } from '../model/image.ts'
 import type { ApplianceImport } from '../model/lab/appliance.ts'
 import type { ComputeAgents } from './computes/agents.ts'
-import type { Labs } from './service.ts'
+import type { ComputePool } from './computes/compute-pool.ts'
 
 /** The names of images on the connected computes, by their digests. A compute that fails to list its images is left out. */
 export async function applianceImages(
   images: readonly ApplianceImage[],
   kind: string,
-  { labs, agentFor }: { labs: Labs; agentFor: ComputeAgents },
+  { computes, agentFor }: { computes: ComputePool; agentFor: ComputeAgents },
 ): Promise<ApplianceImport['images']> {
-  const computes = images.length > 0 && isImageKind(kind) ? await labs.computes.all() : []
-  const lists = await mapLimit(computes, (id) =>
+  const ids = images.length > 0 && isImageKind(kind) ? await computes.all() : []
+  const lists = await mapLimit(ids, (id) =>
     agentFor(id)
       .images.list(kind as ImageKindName)
       .catch(() => []),

@@ -34,8 +34,6 @@ interface CreationOptions {
   readonly computes: ComputePool
   readonly projects: ComputeProjects
   readonly autoStart: AutoStart
-  /** The id of the only lab of this process. */
-  readonly onlyId: string | undefined
 }
 
 /** Makes labs. */
@@ -46,16 +44,14 @@ export class LabCreation {
   readonly #computes: ComputePool
   readonly #projects: ComputeProjects
   readonly #autoStart: AutoStart
-  readonly #onlyId: string | undefined
 
-  constructor({ registry, documents, access, computes, projects, autoStart, onlyId }: CreationOptions) {
+  constructor({ registry, documents, access, computes, projects, autoStart }: CreationOptions) {
     this.#registry = registry
     this.#documents = documents
     this.#access = access
     this.#computes = computes
     this.#projects = projects
     this.#autoStart = autoStart
-    this.#onlyId = onlyId
   }
 
   /** `more`: members of the record that no client gives. `scope`: the projects of the client. */
@@ -67,7 +63,7 @@ export class LabCreation {
     const { name, path = null, compute_id, project_id, ...settings } = input
     requireName(name)
     requireSmallHead(settings)
-    const id = this.#onlyId ?? project_id?.toLowerCase() ?? crypto.randomUUID()
+    const id = this.#registry.newId(project_id)
     return this.#access.locked(id, async () => {
       this.#registry.requireNew(id)
       const record: ProjectRecord = {
@@ -117,7 +113,7 @@ export class LabCreation {
     { agentFor, like = [], asksAll = false, scope }: BuildOptions,
     fill: (lab: Lab) => Promise<void>,
   ): Promise<LabProject> {
-    const id = this.#onlyId ?? settings.project_id?.toLowerCase() ?? crypto.randomUUID()
+    const id = this.#registry.newId(settings.project_id)
     // The start of the service first removes unfinished projects.
     await this.#access.restored
     return this.#access.locked(id, async () => {

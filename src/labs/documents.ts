@@ -41,6 +41,13 @@ export class LabDocuments {
     return this.#open.get(id)
   }
 
+  /** The compute that has a node or a direct link of an open lab. */
+  computeOf(id: string, part: string): string | undefined {
+    const document = this.get(id)?.document
+    const wiring = document?.links.get(part)?.wiring
+    return document?.nodes.get(part)?.compute_id ?? (wiring?.type === 'direct' ? wiring.compute_id : undefined)
+  }
+
   /** All open labs. */
   open(): Lab[] {
     return [...this.#open.values()]

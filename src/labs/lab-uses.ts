@@ -1,17 +1,21 @@
+import { ignore } from '../lib/async/ignore.ts'
+import { mapLimit } from '../lib/async/map-limit.ts'
 import { startTimer } from '../lib/async/pause.ts'
+import type { ComputeAgents } from './computes/agents.ts'
+import type { LabDocuments } from './documents.ts'
+import type { Jobs } from './jobs/jobs.ts'
 import type { Lab } from './lab/lab.ts'
+import type { LabLifecycle } from './lifecycle.ts'
 
 /** Delay between the end of the last feed or console and the close, ms: a page that reloads is back by then. */
 const graceMs = 5000
 
 interface LabUsesOptions {
-  /** An open lab; undefined for a closed one. */
-  readonly openLab: (id: string) => Lab | undefined
-  /** Whether a job of the lab runs. */
-  readonly isBusy: (lab: Lab) => boolean
-  /** Whether a node of the lab has telnet clients. */
-  readonly hasTelnet: (lab: Lab) => Promise<boolean>
-  readonly close: (lab: Lab) => Promise<void>
+  readonly documents: LabDocuments
+  readonly jobs: Jobs
+  readonly lifecycle: LabLifecycle
+  /** On behalf of the service itself. */
+  readonly agentFor: ComputeAgents
   readonly warn: (message: string) => void
 }
 
@@ -40,7 +44,7 @@ export class LabUses {
       const left = (this.#counts.get(id) ?? 1) - 1
       if (left > 0) return void this.#counts.set(id, left)
       this.#counts.delete(id)
-      if (this.#options.openLab(id) !== undefined) this.#closeLater(id)
+      if (this.#options.documents.get(id) !== undefined) this.#closeLater(id)
     }
   }
 
@@ -58,21 +62,28 @@ export class LabUses {
   }
 
   async #closeUnlessUsed(id: string): Promise<void> {
-    const { openLab, isBusy, hasTelnet, close, warn } = this.#options
-    const lab = openLab(id)
+    const { documents, jobs, lifecycle, agentFor, warn } = this.#options
+    const lab = documents.get(id)
     if (lab === undefined) return
     const isDue = () => lab.isOpen && lab.document.project.auto_close && !this.#counts.has(id) && !this.#closing.has(id)
     if (!isDue()) return
-    const isUsed = isBusy(lab) || (await hasTelnet(lab))
+    const isUsed = jobs.isBusy(id) || (await hasTelnetClients(lab, agentFor))
     // Another feed may have begun and ended meanwhile.
     if (!isDue()) return
     if (isUsed) return this.#closeLater(id)
     const failed = ({ message }: Error) => warn(`The project ${lab.document.project.name} was not closed: ${message}`)
-    await close(lab).catch(failed)
+    await lifecycle.close(id, agentFor).catch(failed)
   }
 
   #cancel(id: string): void {
     this.#closing.get(id)?.()
     this.#closing.delete(id)
   }
+}
+
+/** Whether a node of the lab has telnet clients. */
+async function hasTelnetClients({ id, document: { project } }: Lab, agentFor: ComputeAgents): Promise<boolean> {
+  const none = ignore('a compute that does not answer counts as without clients')
+  const found = await mapLimit(project.computes, (computeId) => agentFor(computeId).nodes.telnetClients(id).catch(none))
+  return found.some((count) => (count ?? 0) > 0)
 }

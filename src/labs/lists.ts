@@ -2,30 +2,21 @@ import { silentMs } from '../fleet/members/fan-out.ts'
 import { ignore } from '../lib/async/ignore.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
 import { conflict, ignoreNotFound } from '../lib/errors/api-error.ts'
-import { compareText } from '../lib/text/compare-text.ts'
-import { type LabProject, labSettings } from '../model/lab/project.ts'
-import type { Project } from '../model/project.ts'
+import type { LabProject } from '../model/lab/project.ts'
 import type { LabAccess } from './access.ts'
+import { listProjects, unmanaged } from './catalog.ts'
 import { type ComputeAgents, removeProject } from './computes/agents.ts'
 import type { ComputePool } from './computes/compute-pool.ts'
 import type { LabDocuments } from './documents.ts'
-import type { ProjectRecord } from './lab/document.ts'
-import { withDefaults } from './lab/fields.ts'
 import type { Lab } from './lab/lab.ts'
 import { UnreadableLab } from './lab/store.ts'
 import { type LabRegistry, noSuchProject } from './registry.ts'
-import type { ComputeSync } from './sync.ts'
-
-type StatusOf = (head: ProjectRecord) => LabProject['status']
 
 interface ListsOptions {
   readonly registry: LabRegistry
   readonly documents: LabDocuments
   readonly access: LabAccess
   readonly computes: ComputePool
-  readonly sync: ComputeSync
-  /** The status of a lab that is not open in this process. */
-  readonly statusOf: StatusOf
 }
 
 /** Lists labs, and the projects that only computes have. */
@@ -34,42 +25,23 @@ export class LabLists {
   readonly #documents: LabDocuments
   readonly #access: LabAccess
   readonly #computes: ComputePool
-  readonly #sync: ComputeSync
-  readonly #statusOf: StatusOf
 
-  constructor({ registry, documents, access, computes, sync, statusOf }: ListsOptions) {
+  constructor({ registry, documents, access, computes }: ListsOptions) {
     this.#registry = registry
     this.#documents = documents
     this.#access = access
     this.#computes = computes
-    this.#sync = sync
-    this.#statusOf = statusOf
   }
 
-  /** All labs, and the projects that only computes have. */
+  /** See `listProjects`. */
   async list(agentFor: ComputeAgents): Promise<LabProject[]> {
     await this.#access.restored
-    const listed = this.#registry.all().filter(([, { unfinished }]) => !unfinished)
-    const reasonOf = await this.#sync.reasons(listed.flatMap(([, { computes }]) => computes))
-    const known = listed.map(([id, head]) => {
+    return listProjects({ registry: this.#registry, computes: this.#computes }, agentFor, (id, reasonOf) => {
       const lab = this.#documents.get(id)
-      if (lab === undefined) return this.#closedView(id, head, reasonOf(head))
+      if (lab === undefined) return undefined
       lab.statusReason = reasonOf(lab.document.project)
       return lab.project()
     })
-    const elsewhere = await mapLimit(
-      await this.#computes.all(),
-      async (compute_id) => {
-        const none = ignore('a compute that does not answer has no projects to list')
-        const projects = (await agentFor(compute_id).projects.list('all').catch(none)) ?? []
-        return projects.map((project) => ({ ...unmanaged(project), compute_ids: [compute_id] }))
-      },
-      undefined,
-      silentMs,
-    )
-    const others = new Map(elsewhere.flat().map((project) => [project.project_id, project]))
-    for (const id of this.#registry.ids()) others.delete(id)
-    return [...known, ...others.values()].sort((a, b) => compareText(a.name, b.name))
   }
 
   /** A lab, or a project that only computes have, as lists show it. `before`: called with a lab. 404. */
@@ -86,7 +58,7 @@ export class LabLists {
       return lab.project()
     }
     if (head === undefined || !this.#registry.isUnreadable(id)) return this.unmanaged(id, word, agentFor)
-    return this.#closedView(id, head)
+    return this.#registry.view(id, head)
   }
 
   /** Deletes a project that only computes have, as lists show it. 404. */
@@ -118,25 +90,9 @@ export class LabLists {
       `Project ${name} exists only on a compute. Import it first with POST /v2/projects/${project_id}/open`,
     )
   }
-
-  /** A closed lab from its head. `reason`: what else is wrong with it. */
-  #closedView(id: string, head: ProjectRecord, reason?: string): LabProject {
-    return this.#registry.view(id, head, this.#statusOf(head), reason)
-  }
 }
 
 /** For `catch`: undefined for a document that cannot be read. */
 function unlessUnreadable(error: unknown): undefined {
   if (!(error instanceof UnreadableLab)) throw error
 }
-
-/** A project that only a compute has, in the form of a closed lab. */
-const unmanaged = ({ project_id, name, path }: Project): LabProject => ({
-  project_id,
-  name: name ?? project_id.slice(0, 8),
-  status: 'closed',
-  ...withDefaults(labSettings, {}),
-  path,
-  filename: `${name ?? project_id}.gns3`,
-  revision: 0,
-})

@@ -1,26 +1,21 @@
 import type { ProjectQuota } from '../fleet/placement/project-quota.ts'
 import { conflict, notFound } from '../lib/errors/api-error.ts'
-import { omit } from '../lib/omit.ts'
 import { compareText } from '../lib/text/compare-text.ts'
 import type { ProjectScope } from '../model/access/project-scope.ts'
 import type { LabListEvent } from '../model/lab/event.ts'
 import { type FreeName, freeName, nameKey } from '../model/lab/names.ts'
 import { type LabProject, labSettings } from '../model/lab/project.ts'
 import { isUuid } from '../model/schema/fields.ts'
-import { Changes, type ProjectRecord, shownOf } from './lab/document.ts'
-import { encodeHead } from './lab/document-codec.ts'
+import { type ProjectRecord, shownOf } from './lab/document.ts'
 import { withDefaults, withoutNulls } from './lab/fields.ts'
 import { archivedOf, archiveFailureOf, fileName, placementOf } from './lab/lab.ts'
 import type { LabLimits } from './lab/lab-limits.ts'
-import type { LabDirectory, LabStorage, StoredHead } from './lab/store.ts'
+import type { StoredHead } from './lab/store.ts'
 import { requireProjectRoom } from './project-limits.ts'
 
-interface RegistryOptions {
-  readonly store: LabStorage
+export interface RegistryOptions {
   /** The head of each lab, as it was stored. */
   readonly heads: ReadonlyMap<string, StoredHead>
-  /** Stores the heads and the names of all labs; absent: this process does. */
-  readonly directory?: LabDirectory | undefined
   /** Limits how many labs are made; absent: there is no limit, or the directory knows it. */
   readonly quota?: ProjectQuota | undefined
   readonly limits: () => LabLimits
@@ -38,15 +33,11 @@ export class LabRegistry {
   readonly #unopened = new Map<string, string>()
   readonly #listeners = new Set<(event: LabListEvent) => void>()
   readonly #watchers = new Set<HeadWatcher>()
-  readonly #store: LabStorage
-  readonly #directory: LabDirectory | undefined
   readonly #quota: ProjectQuota | undefined
   readonly #limits: () => LabLimits
   readonly #warn: (message: string) => void
 
-  constructor({ store, heads, directory, quota, limits, warn }: RegistryOptions) {
-    this.#store = store
-    this.#directory = directory
+  constructor({ heads, quota, limits, warn }: RegistryOptions) {
     this.#quota = quota
     this.#limits = limits
     this.#warn = warn
@@ -101,6 +92,11 @@ export class LabRegistry {
     return this.#heads.keys()
   }
 
+  /** The computes of a lab, the first one first; undefined for a project that is not a lab. */
+  computesOf(id: string): readonly string[] | undefined {
+    return this.#heads.get(id)?.computes
+  }
+
   /** The name of a lab; undefined for a project that is not a lab. */
   nameOf(id: string): string | undefined {
     return this.#heads.get(id.toLowerCase())?.name
@@ -117,9 +113,13 @@ export class LabRegistry {
       .sort((a, b) => compareText(a.name, b.name))
   }
 
+  /** The id of a new lab. `wanted`: by the client. */
+  newId(wanted: string | null | undefined): string {
+    return wanted?.toLowerCase() ?? crypto.randomUUID()
+  }
+
   /** The name, or if it is taken the next free one with a number. */
   async freeName(name: string, free: FreeName = freeName): Promise<string> {
-    if (this.#directory !== undefined) return this.#directory.freeName(name)
     const taken = new Set([...this.#heads.values()].map((head) => nameKey(head.name)))
     return free(name, (key) => taken.has(key))
   }
@@ -164,10 +164,8 @@ export class LabRegistry {
     this.#heads.set(id, head)
   }
 
-  /** Saves a head in the directory, where there is one: it refuses what does not fit beside the other labs. */
-  async announce(id: string, head: ProjectRecord, scope?: ProjectScope): Promise<void> {
-    await this.#directory?.put(id, encodeHead(head), scope)
-  }
+  /** Saves a head where those of all labs are, if another process has them: it refuses what does not fit beside the other labs. */
+  async announce(_id: string, _head: ProjectRecord, _scope?: ProjectScope): Promise<void> {}
 
   /** Replaces the head of a lab. */
   async put(id: string, head: ProjectRecord): Promise<void> {
@@ -176,43 +174,11 @@ export class LabRegistry {
     await this.announce(id, head)
   }
 
-  /** Forgets a lab, also in the directory. */
+  /** Forgets a lab. */
   async remove(id: string): Promise<void> {
     this.#heads.delete(id)
     for (const reasons of [this.#unreadable, this.#unopened]) reasons.delete(id)
     for (const watcher of this.#watchers) watcher.headChanged(id, undefined)
-    await this.#directory?.remove(id)
-  }
-
-  /**
-   * Saves the head of a lab that has a process of its own, for lists. 409 when another lab has its name. A head without a path reserves the
-   * name of a lab that is being created, and emits no event.
-   */
-  register(id: string, head: ProjectRecord, scope?: ProjectScope): Promise<void> {
-    const before = this.#heads.get(id)
-    if (before === undefined) this.requireQuota(id)
-    this.add(id, head, scope)
-    const action =
-      before === undefined || before.path === null
-        ? 'created'
-        : before.is_open === head.is_open
-          ? 'updated'
-          : head.is_open
-            ? 'opened'
-            : 'closed'
-    const comparable = (record: ProjectRecord) => JSON.stringify(omit(record, 'revision', 'changed_at', 'sizes'))
-    if (head.path !== null && (before === undefined || comparable(before) !== comparable(head)))
-      this.emit({ action: `project.${action}`, event: headView(head, statusElsewhere(head)) })
-    return this.#store.save(id, new Changes().project(head).entries)
-  }
-
-  /** Removes the head of a lab that has a process of its own. */
-  async forget(id: string): Promise<void> {
-    const head = this.#heads.get(id)
-    this.#heads.delete(id)
-    if (head === undefined) return
-    if (head.path !== null) this.emit({ action: 'project.deleted', event: headView(head, statusElsewhere(head)) })
-    await this.#store.remove(id)
   }
 
   markUnreadable(id: string, reason: string): void {
@@ -249,9 +215,28 @@ export class LabRegistry {
   }
 
   /** A lab that is not open in this process, from its head. `reason`: what else is wrong with it. */
-  view(id: string, head: ProjectRecord, status: LabProject['status'], reason?: string): LabProject {
+  view(id: string, head: ProjectRecord, reason?: string): LabProject {
     const status_reason = this.#unreadable.get(id) ?? this.#unopened.get(id) ?? reason ?? archiveFailureOf(head)
-    return { ...headView(head, status), ...withoutNulls({ status_reason }) }
+    return { ...this.headView(head), ...withoutNulls({ status_reason }) }
+  }
+
+  protected headView(head: ProjectRecord): LabProject {
+    const status = this.statusOf(head)
+    return {
+      ...shownOf(head),
+      ...placementOf(head),
+      ...archivedOf(head),
+      compute_ids: [...head.computes],
+      // What runs in an open lab is known to its own process.
+      ...(head.sizes !== undefined && { counts: { ...head.sizes, ...(status === 'closed' && { running: 0 }) } }),
+      status,
+      filename: `${fileName(head.name)}.gns3`,
+    }
+  }
+
+  /** The status of a lab that is not open in this process. */
+  protected statusOf(_head: ProjectRecord): LabProject['status'] {
+    return 'closed'
   }
 }
 
@@ -260,9 +245,6 @@ export interface HeadWatcher {
   /** Undefined: the lab was deleted. */
   headChanged(id: string, head: ProjectRecord | undefined): void
 }
-
-/** The status of a lab that has a process of its own. */
-export const statusElsewhere = ({ is_open }: ProjectRecord): LabProject['status'] => (is_open ? 'opened' : 'closed')
 
 /** The head of a lab of which not even that can be read. */
 const madeUpHead = (project_id: string): ProjectRecord => ({
@@ -277,15 +259,3 @@ export const projectExists = (id: string) =>
 
 export const noSuchProject = (word: string) =>
   notFound(`project_id: there is no project ${word}`, { code: 'no-such-project' })
-
-/** A lab that is not open in this process, from its head. */
-const headView = (head: ProjectRecord, status: LabProject['status']): LabProject => ({
-  ...shownOf(head),
-  ...placementOf(head),
-  ...archivedOf(head),
-  compute_ids: [...head.computes],
-  // What runs in an open lab is known to its own process.
-  ...(head.sizes !== undefined && { counts: { ...head.sizes, ...(status === 'closed' && { running: 0 }) } }),
-  status,
-  filename: `${fileName(head.name)}.gns3`,
-})

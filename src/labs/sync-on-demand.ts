@@ -18,7 +18,7 @@ export class SyncOnDemand extends ComputeSync {
     if (this.#attended !== undefined) super.computeAdded(computeId)
   }
 
-  override feedOpened(lab: Lab): void {
+  protected override feedOpened(lab: Lab): void {
     if (this.#attended === undefined) void this.#attend(lab)
   }
 

@@ -1,15 +1,16 @@
 import type { EventLog } from '../fleet/events/event-log.ts'
+import type { FeedRequest } from '../host-agent.ts'
+import { onAbort } from '../lib/async/abort.ts'
 import { ignore } from '../lib/async/ignore.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
-import type { EventPayload } from '../model/event.ts'
+import type { EventPayload, FeedItem } from '../model/event.ts'
 import type { NodeKindName } from '../model/kinds/node.ts'
 import type { LabEvent } from '../model/lab/event.ts'
 import type { AutoStart } from './autostart.ts'
 import { type ComputeAgents, openProject, renameProject } from './computes/agents.ts'
-import type { AbsentCompute, ComputePool } from './computes/compute-pool.ts'
+import { absenceReasons, type ComputePool } from './computes/compute-pool.ts'
 import { ComputeWatch } from './computes/watch.ts'
 import type { LabDocuments } from './documents.ts'
-import type { ProjectRecord } from './lab/document.ts'
 import type { Lab } from './lab/lab.ts'
 import { recordEndedCaptures } from './links/captures.ts'
 import { watchLinks } from './links/link-states.ts'
@@ -81,8 +82,27 @@ export class ComputeSync {
     this.watch.add(computeId)
   }
 
-  /** Takes note that a feed of a lab was opened. */
-  feedOpened(_lab: Lab): void {}
+  /**
+   * Opens a feed of a lab, which ends when the lab is deleted: a closed lab may be opened again. `showsLinks`: whether it has the states of
+   * links, which are read only then.
+   */
+  feed(lab: Lab, request: FeedRequest, showsLinks: boolean): ReadableStream<FeedItem<LabEvent>> {
+    if (!lab.isOpen) this.events.openProject(lab.id)
+    try {
+      const items = this.events.open(request)
+      if (showsLinks) {
+        this.#countLinkReaders(lab.id, 1)
+        onAbort(request.signal, () => this.#countLinkReaders(lab.id, -1))
+      }
+      if (lab.isOpen) this.feedOpened(lab)
+      return items
+    } finally {
+      if (!lab.isOpen) this.events.idleProject(lab.id)
+    }
+  }
+
+  /** Takes note that a feed of an open lab was opened. */
+  protected feedOpened(_lab: Lab): void {}
 
   /** Brings an open lab up to date for a request that reads it. */
   async beforeRead(lab: Lab): Promise<void> {
@@ -102,7 +122,7 @@ export class ComputeSync {
   }
 
   /** Counts the feeds of a lab that have the states of links. */
-  countLinkReaders(id: string, more: 1 | -1): void {
+  #countLinkReaders(id: string, more: 1 | -1): void {
     const count = (this.#linkReaders.get(id) ?? 0) + more
     if (count > 0) this.#linkReaders.set(id, count)
     else this.#linkReaders.delete(id)
@@ -150,16 +170,9 @@ export class ComputeSync {
   async recordReason(lab: Lab): Promise<boolean> {
     const { project } = lab.document
     const before = lab.statusReason
-    lab.statusReason = this.#registry.unopenedReason(lab.id) ?? (await this.reasons(project.computes))(project)
+    lab.statusReason =
+      this.#registry.unopenedReason(lab.id) ?? (await absenceReasons(this.#computes, project.computes))(project)
     return lab.statusReason !== before
-  }
-
-  /** Asks which of these computes are not connected; the result gives what that means for a lab. */
-  async reasons(computes: readonly string[]): Promise<(lab: Pick<ProjectRecord, 'computes'>) => string | undefined> {
-    const none = ignore('without an answer no reason is shown')
-    const found = (await this.#computes.absent([...new Set(computes)]).catch(none)) ?? []
-    const absent = new Map(found.map((it) => [it.compute_id, it]))
-    return (lab) => absenceReason(lab.computes.flatMap((id) => absent.get(id) ?? []))
   }
 
   /** After a break in the feed of a compute: opens its labs there if they are closed, and reads their nodes. */
@@ -219,16 +232,4 @@ export class ComputeSync {
   #recordEndedCaptures(lab: Lab, computes: readonly string[], agentFor: ComputeAgents): void {
     recordEndedCaptures(lab, computes, agentFor).catch(ignore('the next reading of the computes takes note of it'))
   }
-}
-
-/** What absent computes mean for their lab. */
-function absenceReason(absent: readonly AbsentCompute[]): string | undefined {
-  if (absent.length === 0) return undefined
-  const [one, ...others] = absent
-  if (others.length === 0)
-    return one?.since === undefined
-      ? `Its compute ${one?.name} was removed from this service`
-      : `Its compute ${one.name} has not been connected since ${one.since}`
-  const each = absent.map(({ name, since }) => `${name} (${since === undefined ? 'removed' : `since ${since}`})`)
-  return `Its computes ${each.join(' and ')} are not connected`
 }

@@ -51,7 +51,9 @@ interface AppSteps {
 
 /** What endpoints work on. Without a service its endpoints answer 404. */
 export interface AppServices
-  extends Partial<Pick<Context, 'fleet' | 'appliance' | 'labs' | 'peers' | 'uploads' | 'tokens' | 'organizations'>> {
+  extends Partial<
+    Pick<Context, 'fleet' | 'appliance' | 'catalog' | 'labs' | 'peers' | 'uploads' | 'tokens' | 'organizations'>
+  > {
   /** Absent: the feeds of the agent, and of the fleet. */
   readonly feeds?: FeedSource
 }

@@ -71,7 +71,7 @@ export function appParts(
   const tickets = admits.tickets ?? new Tickets()
   const logins = admits.logins ?? new LoginLimit({ perMinute: () => 0 })
   const requests = options.requests ?? new RequestMetrics()
-  const { fleet, labs, organizations } = services
+  const { fleet, catalog, organizations } = services
   const admission = new Admission({
     ...{ access, tickets, logins, sessions },
     count: (key) => rateLimit?.consume(key),
@@ -88,7 +88,7 @@ export function appParts(
       listen(listener) {
         const ends = [
           fleet.listen(listener),
-          labs?.registry.listen(({ action, event }) => listener({ type: action, resource: event })),
+          catalog?.registry.listen(({ action, event }) => listener({ type: action, resource: event })),
         ]
         return () => {
           for (const end of ends) end?.()
@@ -102,7 +102,8 @@ export function appParts(
       peers: services.peers ?? (async (ends) => peersOnOneHost(ends)),
       uploads: services.uploads,
       read: runtime.read ?? readHere,
-      labs,
+      catalog,
+      labs: services.labs,
       linking: new Set(),
       version,
       tickets,

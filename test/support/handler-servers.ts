@@ -18,10 +18,11 @@ import { RemoteEngine } from '../../src/fleet/appliance-vm/remote-engine.ts'
 import { Fleet } from '../../src/fleet/pool/fleet.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 import type { AppOptions } from '../../src/server/app-options.ts'
+import { composeCompute } from '../../src/server/compose.ts'
 import { assetOf } from '../../src/server/http/assets.ts'
 import { niceDynamips, shortBounds } from './dynamips.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
-import { memoryLabs } from './memory-labs.ts'
+import { memoryPorts } from './memory-labs.ts'
 import { MemoryRegistry } from './memory-registry.ts'
 import { leasePorts } from './port-leases.ts'
 import { virtualBoxWorld } from './virtualbox.ts'
@@ -136,11 +137,11 @@ async function node(undo: Undo[]): Promise<string> {
     await fleet.close()
     close()
   })
-  const labs = await memoryLabs(fleet)
+  const { labs, services } = await composeCompute(fleet, memoryPorts())
   undo.push(() => labs.shutdown())
   const files = await bundleBrowser()
   const { app, url } = await serve(
-    { agent, services: { fleet, appliance, labs } },
+    { agent, services: { ...services, appliance } },
     { user: '', password: '' },
     undo,
     files,

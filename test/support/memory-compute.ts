@@ -1,15 +1,15 @@
 import { onTestFinished } from 'vitest'
-import { EventLog } from '../../src/fleet/events/event-log.ts'
 import { peersOnOneHost } from '../../src/fleet/link-check/peer-address.ts'
 import type { HostAgent, PortRef } from '../../src/host-agent.ts'
 import type { ComputePool } from '../../src/labs/computes/compute-pool.ts'
 import type { ReportedNode } from '../../src/labs/lab/node-on-compute.ts'
 import type { LabStorage } from '../../src/labs/lab/store.ts'
-import { Labs } from '../../src/labs/service.ts'
+import type { LabPorts, Labs } from '../../src/labs/service.ts'
 import { ApiError, conflict, notFound } from '../../src/lib/errors/api-error.ts'
 import type { DirectLinkJoined, DirectLinkState, LinkTraffic } from '../../src/model/direct-link.ts'
 import { isAlwaysOn, kindOf, type NodeKindName, type NodeRef } from '../../src/model/kinds/node.ts'
-import { MemoryLabs } from './memory-labs.ts'
+import { openLabs } from '../../src/server/compose.ts'
+import { memoryPorts } from './memory-labs.ts'
 
 type Members = Record<string, unknown>
 const portKey = ({ node_id }: NodeRef, { adapter, port }: PortRef) => `${node_id}/${adapter}/${port}`
@@ -243,11 +243,8 @@ export function wrapping(agent: HostAgent, name: OperationName, wrap: (real: Any
  */
 export async function labsInMemory(
   compute: MemoryCompute,
-  store: LabStorage = new MemoryLabs(),
-  {
-    others = new Map(),
-    ...more
-  }: Partial<Parameters<typeof Labs.start>[0]> & { others?: Map<string, MemoryCompute> } = {},
+  store?: LabStorage,
+  { others = new Map(), ...more }: Partial<LabPorts> & { others?: Map<string, MemoryCompute> } = {},
 ): Promise<Labs> {
   const computes: ComputePool = {
     agent: (id) => (id === 'local' ? compute : others.get(id))?.agent() ?? removed(id),
@@ -258,15 +255,7 @@ export async function labsInMemory(
     registered: async () => ['local', ...others.keys()],
     peers: async (ends) => peersOnOneHost(ends),
   }
-  const load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
-  const labs = await Labs.start({
-    store,
-    computes,
-    events: new EventLog({ history: 1000, feeds: () => 64 }, () => load),
-    warn: (message) => process.stderr.write(`${message}\n`),
-    report: (error, what) => process.stderr.write(`${what}: ${(error as Error).stack}\n`),
-    ...more,
-  })
+  const labs = await openLabs({ ...memoryPorts(store), ...more }, computes)
   onTestFinished(() => labs.shutdown())
   return labs
 }

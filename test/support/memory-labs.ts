@@ -1,8 +1,7 @@
 import { EventLog } from '../../src/fleet/events/event-log.ts'
-import type { Fleet } from '../../src/fleet/pool/fleet.ts'
-import { fleetPool } from '../../src/labs/computes/fleet-pool.ts'
+import { defaultLabLimits } from '../../src/labs/lab/lab-limits.ts'
 import type { LabEntries, LabStorage, StoredHead } from '../../src/labs/lab/store.ts'
-import { Labs } from '../../src/labs/service.ts'
+import type { LabPorts } from '../../src/labs/service.ts'
 
 /** Documents of labs that are gone with their test. */
 export class MemoryLabs implements LabStorage {
@@ -30,14 +29,14 @@ export class MemoryLabs implements LabStorage {
   }
 }
 
-/** Labs over a fleet that are gone with their test. */
-export function memoryLabs(fleet: Fleet): Promise<Labs> {
+/** What labs get in tests. */
+export function memoryPorts(store: LabStorage = new MemoryLabs()): LabPorts {
   const load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
-  return Labs.start({
-    store: new MemoryLabs(),
-    computes: fleetPool(fleet),
+  return {
+    store,
     events: new EventLog({ history: 1000, feeds: () => 64 }, () => load),
+    limits: () => defaultLabLimits,
     warn: (message) => process.stderr.write(`${message}\n`),
-    report: (error, what) => process.stderr.write(`${what}: ${error}\n`),
-  })
+    report: (error, what) => process.stderr.write(`${what}: ${(error as Error).stack}\n`),
+  }
 }

@@ -3,20 +3,14 @@ import { checkedAgent } from '../../../src/compute/checked-agent.ts'
 import type { ApplianceVmService } from '../../../src/fleet/appliance-vm/appliance-vm.ts'
 import { EventLog } from '../../../src/fleet/events/event-log.ts'
 import { lastLoad } from '../../../src/fleet/events/last-load.ts'
-import type { ReplicateImage } from '../../../src/fleet/images/image-copies.ts'
-import type { ProjectQuota } from '../../../src/fleet/placement/project-quota.ts'
-import type { Fleet } from '../../../src/fleet/pool/fleet.ts'
-import type { HostProjects } from '../../../src/labs/archives/archives.ts'
-import { fleetPool } from '../../../src/labs/computes/fleet-pool.ts'
 import { mebibyte } from '../../../src/labs/lab/lab-limits.ts'
-import type { FileTrust } from '../../../src/labs/plan/trust.ts'
-import { Labs } from '../../../src/labs/service.ts'
+import type { LabPorts } from '../../../src/labs/service.ts'
 import type { Load } from '../../../src/model/host.ts'
 import type { LabEvent } from '../../../src/model/lab/event.ts'
 import type { OrganizationLimits } from '../../../src/model/organization.ts'
 import type { AppOptions, AppServices } from '../../../src/server/app-options.ts'
 import type { Tokens } from '../../../src/server/auth/tokens.ts'
-import { composeGateway } from '../../../src/server/compose.ts'
+import { composeCompute, composeGateway } from '../../../src/server/compose.ts'
 import type { ServiceRecords } from '../engine/storage/service-records.ts'
 import type { Log } from '../os/log/log.ts'
 import { version } from '../os/system/version.ts'
@@ -80,12 +74,8 @@ export async function openCompute({ config, log, records, tokens, port, inside }
   const local = { port, agent: checkedAgent(agent), fetch: inside }
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, local })
   const appliance: ApplianceVmService = await openAppliance({ records, fleet, drivers })
-  const labs = await openLabs(fleet, {
-    config,
-    log,
-    records,
-    store,
-    load: () => agent.host.load(),
+  const { labs, services } = await composeCompute(fleet, {
+    ...(await labPorts({ config, log, records, store, load: () => agent.host.load() })),
     hostProjects: new HostProjectFiles({
       directory: join(records.data, 'projects'),
       isLocal: () => callerIsLocal(config),
@@ -99,10 +89,10 @@ export async function openCompute({ config, log, records, tokens, port, inside }
       add: (digest) => trusted.add(digest),
     },
   })
-  void labs.restore(takenOver)
+  void labs.lifecycle.restore(takenOver)
   return {
     agent,
-    services: { fleet, appliance, labs },
+    services: { ...services, appliance },
     takenOver,
     end: () => appliance.close(),
     async close() {
@@ -138,9 +128,9 @@ export async function openGateway(options: LabGatewayOptions): Promise<GatewayLa
     digests: { store: await ImageDigestFile.open(records), newHasher: nodeHasher },
     warn: (message) => log.warn({}, message),
     host: { version, metrics },
-    openLabs: (parts) => openLabs(fleet, { config, log, records, store, keeps, ...parts }),
+    labs: await labPorts({ config, log, records, store, keeps }),
   })
-  void labs.restore()
+  void labs.lifecycle.restore()
   return {
     agent: gateway.agent,
     services,
@@ -161,40 +151,30 @@ const maxBytesOf = (config: LoadedConfig) => () => labLimitsOf(config)().open_la
 interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> {
   readonly store: LabFiles
   readonly load?: () => Promise<Load>
-  readonly hostProjects?: HostProjects
-  readonly trust?: FileTrust
-  readonly replicateImage?: ReplicateImage
-  readonly quota?: ProjectQuota
   /** Whether archives of closed labs are kept. */
   readonly keeps?: boolean
 }
 
-/** The labs over the computes of a fleet, with their documents in the data directory. */
-async function openLabs(fleet: Fleet, options: LabOptions): Promise<Labs> {
-  const { config, log, records, store, load, hostProjects, trust, replicateImage, quota, keeps = false } = options
+/** What labs get on any host of Node: their documents are in the data directory. */
+async function labPorts({ config, log, records, store, load, keeps = false }: LabOptions): Promise<LabPorts> {
   const { limits } = config.current
-  const events = new EventLog<LabEvent>(
-    { history: limits.history, feeds: () => config.current.limits.feeds },
-    load && lastLoad(load),
-    callerName,
-  )
   const archiving = {
     records,
     minFreeMb: () => config.current.min_free_space_mb,
     bodyTimeoutMs: limits.body_timeout_ms,
   }
-  return Labs.start({
+  return {
     store,
-    events,
-    computes: fleetPool(fleet, replicateImage),
+    events: new EventLog<LabEvent>(
+      { history: limits.history, feeds: () => config.current.limits.feeds },
+      load && lastLoad(load),
+      callerName,
+    ),
     limits: labLimitsOf(config),
-    ...(quota !== undefined && { quota }),
     archives: new FileZipArchives(archiving),
-    ...(hostProjects !== undefined && { hostProjects }),
-    ...(trust !== undefined && { trust }),
-    ...(keeps && { keptArchives: await ArchiveFiles.open(archiving) }),
+    keptArchives: keeps ? await ArchiveFiles.open(archiving) : undefined,
     drainS: () => config.current.fleet.drain_s,
     warn: (message) => log.warn({}, message),
     report: (err, what) => log.error({ err }, what),
-  })
+  }
 }

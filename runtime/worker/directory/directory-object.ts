@@ -108,7 +108,7 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
         sockets: this.#sockets,
         events,
         fleet,
-        labs: labs.registry,
+        labs,
         load,
         isGood: (key) => this.#isGood(key),
       })
@@ -240,7 +240,7 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
       await this.#open.images?.clear()
       if (this.#organizations.find(named) === undefined) return false
       const { labs, fleet } = this.#open
-      const ids = [...labs.registry.ids()]
+      const ids = [...labs.ids()]
       const computes = fleet.remote.map(({ record }) => record.compute_id)
       if (ids.length + computes.length > maxDiscarded)
         throw conflict(
@@ -274,7 +274,7 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
 
   async labNamed(name: string): Promise<string | undefined> {
     try {
-      return this.#open.labs.registry.idOf(name)
+      return this.#open.labs.idOf(name)
     } catch {
       return undefined
     }
@@ -285,16 +285,16 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
       const { named } = this.#objects
       // The object of a lab of a deleted organization may still send its head.
       if (named !== undefined && this.#organizations.find(named) === undefined) throw noSuchOrganization(named)
-      await this.#open.labs.registry.register(id, decodeHead(decode(head)), scope)
+      await this.#open.labs.register(id, decodeHead(decode(head)), scope)
     })
   }
 
   freeLabName(name: string): Promise<ObjectReply<string>> {
-    return replyOf(() => this.#open.labs.registry.freeName(name))
+    return replyOf(() => this.#open.labs.freeName(name))
   }
 
   removeLab(id: string): Promise<ObjectReply> {
-    return replyOf(() => this.#open.labs.registry.forget(id))
+    return replyOf(() => this.#open.labs.remove(id))
   }
 
   async noteJob(id: string, lab: string | undefined): Promise<void> {
@@ -316,10 +316,10 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
     method: Method,
     args: Encoded<FleetArguments<Method>>,
   ): Promise<ObjectReply<FleetResult<Method>>> {
-    const { labs, states } = this.#open
+    const { computes, states } = this.#open
     await states.known()
     const [first, ...rest]: readonly unknown[] = decode(args)
-    const ask = labs.computes[method] as (...args: unknown[]) => Promise<FleetResult<Method>>
+    const ask = computes[method] as (...args: unknown[]) => Promise<FleetResult<Method>>
     return replyOf(async () => ask(first ?? undefined, ...rest))
   }
 

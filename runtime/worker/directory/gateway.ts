@@ -1,23 +1,22 @@
 import { waitUntil } from 'cloudflare:workers'
 import { type App, createApp, dispatchSteps } from '../../../src/app.ts'
-import { EventLog } from '../../../src/fleet/events/event-log.ts'
 import type { GatewayEvents } from '../../../src/fleet/events/events.ts'
 import { loadOf } from '../../../src/fleet/gateway/host.ts'
 import type { ReplicateImage } from '../../../src/fleet/images/image-copies.ts'
 import type { UploadDigests } from '../../../src/fleet/images/image-digests.ts'
 import { fleetMembers } from '../../../src/fleet/members/fleet-members.ts'
-import type { FleetMembers, LabPlacements } from '../../../src/fleet/members/members.ts'
+import type { FleetMembers } from '../../../src/fleet/members/members.ts'
 import { Fleet } from '../../../src/fleet/pool/fleet.ts'
 import { notJoined } from '../../../src/fleet/pool/tunnels.ts'
-import { fleetPool } from '../../../src/labs/computes/fleet-pool.ts'
+import type { ComputePool } from '../../../src/labs/computes/compute-pool.ts'
+import type { DirectoryRegistry } from '../../../src/labs/directory-registry.ts'
 import type { MoveOptions } from '../../../src/labs/moves/move.ts'
-import { Labs, type LabsElsewhere } from '../../../src/labs/service.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import type { Load } from '../../../src/model/host.ts'
 import type { MetricFamily } from '../../../src/model/metrics.ts'
 import type { OrganizationLimits } from '../../../src/model/organization.ts'
 import { Tokens } from '../../../src/server/auth/tokens.ts'
-import { composeGateway } from '../../../src/server/compose.ts'
+import { composeDirectory, type LabsElsewhere } from '../../../src/server/compose.ts'
 import { RequestMetrics } from '../../../src/server/http/request-metrics.ts'
 import type { TicketOffice } from '../../../src/server/http/tickets.ts'
 import { noSuchOrganization, type Organizations } from '../../../src/server/organizations/organizations.ts'
@@ -66,7 +65,9 @@ export interface WorkerGateway {
   /** Images apart from the computes; undefined without a bucket. */
   readonly images: ImageBucket | undefined
   /** The heads of all labs; each lab has an object of its own. */
-  readonly labs: Labs
+  readonly labs: DirectoryRegistry
+  /** The computes of labs. */
+  readonly computes: ComputePool
   readonly labStore: LabTable
   readonly jobs: JobTable
   /** The load of the compute of a project, or of all computes; undefined while unknown. */
@@ -106,7 +107,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
   const members = membersOf(fleet, reportedProjects, parts)
   const labStore = new LabTable(storage)
   const jobs = new JobTable(sql, objects)
-  const { gateway, labs, services, projects } = await composeGateway({
+  const { gateway, registry, computes, services, projects } = await composeDirectory({
     fleet,
     members,
     placements,
@@ -116,16 +117,13 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     ...(images !== undefined && { keeping: { kept: images, unkept: pending, waitUntil } }),
     bookmarks: new BookmarkTable(sql),
     warn,
-    openLabs: ({ quota }) =>
-      Labs.start({
-        ...{ store: labStore, computes: fleetPool(fleet), quota, warn },
-        report: reportDefect,
-        limits: () => objectLimits,
-        elsewhere: new LabObjects(objects, jobs),
-        // Feeds of labs come from the objects of the labs.
-        events: new EventLog({ history: 0, feeds: () => 0 }),
-      }),
-    placementsOf: (all) => placementsOfLabs(all, objects),
+    labs: {
+      store: labStore,
+      limits: () => objectLimits,
+      warn,
+      report: reportDefect,
+      elsewhere: new LabObjects(objects, jobs),
+    },
   })
   const requests = new RequestMetrics()
   const app = createApp({
@@ -162,7 +160,8 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
       const compute = await placements.get(projectId)
       return compute === undefined ? undefined : (await members.find(compute))?.load
     },
-    labs,
+    labs: registry,
+    computes,
     labStore,
     jobs,
   }
@@ -250,6 +249,10 @@ class LabObjects implements LabsElsewhere {
     this.jobs = jobs
   }
 
+  computeOf(id: string, part: string): Promise<string | undefined> {
+    return this.#objects.project(id).computeOf(id, part)
+  }
+
   async move(id: string, from: string, { signal, show }: MoveOptions): Promise<string> {
     const lab = this.#objects.project(id)
     const cancel = () => void lab.cancelMove(from).catch(ignore('the move ended with the program of its lab'))
@@ -261,12 +264,3 @@ class LabObjects implements LabsElsewhere {
     }
   }
 }
-
-/** Which compute has a part of a lab: the object of a lab on several computes knows. */
-const placementsOfLabs = (labs: Labs, objects: Objects): LabPlacements => ({
-  computesOf: (id) => labs.computesOf(id),
-  async computeOf(id, part) {
-    const [first, ...others] = labs.computesOf(id) ?? []
-    return others.length === 0 ? first : objects.project(id).computeOf(id, part)
-  },
-})

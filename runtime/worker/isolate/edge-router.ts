@@ -7,9 +7,8 @@ import { noJoinToken } from '../../../src/endpoints/v2/fleet/join.ts'
 import { sessionPath } from '../../../src/endpoints/v2/fleet/session.ts'
 import type { FeedSource } from '../../../src/fleet/events/fleet-feed.ts'
 import type { ProjectRequest } from '../../../src/fleet/gateway/forward-request.ts'
-import { createGateway } from '../../../src/fleet/gateway/gateway-agent.ts'
 import type { ReplicateImage } from '../../../src/fleet/images/image-copies.ts'
-import type { FleetMembers, Member } from '../../../src/fleet/members/members.ts'
+import type { Member } from '../../../src/fleet/members/members.ts'
 import type { RequestNotes } from '../../../src/fleet/members/requesting-caller.ts'
 import { isReserved } from '../../../src/fleet/pool/computes.ts'
 import { JoinLimit } from '../../../src/fleet/pool/join-limit.ts'
@@ -33,7 +32,7 @@ import { RateLimit } from '../../../src/server/auth/rate-limit.ts'
 import { Sessions } from '../../../src/server/auth/sessions.ts'
 import type { SignedTokens } from '../../../src/server/auth/token-text.ts'
 import { isKeyOfToken } from '../../../src/server/auth/tokens.ts'
-import { noMembers } from '../../../src/server/compose.ts'
+import { composeIsolate } from '../../../src/server/compose.ts'
 import { requireUpgrade } from '../../../src/server/feeds/feed.ts'
 import type { Endpoint } from '../../../src/server/http/endpoint.ts'
 import { RequestMetrics } from '../../../src/server/http/request-metrics.ts'
@@ -296,8 +295,6 @@ export class EdgeRouter {
   }
 
   #open(env: Env): App {
-    // The isolate does not search for projects.
-    const members: FleetMembers = { ...noMembers, find: (id) => this.#computes.find(id) }
     const all = this.#all
     const { access, rateLimit } = openAuth(
       env,
@@ -306,8 +303,8 @@ export class EdgeRouter {
     )
     const placements = this.#placementCache
     const replicateImage: ReplicateImage = (compute, image) => this.#objects.directory().bringImage(compute, image)
-    // New for every request: a request must not wait for a promise of another one.
-    const gateway = () => createGateway({ members, placements, host: gatewayHost(), replicateImage })
+    const find = (id: string) => this.#computes.find(id)
+    const gateway = composeIsolate({ find, placements, host: gatewayHost(), replicateImage })
     const reads = directReads((projectId, identity) => this.#localRoute(projectId, identity))
     return createApp({
       ...commonOptions(env, this.#objects.named),

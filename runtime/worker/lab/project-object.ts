@@ -5,17 +5,17 @@ import { copyLab } from '../../../src/labs/archives/duplicate.ts'
 import { decodeEntries, encodeEntries, recordStorage } from '../../../src/labs/lab/document-codec.ts'
 import { Lab } from '../../../src/labs/lab/lab.ts'
 import type { LabDirectory, LabStorage } from '../../../src/labs/lab/store.ts'
-import { Labs } from '../../../src/labs/service.ts'
+import type { Labs } from '../../../src/labs/service.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { conflict } from '../../../src/lib/errors/api-error.ts'
 import type { LabJob } from '../../../src/model/lab/job.ts'
 import type { LabProject } from '../../../src/model/lab/project.ts'
-import { gatewayWithoutComputes } from '../../../src/server/compose.ts'
+import { composeLab } from '../../../src/server/compose.ts'
 import { RequestMetrics } from '../../../src/server/http/request-metrics.ts'
 import { Admissions, projectHeader } from '../shared/admissions.ts'
 import { openAuth } from '../shared/auth.ts'
 import type { Env } from '../shared/env.ts'
-import { commonAdmission, commonOptions, gatewayHost, reportDefect } from '../shared/host.ts'
+import { commonAdmission, commonOptions, gatewayHost, reportDefect, warn } from '../shared/host.ts'
 import { LabTable } from '../shared/lab-table.ts'
 import { objectLimits } from '../shared/object-limits.ts'
 import { type ObjectReply, replyOf, resultOf } from '../shared/object-reply.ts'
@@ -91,7 +91,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
   }
 
   async computeOf(id: string, part: string): Promise<string | undefined> {
-    return (await this.#open(id)).labs.computeOf(id, part)
+    return (await this.#open(id)).labs.documents.computeOf(id, part)
   }
 
   async jobs(): Promise<Encoded<LabJob[]>> {
@@ -200,33 +200,31 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
   async #start(id: string): Promise<Opened> {
     const { env } = this
     const objects = this.#objects
-    const labs = await Labs.start({
+    const { labs, agent, services } = await composeLab({
+      id,
+      directory: directoryOf(objects),
+      host: gatewayHost(),
       store: storeOf(id, new LabTable(this.ctx.storage), objects, (head) => this.#reportHead(id, head)),
       computes: objectComputes(env, objects),
       events: new EventLog({ history, feeds: () => maxFeeds }),
       limits: () => objectLimits,
       archives: new TableZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
-      ...(this.#keptArchives !== undefined && { keptArchives: this.#keptArchives }),
-      single: {
-        id,
-        directory: directoryOf(objects),
-        copy: (lab, input, caller) => {
-          const copy = crypto.randomUUID()
-          const entries = encode([...encodeEntries(lab.document.entries())])
-          return resultOf(objects.project(copy).copyOf(copy, { source: lab.id, entries, input, caller }))
-        },
-        wakeAt: (time) => this.ctx.waitUntil(this.#wakeAt(Math.max(time, Date.now() + leastMs))),
+      keptArchives: this.#keptArchives,
+      copy: (lab, input, caller) => {
+        const copy = crypto.randomUUID()
+        const entries = encode([...encodeEntries(lab.document.entries())])
+        return resultOf(objects.project(copy).copyOf(copy, { source: lab.id, entries, input, caller }))
       },
-      // biome-ignore lint/suspicious/noConsole: the log of a Worker
-      warn: (message) => console.warn(message),
+      wakeAt: (time) => this.ctx.waitUntil(this.#wakeAt(Math.max(time, Date.now() + leastMs))),
+      warn,
       report: reportDefect,
     })
-    const restored = labs.restore()
+    const restored = labs.lifecycle.restore()
     const { access } = openAuth(env, async () => undefined)
     const app = createApp({
       ...commonOptions(env, objects.named),
-      agent: gatewayWithoutComputes(gatewayHost()).agent,
-      services: { labs },
+      agent,
+      services,
       admission: { ...commonAdmission, access },
       requests: this.#requests,
     })

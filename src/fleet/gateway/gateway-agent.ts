@@ -34,8 +34,8 @@ export interface GatewayOptions {
   readonly replicateImage?: ReplicateImage
   /** Given by a program that may sleep while feeds are open. */
   readonly bookmarks?: Bookmarks
-  /** The labs over these computes, once they are open. */
-  readonly labs?: () => LabPlacements | undefined
+  /** The labs over these computes. */
+  readonly labs?: LabPlacements
   /** Limits how many projects are made; absent: there is no limit. */
   readonly quota?: ProjectQuota
   /** Gets the warnings for people, as the feeds do. */

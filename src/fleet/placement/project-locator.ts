@@ -51,14 +51,14 @@ export class ProjectLocator {
   /** Project on several computes -> the names in the last report of it. */
   readonly #shared = new Map<string, string>()
   readonly #isShared: (projectId: string, message: string) => void
-  readonly #labs: () => LabPlacements | undefined
+  readonly #labs: LabPlacements | undefined
 
   /** `isShared` is called once for each project that is open on several computes. */
   constructor(
     members: FleetMembers,
     store: PlacementStore,
     isShared: (projectId: string, message: string) => void = () => {},
-    labs: () => LabPlacements | undefined = () => undefined,
+    labs?: LabPlacements,
   ) {
     this.#members = members
     this.#store = store
@@ -108,7 +108,7 @@ export class ProjectLocator {
 
   /** The compute of a project that `from` does not have any more; undefined: no other connected compute has it. */
   async relocate(projectId: string, from: Member): Promise<Member | undefined> {
-    const isKnown = (this.#labs()?.computesOf(projectId)?.length ?? 0) > 1
+    const isKnown = (this.#labs?.computesOf(projectId)?.length ?? 0) > 1
     const member = isKnown || this.#isNegativelyCached(projectId) ? undefined : await this.#search(projectId)
     return member?.id === from.id ? undefined : member
   }
@@ -125,7 +125,7 @@ export class ProjectLocator {
 
   /** The compute that has the project, or had it when it was closed. 503 when it is not connected. */
   find(projectId: string, part?: string): Member | undefined | Promise<Member | undefined> {
-    if (this.#labs() === undefined) return this.#placed(projectId)
+    if (this.#labs === undefined) return this.#placed(projectId)
     return this.#ofLab(projectId, part).then((member) => member ?? this.#placed(projectId))
   }
 
@@ -146,20 +146,20 @@ export class ProjectLocator {
 
   /** The other connected computes of a lab. */
   async others(projectId: string, { id }: Member): Promise<Member[]> {
-    const ids = this.#labs()?.computesOf(projectId) ?? []
+    const ids = this.#labs?.computesOf(projectId) ?? []
     const found = await Promise.all(ids.filter((it) => it !== id).map((it) => this.#members.find(it)))
     return found.filter((member) => member?.isConnected === true) as Member[]
   }
 
   /** Whether all of these computes belong to the lab with this project. */
   isLabOn(projectId: string, computeIds: readonly string[]): boolean {
-    const ids = this.#labs()?.computesOf(projectId)
+    const ids = this.#labs?.computesOf(projectId)
     return ids !== undefined && computeIds.every((id) => ids.includes(id))
   }
 
   /** The compute of a lab that has the part; else its first connected compute. */
   async #ofLab(projectId: string, part: string | undefined): Promise<Member | undefined> {
-    const labs = this.#labs()
+    const labs = this.#labs
     const id = part === undefined ? undefined : await labs?.computeOf(projectId, part)
     const ids = id === undefined ? (labs?.computesOf(projectId) ?? []) : [id]
     const members = (await Promise.all(ids.map((it) => this.#members.find(it)))).filter((it) => it !== undefined)
@@ -217,7 +217,7 @@ export class ProjectLocator {
   async knownAt(projectId: string, { id }: Member): Promise<boolean | undefined> {
     const left = this.#left.get(projectId)
     if (left !== undefined && left.until > Date.now() && left.id === id) return true
-    if (this.#labs()?.computesOf(projectId)?.includes(id)) return true
+    if (this.#labs?.computesOf(projectId)?.includes(id)) return true
     try {
       const computeId = await this.#computeOf(projectId)
       if (computeId !== undefined) return computeId === id

@@ -32,7 +32,7 @@ export function applyPlan(labs: Labs, lab: Lab, input: ApplyInput, agentFor: Com
     state: () => executor.state(),
     async work({ id, signal, changed }) {
       executor.begin(id, signal, changed)
-      await labs.exclusively(lab.id, () => executor.execute())
+      await labs.access.exclusively(lab.id, () => executor.execute())
       try {
         await executor.start()
       } finally {
@@ -91,7 +91,7 @@ class ApplyExecutor {
       // At the end of the service its next start and the next apply go on from here.
       if (!lab.closing.signal.aborted) {
         await this.#revert()
-        if (this.#isNew && isEmpty(lab)) await labs.discard(lab, agentFor)
+        if (this.#isNew && isEmpty(lab)) await labs.lifecycle.discard(lab, agentFor)
         else await this.end()
       }
       throw error

@@ -59,12 +59,12 @@ export async function exportLab(
   agentFor: ComputeAgents,
 ): Promise<ReadableStream<Uint8Array>> {
   const archives = archivesOf(labs)
-  labs.requireStaying(lab.id)
+  labs.access.requireStaying(lab.id)
   requireStopped(lab, 'exported')
   const { promise, resolve, reject } = withResolvers<ReadableStream<Uint8Array>>()
   // The project stays open on its computes until the client has read the archive, or has given it up.
-  labs
-    .withOpenLab(lab, agentFor, async () => {
+  labs.projects
+    .withOpen(lab, agentFor, async () => {
       const images = await imagesOf([...lab.document.nodes.values()], agentFor)
       const sums = Object.fromEntries([...images].flatMap(([name, { sha256 }]) => (sha256 ? [[name, sha256]] : [])))
       const snapshots = options.withSnapshots ? [...lab.document.snapshots.values()] : []

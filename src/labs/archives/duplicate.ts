@@ -41,9 +41,13 @@ export async function duplicateLab(
   input: LabCopyInput,
   { agentFor, caller }: { agentFor: ComputeAgents; caller: Caller },
 ): Promise<LabProject> {
-  labs.requireStaying(lab.id)
+  labs.access.requireStaying(lab.id)
   requireStopped(lab, 'copied')
-  return labs.withOpenLab(lab, agentFor, () => labs.copy?.(lab, input, caller) ?? copyLab(labs, lab, input, agentFor))
+  return labs.projects.withOpen(
+    lab,
+    agentFor,
+    () => labs.copy?.(lab, input, caller) ?? copyLab(labs, lab, input, agentFor),
+  )
 }
 
 /** Copies a lab in this process. The lab must be open on its computes. */

@@ -67,11 +67,11 @@ export async function importLab(
 
 /** Opens a project of GNS3 on the disk of this host. One that is not there yet is imported under its id. 400, 403, 404, 409, 413, 501, 507. */
 export async function loadLab(
-  labs: Labs,
+  labs: Labs | undefined,
   { path, isTrusted }: { readonly path: string; readonly isTrusted: boolean },
   agentFor: ComputeAgents,
 ): Promise<LabProject> {
-  if (labs.hostProjects === undefined)
+  if (labs?.hostProjects === undefined)
     throw new ApiError(501, 'This service cannot load projects from disk: import an archive of the project')
   await using archive = await labs.hostProjects.open(path)
   const { project_id } = ((await jsonOf(archive, documentName)) ?? {}) as { project_id?: unknown }
@@ -80,7 +80,7 @@ export async function loadLab(
   const id = project_id.toLowerCase()
   const input = { project_id: id, storesImages: false, check: () => {}, asksAll: false, isTrusted }
   if (labs.registry.nameOf(id) === undefined) await importOpened(labs, input, archive, agentFor)
-  return labs.open(id, agentFor)
+  return labs.lifecycle.open(id, agentFor)
 }
 
 async function importOpened(

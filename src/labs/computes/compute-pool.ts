@@ -2,9 +2,11 @@ import type { Forwarded } from '../../fleet/forward/forward.ts'
 import type { ReservedPort } from '../../fleet/link-check/link-check.ts'
 import type { PeerAddresses } from '../../fleet/link-check/peer-address.ts'
 import type { HostAgent } from '../../host-agent.ts'
+import { ignore } from '../../lib/async/ignore.ts'
 import type { RelayedAnswer } from '../../lib/http/relayed-answer.ts'
 import type { Caller } from '../../model/access/caller.ts'
 import type { Placement, PlacementPolicy } from '../../model/placement.ts'
+import type { ProjectRecord } from '../lab/document.ts'
 import type { ComputeAgents } from './agents.ts'
 
 /** A compute that is not connected, or is not in the fleet any more. */
@@ -58,3 +60,26 @@ export const serviceAgents =
   (computes: ComputePool): ComputeAgents =>
   (computeId) =>
     computes.agent(computeId)
+
+/** Asks which of these computes are not connected; the result gives what that means for a lab. */
+export async function absenceReasons(
+  pool: ComputePool,
+  computes: readonly string[],
+): Promise<(lab: Pick<ProjectRecord, 'computes'>) => string | undefined> {
+  const none = ignore('without an answer no reason is shown')
+  const found = (await pool.absent([...new Set(computes)]).catch(none)) ?? []
+  const absent = new Map(found.map((it) => [it.compute_id, it]))
+  return (lab) => absenceReason(lab.computes.flatMap((id) => absent.get(id) ?? []))
+}
+
+/** What absent computes mean for their lab. */
+function absenceReason(absent: readonly AbsentCompute[]): string | undefined {
+  if (absent.length === 0) return undefined
+  const [one, ...others] = absent
+  if (others.length === 0)
+    return one?.since === undefined
+      ? `Its compute ${one?.name} was removed from this service`
+      : `Its compute ${one.name} has not been connected since ${one.since}`
+  const each = absent.map(({ name, since }) => `${name} (${since === undefined ? 'removed' : `since ${since}`})`)
+  return `Its computes ${each.join(' and ')} are not connected`
+}

@@ -29,7 +29,7 @@ export interface LabDirectory {
   /** The name, or if it is taken the next free one with a number. */
   freeName(name: string): Promise<string>
   /** Saves which lab a job belongs to; undefined removes the job. */
-  job?(jobId: string, projectId: string | undefined): Promise<void>
+  job(jobId: string, projectId: string | undefined): Promise<void>
 }
 
 /** The head of a lab (entry `project`), or why its document cannot be read; the document stays as it is. */

@@ -1,9 +1,9 @@
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { ApiError, conflict } from '../../lib/errors/api-error.ts'
 import type { LabJobProject } from '../../model/lab/job.ts'
+import type { LabCatalog } from '../catalog.ts'
 import type { ComputeAgents } from '../computes/agents.ts'
 import type { JobState, StartedJob } from '../jobs/jobs.ts'
-import type { Labs } from '../service.ts'
 
 /** Labs that move at the same time: each copies its files through the service. */
 const maxAtOnce = 2
@@ -20,26 +20,26 @@ const orderOfStates: readonly Part['state'][] = ['failed', 'skipped', 'cancelled
 /**
  * Moves the labs of a compute to other computes by a job. Labs with running nodes stay, and so do projects that are not labs; the job says
  * why. `close` makes the compute refuse new projects, and is called only when the job can start. 409 while another drain of the compute
- * runs, 429. After `labs.drainS` seconds it ends, and the job says which labs are left; a move under way is reverted.
+ * runs, 429. After `catalog.drainS` seconds it ends, and the job says which labs are left; a move under way is reverted.
  */
 export async function drainCompute(
-  labs: Labs,
+  catalog: LabCatalog,
   computeId: string,
   agentFor: ComputeAgents,
   close: () => Promise<unknown>,
 ): Promise<StartedJob> {
-  requireUndrained(labs, computeId)
-  labs.jobs.requireRoom()
+  requireUndrained(catalog, computeId)
+  catalog.jobs.requireRoom()
   await close()
   // Another request may have started a drain meanwhile. From here until this job is in the list nothing is awaited, so none can.
-  requireUndrained(labs, computeId)
-  const parts = labs.registry.on(computeId).map(({ project_id, name }): Part => {
+  requireUndrained(catalog, computeId)
+  const parts = catalog.registry.on(computeId).map(({ project_id, name }): Part => {
     return { project_id, name, state: 'waiting', reason: null, compute_id: null }
   })
-  return labs.jobs.run(undefined, 'drain', {
+  return catalog.jobs.run(undefined, 'drain', {
     state: () => stateOf(computeId, parts),
     async work({ signal: cancelled, changed }) {
-      const drainS = labs.drainS ?? defaultDrainS
+      const drainS = catalog.drainS?.() ?? defaultDrainS
       const over = new AbortController()
       const timer = setTimeout(() => over.abort(), drainS * 1000)
       const signal = AbortSignal.any([cancelled, over.signal])
@@ -57,7 +57,7 @@ export async function drainCompute(
           if (signal.aborted) return leave(part)
           show(part, 'moving')
           try {
-            const to = await labs.move(part.project_id, computeId, {
+            const to = await catalog.move(part.project_id, computeId, {
               agentFor,
               signal,
               show: (doing) => show(part, 'moving', doing),
@@ -66,7 +66,7 @@ export async function drainCompute(
             show(part, 'done')
           } catch (error) {
             if (signal.aborted) return leave(part)
-            const computes = labs.computesOf(part.project_id)
+            const computes = catalog.registry.computesOf(part.project_id)
             if (error instanceof ApiError && computes?.includes(computeId) === false) {
               part.compute_id = computes[0] ?? null
               return show(part, 'done', 'It was already moved; its old files are deleted when the compute is back')
@@ -78,15 +78,15 @@ export async function drainCompute(
         },
         maxAtOnce,
       ).finally(() => clearTimeout(timer))
-      for (const other of await unmanagedOn(labs, computeId, agentFor)) parts.push(other)
+      for (const other of await unmanagedOn(catalog, computeId, agentFor)) parts.push(other)
       changed()
     },
   })
 }
 
-function requireUndrained(labs: Labs, computeId: string): void {
+function requireUndrained(catalog: LabCatalog, computeId: string): void {
   // These jobs are always of this process.
-  const busy = labs.jobs
+  const busy = catalog.jobs
     .list()
     .find(({ action, status, compute_id }) => action === 'drain' && status === 'running' && compute_id === computeId)
   if (busy !== undefined) throw conflict(`The compute ${computeId} is being drained by the job ${busy.job_id}`)
@@ -96,13 +96,13 @@ const reasonOf = (error: unknown): string =>
   error instanceof ApiError ? error.message : 'Internal error of the service; see its log'
 
 /** Projects that clients of the compute interface made: only these clients know on which computes their nodes are. */
-async function unmanagedOn(labs: Labs, computeId: string, agentFor: ComputeAgents): Promise<Part[]> {
+async function unmanagedOn(catalog: LabCatalog, computeId: string, agentFor: ComputeAgents): Promise<Part[]> {
   const all = await agentFor(computeId)
     .projects.list('all')
     .catch(() => [])
   const reason = 'It was created through the compute interface: the client that created it has to move it'
   return all
-    .filter(({ project_id }) => labs.registry.nameOf(project_id) === undefined)
+    .filter(({ project_id }) => catalog.registry.nameOf(project_id) === undefined)
     .map(({ project_id, name }) => ({
       ...{ project_id, name: name ?? project_id, state: 'skipped' as const, reason, compute_id: null },
     }))

@@ -42,9 +42,10 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
   const check = (lab: Lab) => {
     try {
       requireStopped(lab, 'moved')
-      if (labs.isUsed(id)) throw conflict('A job of the project is running, or the project is being exported or copied')
+      if (labs.jobs.isBusy(id) || labs.projects.isUsed(id))
+        throw conflict('A job of the project is running, or the project is being exported or copied')
       // When an earlier move took the lab elsewhere, only the files that it left here are removed, which is always possible.
-      if (!labs.isComputeLost(lab) && lab.document.project.computes.includes(from)) requireMovable(lab, from)
+      if (!labs.archiver.isComputeLost(lab) && lab.document.project.computes.includes(from)) requireMovable(lab, from)
     } catch (error) {
       const message = `The project stays on compute ${from}, which is being drained. ${(error as Error).message}`
       lab.emit({ action: 'log.warning', event: { message } })
@@ -52,7 +53,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
     }
   }
   return labs.lifecycle.withClosedLab(id, agentFor, check, async (lab) => {
-    const isGone = labs.isComputeLost(lab)
+    const isGone = labs.archiver.isComputeLost(lab)
     await recoverMove(labs, lab, agentFor).catch((error: unknown) => {
       // What is left on a compute that is gone is removed when it is back.
       if (!isGone) throw error
@@ -66,7 +67,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
       try {
         const way = { ...options, from, to }
         if (isGone) await restoreTo(labs, lab, way)
-        else await labs.withOpenLab(lab, agentFor, () => moveTo(labs, lab, way))
+        else await labs.projects.withOpen(lab, agentFor, () => moveTo(labs, lab, way))
         await recoverMove(labs, lab, agentFor).catch(ignore('the next opening of the project removes the rest'))
         return to
       } catch (error) {
@@ -414,7 +415,8 @@ function commitOf(
 export async function recoverMove(labs: Labs, lab: Lab, agentFor: ComputeAgents): Promise<void> {
   const { moving, formerComputes = [], pendingLinks = [] } = lab.document.project
   if (moving !== undefined) await undoMove(labs, lab, agentFor)
-  if (pendingLinks.length > 0) await labs.withOpenLab(lab, agentFor, () => rejoin(labs, lab, pendingLinks, agentFor))
+  if (pendingLinks.length > 0)
+    await labs.projects.withOpen(lab, agentFor, () => rejoin(labs, lab, pendingLinks, agentFor))
   for (const computeId of formerComputes) await forgetOn(labs, lab, computeId, agentFor)
 }
 

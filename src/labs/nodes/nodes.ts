@@ -133,7 +133,7 @@ export async function createNode(
         lab.change(async () => {
           if (lab.document.nodes.has(node_id)) throw nodeExists(node_id)
           requireStillFree(lab, name, node_id)
-          await labs.attachCompute(lab, compute_id, agentFor)
+          await labs.lifecycle.attachCompute(lab, compute_id, agentFor)
           const orphan = nodeOrphan(lab, { node_type, node_id, compute_id }, agentFor)
           const create = () => createOnCompute(compute, lab.id, node_type, { ...settings, ...mac }).catch(refused)
           await using revert = revertOrphans()

@@ -53,7 +53,7 @@ export const snapshotView = (
  * meanwhile wait. A failure leaves nothing. 409 when they do not end.
  */
 export function takeSnapshot(labs: Labs, { id }: Lab, name: string, agentFor: ComputeAgents): Promise<LabSnapshot> {
-  return labs.exclusively(id, async (lab) => {
+  return labs.access.exclusively(id, async (lab) => {
     await finishTaking(lab, agentFor)
     const { snapshots } = lab.document
     if (snapshots.size >= maxSnapshots)
@@ -76,7 +76,7 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, agentFor: Co
       })
       return { kept, taken, computes }
     }
-    const { kept, taken, computes } = await labs.withOpenLab(lab, agentFor, () => lab.exclusive(takeAll))
+    const { kept, taken, computes } = await labs.projects.withOpen(lab, agentFor, () => lab.exclusive(takeAll))
     await labs.documents.putSideDocument(snapshot_id, kept)
     const lastRunning: NonNullable<SnapshotRecord['lastRunning']> = Object.assign({}, ...taken.map((part) => part.ran))
     const record: SnapshotRecord = {
@@ -98,7 +98,7 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, agentFor: Co
 }
 
 export function removeSnapshot(labs: Labs, { id }: Lab, snapshotId: string, agentFor: ComputeAgents): Promise<void> {
-  return labs.exclusively(id, async (lab) => {
+  return labs.access.exclusively(id, async (lab) => {
     const record = find(lab, snapshotId)
     for (const computeId of record.computes)
       await agentFor(computeId).snapshots.remove(lab.id, record.snapshot_id).catch(ignoreNotFound)
@@ -122,7 +122,7 @@ export function restoreSnapshot(
   snapshotId: string,
   agentFor: ComputeAgents,
 ): Promise<LabProject> {
-  return labs.exclusively(id, async (lab) => {
+  return labs.access.exclusively(id, async (lab) => {
     const record = find(lab, snapshotId)
     const { snapshot_id } = record
     // Refused before anything is changed: an archive may bring snapshots of any size.
@@ -207,7 +207,8 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, agentFor: 
     changes.project(afterRestoreEvent(now, 'commit', { snapshot_id, formerComputes: emptied }))
     return { changes, news: () => [], result: undefined, isChecked: true }
   })
-  labs.replaced(lab)
+  lab.history.clear()
+  labs.registry.put(lab.id, lab.document.project).catch(ignore('the next change of the project is saved again'))
 }
 
 /** The changes that give a lab the nodes, links and drawings of a snapshot. */

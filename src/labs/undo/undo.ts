@@ -25,7 +25,7 @@ export function undoEdit(
   { way, check }: { way: 'undo' | 'redo'; check: (name: string) => void },
   agentFor: ComputeAgents,
 ): Promise<LabProject> {
-  return labs.exclusively(id, async (lab) => {
+  return labs.access.exclusively(id, async (lab) => {
     const edit = lab.history.last(way)
     if (edit === undefined) throw conflict(`Nothing to ${way}: the history is kept while the project is open`)
     const then = edit.before.get('project') as ProjectRecord | undefined
@@ -211,7 +211,7 @@ async function revertAll(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, a
   }
   await write(of('drawing').map(({ key, then }) => [key, then] as const))
   const project = entries.find(({ key }) => key === 'project')
-  if (project !== undefined) await labs.set(lab, settingsOf(project.then as ProjectRecord), agentFor, step)
+  if (project !== undefined) await labs.settings.set(lab, settingsOf(project.then as ProjectRecord), agentFor, step)
 }
 
 /** Whether a link was deleted and made again at other ports under the same id, which a lab file derives from its name. */

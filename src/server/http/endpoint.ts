@@ -6,6 +6,7 @@ import type { PeerAddresses, ReservedNodePort } from '../../fleet/link-check/pee
 import type { Fleet } from '../../fleet/pool/fleet.ts'
 import type { FleetAgent, LocalHostAgent } from '../../host-agent.ts'
 import type { ReadFile } from '../../importers/readers.ts'
+import type { LabCatalog } from '../../labs/catalog.ts'
 import type { Conventions } from '../../labs/lab/conventions.ts'
 import type { Labs } from '../../labs/service.ts'
 import type { Method } from '../../lib/http/method.ts'
@@ -38,7 +39,9 @@ export interface Context<Agent = FleetAgent> {
   readonly feeds: FeedSource
   readonly fleet: Fleet | undefined
   readonly appliance: ApplianceVmService | undefined
-  /** The labs; undefined for a service without them. */
+  /** All labs of the service; undefined for a service without them. */
+  readonly catalog: LabCatalog | undefined
+  /** The labs that run in this process; undefined where they have processes of their own. */
   readonly labs: Labs | undefined
   /** For each of two reserved ports the address and port of the other, as its host reaches them. 409 when there is no way. */
   readonly peers: (ends: readonly [ReservedNodePort, ReservedNodePort]) => Promise<PeerAddresses>

@@ -65,7 +65,7 @@ function handlerContextOf(context: RequestContext): Context<LocalHostAgent> {
     ...app.shared,
     ...{ identity, caller, answered, peer, upgrade, dispatchInternally },
     // The process that checks projects knows the names of labs, and filters the events of feeds by them.
-    projects: context.projects ?? new ProjectAccess({ name: identity.name }, app.shared.labs?.registry),
+    projects: context.projects ?? new ProjectAccess({ name: identity.name }, app.shared.catalog?.registry),
     dispatchToSelf: hasNoLocal ? dispatchInternally : undefined,
     acceptsEvent: (action) => dialect?.hears(action) ?? true,
     conventions: dialect?.conventions,

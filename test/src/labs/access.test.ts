@@ -20,7 +20,7 @@ async function accessOf() {
     ...withDefaults(labSettings, {}),
   }
   const [store, limits] = [new MemoryLabs(), () => defaultLabLimits]
-  const registry = new LabRegistry({ store, heads: new Map([[id, { head }]]), limits, warn: () => {} })
+  const registry = new LabRegistry({ heads: new Map([[id, { head }]]), limits, warn: () => {} })
   const events = new EventLog<LabEvent>({ history: 1, feeds: () => 1 })
   const documents = new LabDocuments({ store, events, registry, limits })
   await documents.saveNew(id, head)

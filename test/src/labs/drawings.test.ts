@@ -4,7 +4,7 @@ import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 
 async function withDrawing() {
   const labs = await labsInMemory(new MemoryCompute())
-  const { project_id } = await labs.create({ name: 'drawn', compute_id: 'local' }, labs.computes.agent)
+  const { project_id } = await labs.creation.create({ name: 'drawn', compute_id: 'local' }, labs.computes.agent)
   const lab = await labs.lab(project_id)
   const { drawing_id } = await createDrawing(lab, { svg: '<svg/>' })
   return { lab, drawing_id }

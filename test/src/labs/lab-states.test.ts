@@ -24,7 +24,7 @@ async function withNotes(refused = new Set<Operation>()) {
     const projects = { create: noting('open', create), close: noting('close', close), remove: noting('remove', remove) }
     return overriding(its, { projects })
   }
-  const create = () => labs.create({ project_id: id, name: 'lab', compute_id: 'local' }, agentFor)
+  const create = () => labs.creation.create({ project_id: id, name: 'lab', compute_id: 'local' }, agentFor)
   return { labs, agentFor, state, create, noted, refused }
 }
 
@@ -32,11 +32,11 @@ test('a lab is opening, closing and deleting while its projects are opened, clos
   const { labs, agentFor, state, create, noted } = await withNotes()
   await create()
   expect(state()).toBe('open')
-  await labs.close(id, agentFor)
+  await labs.lifecycle.close(id, agentFor)
   expect(state()).toBe('closed')
-  await labs.open(id, agentFor)
+  await labs.lifecycle.open(id, agentFor)
   expect(state()).toBe('open')
-  await labs.remove(id, agentFor)
+  await labs.lifecycle.remove(id, agentFor)
   expect(noted).toEqual(['open while opening', 'close while closing', 'open while opening', 'remove while deleting'])
   await create()
   expect(state()).toBe('open')
@@ -45,14 +45,14 @@ test('a lab is opening, closing and deleting while its projects are opened, clos
 test('a lab whose compute refuses is as before, and the next attempt may do it', async () => {
   const { labs, agentFor, state, create, refused } = await withNotes(new Set(['close', 'remove']))
   await create()
-  await expect(labs.close(id, agentFor)).rejects.toMatchObject({ status: 409 })
-  await expect(labs.remove(id, agentFor)).rejects.toMatchObject({ status: 409 })
+  await expect(labs.lifecycle.close(id, agentFor)).rejects.toMatchObject({ status: 409 })
+  await expect(labs.lifecycle.remove(id, agentFor)).rejects.toMatchObject({ status: 409 })
   expect([state(), (await labs.lab(id)).isOpen]).toEqual(['open', true])
   refused.delete('close')
-  await labs.close(id, agentFor)
-  await expect(labs.remove(id, agentFor)).rejects.toMatchObject({ status: 409 })
+  await labs.lifecycle.close(id, agentFor)
+  await expect(labs.lifecycle.remove(id, agentFor)).rejects.toMatchObject({ status: 409 })
   expect(state()).toBe('closed')
-  await labs.open(id, agentFor)
+  await labs.lifecycle.open(id, agentFor)
   expect(state()).toBe('open')
 })
 

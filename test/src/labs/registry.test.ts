@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
+import { DirectoryRegistry } from '../../../src/labs/directory-registry.ts'
 import type { ProjectRecord } from '../../../src/labs/lab/document.ts'
 import { withDefaults } from '../../../src/labs/lab/fields.ts'
 import { defaultLabLimits } from '../../../src/labs/lab/lab-limits.ts'
-import { LabRegistry } from '../../../src/labs/registry.ts'
+import type { LabRegistry } from '../../../src/labs/registry.ts'
 import { labSettings } from '../../../src/model/lab/project.ts'
 import { MemoryLabs } from '../../support/memory-labs.ts'
 
@@ -16,10 +17,8 @@ const headOf = (project_id: string, name: string): ProjectRecord => ({
 
 function registryOf(heads: ConstructorParameters<typeof LabRegistry>[0]['heads'] = new Map()) {
   const warnings: string[] = []
-  const registry = new LabRegistry({
-    ...{ store: new MemoryLabs(), heads, limits: () => defaultLabLimits },
-    warn: (message) => void warnings.push(message),
-  })
+  const warn = (message: string) => void warnings.push(message)
+  const registry = new DirectoryRegistry({ heads, limits: () => defaultLabLimits, warn }, new MemoryLabs())
   const seen: string[] = []
   registry.listen(({ action }) => void seen.push(action))
   return { registry, warnings, seen }
@@ -47,7 +46,7 @@ test('a lab that cannot be read stays closed, and this is reported once', () => 
   registry.markUnreadable(id, 'it is damaged')
   expect(warnings).toEqual([`The project campus (${id}) stays closed: it is damaged`])
   const head = registry.get(id) as ProjectRecord
-  expect(registry.view(id, head, 'closed').status_reason).toBe('it is damaged')
+  expect(registry.view(id, head).status_reason).toBe('it is damaged')
 })
 
 test('the heads that processes of labs report become events, unless nothing has changed that a list shows', async () => {
@@ -57,6 +56,6 @@ test('the heads that processes of labs report become events, unless nothing has 
   await registry.register(id, head)
   await registry.register(id, { ...head, revision: 1 })
   await registry.register(id, { ...head, is_open: true })
-  await registry.forget(id)
+  await registry.remove(id)
   expect(seen).toEqual(['project.created', 'project.opened', 'project.deleted'])
 })

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { NodeAgent } from '../../../src/host-agent.ts'
 import { createDrawing } from '../../../src/labs/drawings.ts'
 import type { SnapshotRecord } from '../../../src/labs/lab/document.ts'
@@ -7,14 +7,15 @@ import type { LabDirectory } from '../../../src/labs/lab/store.ts'
 import { createNode, duplicateNode, removeNode, updateNode } from '../../../src/labs/nodes/nodes.ts'
 import { restoreSnapshot, snapshotView, takeSnapshot } from '../../../src/labs/snapshots/snapshots.ts'
 import { ApiError, conflict, missingImage } from '../../../src/lib/errors/api-error.ts'
+import { composeLab } from '../../../src/server/compose.ts'
 import { labsInMemory, MemoryCompute, overriding } from '../../support/memory-compute.ts'
-import { MemoryLabs } from '../../support/memory-labs.ts'
+import { MemoryLabs, memoryPorts } from '../../support/memory-labs.ts'
 
 test('a closed lab that an export is closing on its compute again is opened there for the next export after that', async () => {
   const labs = await labsInMemory(new MemoryCompute())
   const { agent } = labs.computes
-  const { project_id } = await labs.create({ name: 'twice', compute_id: 'local' }, agent)
-  await labs.close(project_id, agent)
+  const { project_id } = await labs.creation.create({ name: 'twice', compute_id: 'local' }, agent)
+  await labs.lifecycle.close(project_id, agent)
   const lab = await labs.find(project_id)
   const did: string[] = []
   let mayClose = () => {}
@@ -36,9 +37,9 @@ test('a closed lab that an export is closing on its compute again is opened ther
       },
     })
 
-  const first = labs.withOpenLab(lab, agentFor, async () => void did.push('first'))
+  const first = labs.projects.withOpen(lab, agentFor, async () => void did.push('first'))
   await expect.poll(() => did).toEqual(['open', 'first', 'closing'])
-  const second = labs.withOpenLab(lab, agentFor, async () => void did.push('second'))
+  const second = labs.projects.withOpen(lab, agentFor, async () => void did.push('second'))
   mayClose()
   await Promise.all([first, second])
   expect(did).toEqual(['open', 'first', 'closing', 'closed', 'open', 'second', 'closing', 'closed'])
@@ -47,8 +48,8 @@ test('a closed lab that an export is closing on its compute again is opened ther
 test('a snapshot of a closed lab that is being opened is one of the open lab', async () => {
   const labs = await labsInMemory(new MemoryCompute())
   const { agent } = labs.computes
-  const { project_id } = await labs.create({ name: 'opening', compute_id: 'local' }, agent)
-  await labs.close(project_id, agent)
+  const { project_id } = await labs.creation.create({ name: 'opening', compute_id: 'local' }, agent)
+  await labs.lifecycle.close(project_id, agent)
   const closed = await labs.find(project_id)
   let [begin, end] = [() => {}, () => {}]
   const begun = new Promise<void>((resolve) => {
@@ -74,7 +75,7 @@ test('a snapshot of a closed lab that is being opened is one of the open lab', a
       },
     })
 
-  const opening = labs.open(project_id, slow)
+  const opening = labs.lifecycle.open(project_id, slow)
   await begun
   const snapshot = takeSnapshot(labs, closed, 'before', taking)
   end()
@@ -109,10 +110,10 @@ test('a compute emits events only to labs that have a part on it', async () => {
   const labs = await labsInMemory(new MemoryCompute(), new MemoryLabs(), { others: new Map([['liar', liar]]) })
   const { agent } = labs.computes
   const [other, own] = [crypto.randomUUID(), crypto.randomUUID()]
-  await labs.create({ name: 'other', project_id: other, compute_id: 'local' }, agent)
+  await labs.creation.create({ name: 'other', project_id: other, compute_id: 'local' }, agent)
   const feed = labs.events.open({ signal: new AbortController().signal }).getReader()
   lies.push({ project_id: other, isTaken: false }, { project_id: own, isTaken: false })
-  await labs.create({ name: 'own', project_id: own, compute_id: 'liar' }, agent)
+  await labs.creation.create({ name: 'own', project_id: own, compute_id: 'liar' }, agent)
   const told: unknown[] = []
   while (!JSON.stringify(told).includes(`of the liar to ${own}`)) told.push((await feed.read()).value)
   expect(JSON.stringify(told)).not.toContain(`of the liar to ${other}`)
@@ -127,7 +128,7 @@ async function withSlow(operation: Slow) {
   const store = new MemoryLabs()
   const labs = await labsInMemory(compute, store)
   const { agent } = labs.computes
-  const { project_id } = await labs.create({ name: 'kept', compute_id: 'local' }, agent)
+  const { project_id } = await labs.creation.create({ name: 'kept', compute_id: 'local' }, agent)
   const lab = await labs.lab(project_id)
   for (const name of ['PC1', 'PC2'])
     await createNode(labs, lab, { name, node_type: 'pc', compute_id: 'local' }, { agentFor: agent })
@@ -345,20 +346,24 @@ test('a new node does not get the name of one that a snapshot has brought back w
 test('a project that its directory refuses at the end is left neither on its compute nor in the store', async () => {
   const [compute, store] = [new MemoryCompute(), new MemoryLabs()]
   const id = '11111111-2222-4333-8444-555555555555'
-  const directory: Partial<LabDirectory> = {
+  const directory: LabDirectory = {
     put: async (_, { path }) => {
       if (path !== null) throw conflict('The directory refuses')
     },
     remove: async () => {},
+    freeName: async (name) => name,
+    job: async () => {},
   }
-  const single = { id, directory: directory as LabDirectory, copy: async () => ({}) as never, wakeAt: () => {} }
   const create = async () => {
     await compute.agent().projects.create({ project_id: id, name: 'lab' })
     return { project: { path: '/lab' }, created: true }
   }
-  const labs = await labsInMemory(compute, store, { single })
+  const { computes } = await labsInMemory(compute)
+  const host = { version: '1', metrics: async () => [] }
+  const { labs } = await composeLab({ ...memoryPorts(store), id, directory, computes, host })
+  onTestFinished(() => labs.shutdown())
   const agentFor = () => overriding(compute.agent(), { projects: { create } })
-  await expect(labs.create({ name: 'lab' }, agentFor)).rejects.toMatchObject({ status: 409 })
+  await expect(labs.creation.create({ name: 'lab' }, agentFor)).rejects.toMatchObject({ status: 409 })
   expect([compute.projects.size, await store.load(id), labs.registry.has(id)]).toEqual([0, undefined, false])
 })
 
@@ -366,7 +371,7 @@ test('a deletion of a project waits for a new node, and nothing remains of eithe
   const { labs, lab, agentFor, store, begun, end } = await withSlow('create')
   const creating = createNode(labs, lab, pc3, { agentFor })
   await begun
-  const removing = labs.remove(lab.id, agentFor)
+  const removing = labs.lifecycle.remove(lab.id, agentFor)
   await turn()
   end()
   await creating
@@ -387,16 +392,22 @@ test('a project with more variables than a list can hold is refused, and one tha
   const more = [...variables, { name: 'last', value: 'y'.repeat(6000) }]
   const message = /^variables, supplier and kept: expected at most 65536 characters of JSON in total, got \d+$/
   const refused = { status: 400, message: expect.stringMatching(message) }
-  await expect(labs.create({ name: 'large', variables: more }, agent)).rejects.toMatchObject(refused)
-  const { project_id } = await labs.create({ name: 'large', variables, compute_id: 'local' }, agent)
-  await expect(labs.update('large', { name: 'other', variables: more }, agent)).rejects.toMatchObject(refused)
-  await expect(labs.update('large', { kept: { more } }, agent)).rejects.toMatchObject(refused)
-  expect(await labs.update('large', { zoom: 50 }, agent)).toMatchObject({ project_id, zoom: 50, variables })
+  await expect(labs.creation.create({ name: 'large', variables: more }, agent)).rejects.toMatchObject(refused)
+  const { project_id } = await labs.creation.create({ name: 'large', variables, compute_id: 'local' }, agent)
+  await expect(labs.settings.update('large', { name: 'other', variables: more }, agent)).rejects.toMatchObject(refused)
+  await expect(labs.settings.update('large', { kept: { more } }, agent)).rejects.toMatchObject(refused)
+  expect(await labs.settings.update('large', { zoom: 50 }, agent)).toMatchObject({ project_id, zoom: 50, variables })
 
   const lab = await labs.lab(project_id)
   lab.document.project = { ...lab.document.project, variables: more }
-  expect(await labs.update('large', { zoom: 60 }, agent)).toMatchObject({ name: 'large', zoom: 60, variables: more })
-  expect(await labs.update('large', { variables: more.slice(1) }, agent)).toMatchObject({ variables: more.slice(1) })
+  expect(await labs.settings.update('large', { zoom: 60 }, agent)).toMatchObject({
+    name: 'large',
+    zoom: 60,
+    variables: more,
+  })
+  expect(await labs.settings.update('large', { variables: more.slice(1) }, agent)).toMatchObject({
+    variables: more.slice(1),
+  })
 })
 
 test('a project that only a compute has is read as it is listed, and is opened before it is changed', async () => {
@@ -408,24 +419,24 @@ test('a project that only a compute has is read as it is listed, and is opened b
     overriding(compute.agent(), { projects: { list: async () => [theirs], get: async () => theirs } })
   const [listed] = await labs.list(agentFor)
   expect(listed).toMatchObject({ name: 'Theirs', status: 'closed', compute_ids: ['local'] })
-  expect(await labs.read(project_id, agentFor)).toEqual(listed)
-  await expect(labs.update(project_id, { zoom: 50 }, agentFor)).rejects.toMatchObject({
+  expect(await labs.lists.read(project_id, agentFor)).toEqual(listed)
+  await expect(labs.settings.update(project_id, { zoom: 50 }, agentFor)).rejects.toMatchObject({
     status: 409,
     message: `Project Theirs exists only on a compute. Import it first with POST /v2/projects/${project_id}/open`,
   })
-  await labs.open(project_id, agentFor)
-  expect(await labs.update(project_id, { zoom: 50 }, agentFor)).toMatchObject({ name: 'Theirs', zoom: 50 })
+  await labs.lifecycle.open(project_id, agentFor)
+  expect(await labs.settings.update(project_id, { zoom: 50 }, agentFor)).toMatchObject({ name: 'Theirs', zoom: 50 })
   const gone = () => overriding(compute.agent(), { projects: { list: async () => [] } })
   const other = '99999999-2222-4333-8444-555555555555'
-  await expect(labs.read(other, gone)).rejects.toMatchObject({ status: 404, code: 'no-such-project' })
-  await expect(labs.update(other, {}, gone)).rejects.toMatchObject({ status: 404, code: 'no-such-project' })
+  await expect(labs.lists.read(other, gone)).rejects.toMatchObject({ status: 404, code: 'no-such-project' })
+  await expect(labs.settings.update(other, {}, gone)).rejects.toMatchObject({ status: 404, code: 'no-such-project' })
 })
 
 test('a compute that answers the opening of a lab with something else fails the opening, and the lab stays closed', async () => {
   const labs = await labsInMemory(new MemoryCompute())
   const { agent } = labs.computes
-  const { project_id } = await labs.create({ name: 'lab', compute_id: 'local' }, agent)
-  await labs.close(project_id, agent)
+  const { project_id } = await labs.creation.create({ name: 'lab', compute_id: 'local' }, agent)
+  await labs.lifecycle.close(project_id, agent)
   let closed = 0
   const agentFor = () =>
     overriding(agent('local'), {
@@ -438,8 +449,8 @@ test('a compute that answers the opening of a lab with something else fails the 
         },
       },
     })
-  await expect(labs.open(project_id, agentFor)).rejects.toMatchObject({ status: 502 })
+  await expect(labs.lifecycle.open(project_id, agentFor)).rejects.toMatchObject({ status: 502 })
   expect([closed, (await labs.find(project_id)).isOpen]).toEqual([1, false])
-  await labs.open(project_id, agent)
+  await labs.lifecycle.open(project_id, agent)
   expect((await labs.find(project_id)).isOpen).toBe(true)
 })

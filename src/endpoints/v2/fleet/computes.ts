@@ -21,7 +21,7 @@ import { type Context, created, type Endpoint, endpoint, ok } from '../../../ser
 import { computeView } from '../../compute/compute-view.ts'
 import { uploadOf } from '../../compute/images.ts'
 import { noContentAfter } from '../../compute/no-content.ts'
-import { labsOf } from '../labs/lab-request.ts'
+import { agentsOf, catalogOf } from '../labs/lab-request.ts'
 import { joinEndpoint } from './join.ts'
 
 const base = '/v2/computes'
@@ -145,17 +145,17 @@ export const computeEndpoints: readonly Endpoint[] = [
       507: 'The disk is full',
     },
     async handle({ params }, context) {
-      const { labs, agentFor } = labsOf(context)
+      const catalog = catalogOf(context)
       const fleet = fleetOf(context)
       const key = computeKey(params.compute_id)
       // A compute that was removed can be drained, too: its labs that have an archive are made elsewhere.
       const isKnown = isReserved(key) || (await fleet.list()).some((it) => computeKey(it.compute_id) === key)
-      const isRemoved = !isKnown && labs.registry.on(key).length > 0
+      const isRemoved = !isKnown && catalog.registry.on(key).length > 0
       if (!isRemoved) await fleet.get(key)
       const close = async () => isRemoved || fleet.update(key, { accepts_projects: false })
-      const { id, listed } = await drainCompute(labs, key, agentFor, close)
+      const { id, listed } = await drainCompute(catalog, key, agentsOf(catalog, context), close)
       await listed
-      return created(labs.jobs.get(id))
+      return created(catalog.jobs.get(id))
     },
   }),
   endpoint({

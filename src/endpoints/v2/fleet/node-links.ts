@@ -44,7 +44,7 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
 async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], context: Context): Promise<Link> {
   const { agent, peers, host, labs } = context
   for (const { project_id, node_id } of host === undefined ? [] : [a, b]) {
-    const at = labs?.computeOf(project_id, node_id) ?? localId
+    const at = labs?.documents.computeOf(project_id, node_id) ?? localId
     if (at !== localId)
       throw conflict(
         `nodes: a node is on the compute ${at}; POST /v2/projects/${project_id}/links links nodes of several`,

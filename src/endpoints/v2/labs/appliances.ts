@@ -3,7 +3,7 @@ import { applianceImages } from '../../../labs/appliance-images.ts'
 import { requireTrust, untrustedNodes } from '../../../labs/plan/trust.ts'
 import { ApplianceImport, ApplianceInput } from '../../../model/lab/appliance.ts'
 import { created, type Endpoint, endpoint } from '../../../server/http/endpoint.ts'
-import { labsOf, notTrusted, trustQuery } from './lab-request.ts'
+import { agentsOf, catalogOf, notTrusted, trustQuery } from './lab-request.ts'
 
 export const applianceEndpoints: readonly Endpoint[] = [
   endpoint({
@@ -16,14 +16,16 @@ export const applianceEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'The template', schema: ApplianceImport } },
     errors: { 403: notTrusted, 507: 'The disk is nearly full' },
     async handle({ query, body }, context) {
-      const { labs, agentFor } = labsOf(context)
+      const catalog = catalogOf(context)
       const appliance = await context.read('appliance', { text: body.text, version: body.version ?? undefined })
-      const images = await applianceImages(appliance.images, appliance.kind, { labs, agentFor })
+      const { computes } = catalog
+      const agentFor = agentsOf(catalog, context)
+      const images = await applianceImages(appliance.images, appliance.kind, { computes, agentFor })
       const named = Object.fromEntries(images.map(({ setting, image }) => [setting, image]))
       const input = { ...appliance.template, ...named, ...(body.name != null && { name: body.name }) }
       const node = { name: input.name, node_type: input.template_type, properties: input }
-      await requireTrust(labs.trust, await untrustedNodes(labs.trust, [node]), query.trust === 'true')
-      const template = await labs.templates.create(input)
+      await requireTrust(catalog.trust, await untrustedNodes(catalog.trust, [node]), query.trust === 'true')
+      const template = await catalog.templates.create(input)
       const { version = null, versions, leftOut } = appliance
       return created({ template, version, versions: [...versions], images, left_out: leftOut })
     },

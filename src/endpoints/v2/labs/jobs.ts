@@ -3,7 +3,7 @@ import { noSuchJob } from '../../../labs/jobs/jobs.ts'
 import { LabJob, LabJobCreate } from '../../../model/lab/job.ts'
 import { Uuid } from '../../../model/schema/fields.ts'
 import { type Context, created, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
-import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
+import { base, catalogOf, labsOf, noSuchProject, projectParam } from './lab-request.ts'
 
 const tag = 'v2 jobs'
 const owner = 'self'
@@ -16,7 +16,7 @@ const isVisible = ({ project_id }: LabJob, { projects }: Context): boolean =>
 
 /** A job, if the client may see its project; else 404, as for an unknown job. */
 async function visibleJob(id: string, context: Context): Promise<LabJob> {
-  const job = await labsOf(context).labs.jobList.get(id)
+  const job = await catalogOf(context).jobList.get(id)
   if (isVisible(job, context)) return job
   throw noSuchJob(id)
 }
@@ -27,7 +27,7 @@ export const labJobEndpoints: readonly Endpoint[] = [
     summary: 'List the running jobs, and those that ended in the last 15 minutes',
     replies: { 200: { description: 'The jobs, the oldest first', schema: Type.Array(LabJob) } },
     async handle(_, context) {
-      const jobs = await labsOf(context).labs.jobList.list()
+      const jobs = await catalogOf(context).jobList.list()
       return ok(jobs.filter((job) => isVisible(job, context)))
     },
   }),
@@ -44,7 +44,7 @@ export const labJobEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Done' } },
     errors: { 404: unknown },
     async handle({ params }, context) {
-      await labsOf(context).labs.jobList.remove((await visibleJob(params.job_id, context)).job_id)
+      await catalogOf(context).jobList.remove((await visibleJob(params.job_id, context)).job_id)
       return noContent
     },
   }),

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import type { LabCatalog } from '../../../labs/catalog.ts'
 import type { ComputeAgents } from '../../../labs/computes/agents.ts'
 import type { Labs } from '../../../labs/service.ts'
 import { notFound } from '../../../lib/errors/api-error.ts'
@@ -23,14 +24,25 @@ export const notTrusted =
 export const base = '/v2/projects'
 export const noSuchProject = 'There is no such project, or it is closed'
 
-/** The labs of a service, and the agents of computes on behalf of the caller. 404 where the service has no labs. */
-export function labsOf({ labs, caller, answered }: Context): { labs: Labs; agentFor: ComputeAgents } {
-  if (labs === undefined) throw notFound('This service has no labs', { code: 'not-supported' })
-  return {
-    labs,
-    agentFor(computeId) {
-      answered(computeId)
-      return labs.computes.agent(computeId, caller)
-    },
-  }
+/** The labs that run in this process, and the agents of computes on behalf of the caller. 404 where none do. */
+export function labsOf(context: Context): { labs: Labs; agentFor: ComputeAgents } {
+  const { labs } = context
+  if (labs === undefined) throw noLabs()
+  return { labs, agentFor: agentsOf(labs, context) }
 }
+
+/** All labs of a service. 404 where it has none. */
+export function catalogOf({ catalog }: Context): LabCatalog {
+  if (catalog === undefined) throw noLabs()
+  return catalog
+}
+
+/** The agents of computes on behalf of the caller. */
+export const agentsOf =
+  ({ computes }: LabCatalog, { caller, answered }: Context): ComputeAgents =>
+  (computeId) => {
+    answered(computeId)
+    return computes.agent(computeId, caller)
+  }
+
+const noLabs = () => notFound('This service has no labs', { code: 'not-supported' })

@@ -10,7 +10,16 @@ import { type EventEncoder, openFeed, requireUpgrade } from '../../../server/fee
 import { created, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
 import { LabFeedLine } from '../feed-lines.ts'
 import { feedQuery } from '../views.ts'
-import { base, labsOf, noSuchProject, notTrusted, projectParam, trustQuery } from './lab-request.ts'
+import {
+  agentsOf,
+  base,
+  catalogOf,
+  labsOf,
+  noSuchProject,
+  notTrusted,
+  projectParam,
+  trustQuery,
+} from './lab-request.ts'
 
 const tag = 'v2 projects'
 const owner = 'self'
@@ -23,8 +32,10 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     summary: 'List the projects, open and closed',
     replies: { 200: { description: 'The projects, by name', schema: Type.Array(LabProject) } },
     async handle(_, context) {
-      const { labs, agentFor } = labsOf(context)
-      return ok((await labs.list(agentFor)).filter(({ project_id }) => context.projects.sees(project_id)))
+      const catalog = catalogOf(context)
+      return ok(
+        (await catalog.list(agentsOf(catalog, context))).filter(({ project_id }) => context.projects.sees(project_id)),
+      )
     },
   }),
   endpoint({
@@ -42,7 +53,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     async handle({ body }, context) {
       const { labs, agentFor } = labsOf(context)
       context.projects.requireNew(body)
-      return created(await labs.create(body, agentFor, { scope: context.projects.scope }))
+      return created(await labs.creation.create(body, agentFor, { scope: context.projects.scope }))
     },
   }),
   endpoint({
@@ -64,8 +75,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
       507: 'The disk is nearly full',
     },
     async handle({ query, body }, context) {
-      const { labs, agentFor } = labsOf(context)
-      return created(await loadLab(labs, { path: body.path, isTrusted: query.trust === 'true' }, agentFor))
+      const agentFor = agentsOf(catalogOf(context), context)
+      return created(await loadLab(context.labs, { path: body.path, isTrusted: query.trust === 'true' }, agentFor))
     },
   }),
   endpoint({
@@ -79,7 +90,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     async handle({ params, query }, context) {
       const { labs, agentFor } = labsOf(context)
       return ok(
-        await labs.read(params.project_id, agentFor, async (lab) => {
+        await labs.lists.read(params.project_id, agentFor, async (lab) => {
           if (query.links === 'yes') await freshLinks(lab, agentFor)
         }),
       )
@@ -92,7 +103,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     viewSchema: LabProject,
     async current({ params }, context) {
       const { labs, agentFor } = labsOf(context)
-      return labs.read(params.project_id, agentFor)
+      return labs.lists.read(params.project_id, agentFor)
     },
     replies: { 200: { description: 'The changed project', schema: LabProject } },
     errors: {
@@ -104,7 +115,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
       const { labs, agentFor } = labsOf(context)
       const { name } = body
       if (name != null) context.projects.requireName(labs.registry.idOf(params.project_id), name)
-      return ok(await labs.update(params.project_id, body, agentFor))
+      return ok(await labs.settings.update(params.project_id, body, agentFor))
     },
   }),
   endpoint({
@@ -114,7 +125,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     errors: { 404: unknown, 503: 'A compute of the project is not connected' },
     async handle({ params }, context) {
       const { labs, agentFor } = labsOf(context)
-      await labs.remove(params.project_id, agentFor)
+      await labs.lifecycle.remove(params.project_id, agentFor)
       return noContent
     },
   }),
@@ -137,7 +148,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     errors: { 404: unknown },
     async handle({ params }, context) {
       const { labs, agentFor } = labsOf(context)
-      return created(await labs.open(params.project_id, agentFor))
+      return created(await labs.lifecycle.open(params.project_id, agentFor))
     },
   }),
   endpoint({
@@ -148,7 +159,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     errors: { 404: unknown },
     async handle({ params }, context) {
       const { labs, agentFor } = labsOf(context)
-      await labs.close(params.project_id, agentFor)
+      await labs.lifecycle.close(params.project_id, agentFor)
       return noContent
     },
   }),
@@ -176,7 +187,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
         const { labs } = labsOf(context)
         const lab = await labs.find(params.project_id)
         const source: FeedSource<LabEvent> = async (feed) => {
-          const items = labs.feed(lab, feed, context.acceptsEvent('link.state'))
+          const items = labs.sync.feed(lab, feed, context.acceptsEvent('link.state'))
           onAbort(feed.signal, labs.uses.begin(lab.id))
           return items
         }

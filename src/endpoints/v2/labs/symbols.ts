@@ -6,7 +6,7 @@ import { kinds } from '../../../model/kinds/index.ts'
 import type { KindDescriptor } from '../../../model/kinds/kind.ts'
 import { builtInSymbols, symbolNamed } from '../../../model/lab/built-in-symbols.ts'
 import { type Context, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
-import { labsOf } from './lab-request.ts'
+import { catalogOf } from './lab-request.ts'
 
 const tag = 'v2 symbols'
 const owner = 'self'
@@ -29,7 +29,7 @@ export const labSymbolEndpoints: readonly Endpoint[] = [
     summary: 'List the symbols',
     replies: { 200: { description: 'The symbols', schema: Type.Array(LabSymbol) } },
     handle(_, context) {
-      const own = labsOf(context).labs.symbols.names()
+      const own = catalogOf(context).symbols.names()
       const shown = (symbol_id: string, builtin: boolean) => ({
         ...{ symbol_id, filename: `${symbol_id}.svg`, builtin },
         theme: builtin ? 'Patchbay' : 'Custom symbols',
@@ -82,14 +82,14 @@ export const labSymbolEndpoints: readonly Endpoint[] = [
       if (Object.hasOwn(builtInSymbols, id)) throw badRequest(`symbol_id: ${id} is built in; choose another name`)
       const text = new TextDecoder().decode(await readBytes(request, maxBytes))
       if (!/<svg[\s>]/i.test(text)) throw badRequest('body: expected an SVG image')
-      await labsOf(context).labs.symbols.save(id, text)
+      await catalogOf(context).symbols.save(id, text)
       return noContent
     },
   }),
 ]
 
 function symbolOf(word: string, context: Context): string {
-  const found = labsOf(context).labs.symbols.get(word.replace(/\.svg$/i, '')) ?? symbolNamed(word)
+  const found = catalogOf(context).symbols.get(word.replace(/\.svg$/i, '')) ?? symbolNamed(word)
   if (found === undefined) throw notFound(`symbol_id: there is no symbol ${word}; GET ${list} lists them`)
   return found
 }

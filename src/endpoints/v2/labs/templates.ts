@@ -3,7 +3,7 @@ import { useTemplate } from '../../../labs/templates.ts'
 import { LabNode } from '../../../model/lab/node.ts'
 import { LabTemplate, LabTemplateCreate, LabTemplateUpdate, LabTemplateUse } from '../../../model/lab/template.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
-import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
+import { base, catalogOf, labsOf, noSuchProject, projectParam } from './lab-request.ts'
 
 const tag = 'v2 templates'
 const owner = 'self'
@@ -22,7 +22,7 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
     ...{ method: 'GET', path: list, owner, tag, scope: 'shared' },
     summary: 'List the templates, the built-in ones first',
     replies: { 200: { description: 'The templates', schema: Type.Array(LabTemplate) } },
-    handle: (_, context) => ok(labsOf(context).labs.templates.list()),
+    handle: (_, context) => ok(catalogOf(context).templates.list()),
   }),
   endpoint({
     ...{ method: 'POST', path: list, owner, tag },
@@ -30,14 +30,14 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
     body: LabTemplateCreate,
     replies: { 201: { description: 'The template', schema: LabTemplate } },
     errors: { 409: 'The id is taken', 507: 'The disk is nearly full' },
-    handle: async ({ body }, context) => created(await labsOf(context).labs.templates.create(body)),
+    handle: async ({ body }, context) => created(await catalogOf(context).templates.create(body)),
   }),
   endpoint({
     ...{ method: 'GET', path, owner, tag, params, scope: 'shared' },
     summary: 'Read a template',
     replies: { 200: { description: 'The template', schema: LabTemplate } },
     errors: { 404: noSuchTemplate },
-    handle: ({ params }, context) => ok(labsOf(context).labs.templates.get(params.template_id)),
+    handle: ({ params }, context) => ok(catalogOf(context).templates.get(params.template_id)),
   }),
   endpoint({
     ...{ method: 'PUT', path, owner, tag, params },
@@ -46,7 +46,7 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The changed template', schema: LabTemplate } },
     errors: { 403: builtIn, 404: noSuchTemplate, 507: 'The disk is nearly full' },
     handle: async ({ params, body }, context) =>
-      ok(await labsOf(context).labs.templates.update(params.template_id, body)),
+      ok(await catalogOf(context).templates.update(params.template_id, body)),
   }),
   endpoint({
     ...{ method: 'DELETE', path, owner, tag, params },
@@ -54,7 +54,7 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Deleted' } },
     errors: { 403: builtIn, 404: noSuchTemplate },
     async handle({ params }, context) {
-      await labsOf(context).labs.templates.remove(params.template_id)
+      await catalogOf(context).templates.remove(params.template_id)
       return noContent
     },
   }),
@@ -64,7 +64,7 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
     bodyKind: 'ignored',
     replies: { 201: { description: 'The copy', schema: LabTemplate } },
     errors: { 404: noSuchTemplate, 507: 'The disk is nearly full' },
-    handle: async ({ params }, context) => created(await labsOf(context).labs.templates.duplicate(params.template_id)),
+    handle: async ({ params }, context) => created(await catalogOf(context).templates.duplicate(params.template_id)),
   }),
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/templates/{template_id}`, owner, tag, params: inProject },

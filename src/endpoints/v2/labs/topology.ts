@@ -71,7 +71,7 @@ async function labNamed(word: string, context: Context, mayBeClosed: boolean) {
   try {
     const lab = await labs.find(word)
     if (lab.isOpen || mayBeClosed) return lab
-    await labs.open(lab.id, agentFor)
+    await labs.lifecycle.open(lab.id, agentFor)
     return await labs.lab(lab.id)
   } catch (error) {
     if (error instanceof ApiError && error.code === 'no-such-project') return undefined
@@ -145,7 +145,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       const found = await labNamed(word, context, isDry)
       const name = query.name ?? (isUuid(word) ? undefined : word)
       // A lab that was larger before the limit can still be applied.
-      const maxObjects = Math.max(labs.maxObjects, found?.document.objects ?? 0)
+      const maxObjects = Math.max(labs.limits().lab_objects, found?.document.objects ?? 0)
       const toRead = { document, files, vars, maxObjects, ...(name !== undefined && { name }) }
       const desired = await context.read('labFile', toRead)
       const ifMatch = request.headers.get('if-match')
@@ -161,7 +161,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       // Another client may have made it meanwhile, and a lab that was renamed keeps the id that follows from its first name.
       if (!isNew) context.projects.require(lab.id, word)
       await using revert = new Revert(ignore('the client gets the first error'))
-      if (isNew) revert.add(() => labs.remove(lab.id, agentFor))
+      if (isNew) revert.add(() => labs.lifecycle.remove(lab.id, agentFor))
       requireOwn(lab, by, options)
       requireRevision(lab, ifMatch)
       if (desired.lab !== lab.document.project.name) context.projects.requireName(lab.id, desired.lab)
@@ -208,7 +208,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
         files,
         vars,
         name: lab.document.project.name,
-        maxObjects: Math.max(labs.maxObjects, lab.document.objects),
+        maxObjects: Math.max(labs.limits().lab_objects, lab.document.objects),
       })
       const { checks } = desired
       if (checks.length === 0) throw badRequest('body: the lab file has no checks')
@@ -245,7 +245,10 @@ async function newLab(project_id: string, { lab: name, nodes }: Desired, context
   const { labs, agentFor } = labsOf(context)
   const compute_id = nodes.find((node) => node.compute_id !== undefined)?.compute_id
   const input = { name, project_id, ...(compute_id !== undefined && { compute_id }) }
-  const created = labs.create(input, agentFor, { file: { by: context.identity.name }, scope: context.projects.scope })
+  const created = labs.creation.create(input, agentFor, {
+    file: { by: context.identity.name },
+    scope: context.projects.scope,
+  })
   const isNew = await created.then(
     () => true,
     (error: unknown) => {

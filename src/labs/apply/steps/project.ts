@@ -6,5 +6,5 @@ export async function renameProject(
   { labs, lab, agentFor, edit }: ApplyContext,
   { name }: Task<'project'>,
 ): Promise<void> {
-  if (lab.document.project.name !== name) await labs.set(lab, { name }, agentFor, edit)
+  if (lab.document.project.name !== name) await labs.settings.set(lab, { name }, agentFor, edit)
 }

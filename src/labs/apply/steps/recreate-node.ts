@@ -26,7 +26,7 @@ export async function recreateNode(
   const before = lab.node(id)
   await context.stop(id)
   const to = wantedCompute(want, prepared.options) ?? before.compute_id
-  await labs.attachCompute(lab, to, agentFor)
+  await labs.lifecycle.attachCompute(lab, to, agentFor)
   const record: NodeRecord = {
     ...before,
     ...{ name: want.name, node_type: want.kind, compute_id: to, console: null },

@@ -15,7 +15,7 @@ test('an export of which a compute is not connected fails before its first byte'
   }
   Object.assign(labs, { archives: { write } as Partial<LabArchives> })
   const { agent } = labs.computes
-  const { project_id } = await labs.create({ name: 'away', compute_id: 'local' }, agent)
+  const { project_id } = await labs.creation.create({ name: 'away', compute_id: 'local' }, agent)
   const lab = await labs.lab(project_id)
   const away = new ApiError(503, 'The compute is not connected', { code: 'compute-unreachable' })
   const list = async () => {

@@ -1,5 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { listProjects } from '../../../../src/labs/catalog.ts'
 import type { ComputeAgents } from '../../../../src/labs/computes/agents.ts'
+import { DirectoryRegistry } from '../../../../src/labs/directory-registry.ts'
 import { Changes } from '../../../../src/labs/lab/document.ts'
 import { keepState } from '../../../../src/labs/links/link-states.ts'
 import { createLink } from '../../../../src/labs/links/links.ts'
@@ -7,13 +9,14 @@ import { actOn, createNode, removeNode } from '../../../../src/labs/nodes/nodes.
 import { undoEdit } from '../../../../src/labs/undo/undo.ts'
 import { type DirectLinkVerdict, worstVerdict } from '../../../../src/model/direct-link.ts'
 import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
+import { MemoryLabs, memoryPorts } from '../../../support/memory-labs.ts'
 
 /** A lab of two pcs and a switch; one pc is linked with the switch. */
 async function campus() {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
   const agentFor: ComputeAgents = compute.agent
-  const { project_id } = await labs.create({ name: 'Campus 1' }, agentFor)
+  const { project_id } = await labs.creation.create({ name: 'Campus 1' }, agentFor)
   const lab = await labs.lab(project_id)
   for (const [name, node_type] of [
     ['PC1', 'pc'],
@@ -38,7 +41,7 @@ test('the list has the number of nodes of an open lab, and of its running nodes 
 test('it has the same numbers of a closed lab, whose document is not in memory', async () => {
   const { labs, lab, agentFor, listed } = await campus()
   await removeNode(labs, lab, 'PC1', agentFor)
-  await labs.close(lab.id, agentFor)
+  await labs.lifecycle.close(lab.id, agentFor)
   const closed = { status: 'closed', counts: { nodes: 2, segments: 1, links: 0, running: 0 }, compute_ids: ['local'] }
   expect(await listed()).toMatchObject(closed)
   expect((await labs.find(lab.id)).project()).toEqual(await listed())
@@ -56,7 +59,7 @@ test('the time of the last change is that of the last edit', async () => {
   const { labs, lab, agentFor } = await campus()
   const { changed_at: before = '' } = lab.project()
   const begun = new Date().toISOString()
-  await labs.update(lab.id, { zoom: 50 }, agentFor)
+  await labs.settings.update(lab.id, { zoom: 50 }, agentFor)
   const { changed_at = '' } = lab.project()
   expect([before <= begun, changed_at >= begun]).toEqual([true, true])
 })
@@ -66,8 +69,8 @@ test('a lab that is opened, closed or archived is not changed', async () => {
   const { changed_at = '', revision } = lab.project()
   vi.useFakeTimers({ toFake: ['Date'], now: Date.parse(changed_at) + 3_600_000 })
   onTestFinished(() => void vi.useRealTimers())
-  await labs.close(lab.id, agentFor)
-  await labs.open(lab.id, agentFor)
+  await labs.lifecycle.close(lab.id, agentFor)
+  await labs.lifecycle.open(lab.id, agentFor)
   const now = await labs.lab(lab.id)
   await labs.documents.saveUpkeep(now, (project) => new Changes().project({ ...project, archived: project.revision }))
   expect(now.project().revision).toBeGreaterThan(revision)
@@ -92,18 +95,17 @@ test('the running nodes of a compute that is not connected are unknown', async (
 
 test('a list of labs in other processes has their sizes from their heads', async () => {
   const { lab } = await campus()
-  const unasked = () => Promise.reject(new Error('not asked'))
-  const elsewhere = { jobs: { list: async () => [], get: unasked, remove: unasked }, move: unasked }
-  const directory = await labsInMemory(new MemoryCompute(), undefined, { elsewhere })
-  await directory.registry.register(lab.id, lab.document.project)
-  const [listed] = await directory.list(new MemoryCompute().agent)
+  const registry = new DirectoryRegistry({ ...memoryPorts(), heads: new Map() }, new MemoryLabs())
+  const { computes } = await labsInMemory(new MemoryCompute())
+  await registry.register(lab.id, lab.document.project)
+  const [listed] = await listProjects({ registry, computes }, computes.agent)
   // Those processes know what runs.
   expect(listed).toMatchObject({ status: 'opened', changed_at: lab.project().changed_at, compute_ids: ['local'] })
   expect(listed?.counts).toEqual({ nodes: 3, segments: 1, links: 1 })
   // A document of an earlier version has no sizes.
   const { sizes: _, changed_at: __, ...earlier } = lab.document.project
-  await directory.registry.register(lab.id, earlier)
-  const [unknown] = await directory.list(new MemoryCompute().agent)
+  await registry.register(lab.id, earlier)
+  const [unknown] = await listProjects({ registry, computes }, computes.agent)
   expect(unknown).not.toHaveProperty('counts')
   expect(unknown).not.toHaveProperty('changed_at')
 })

@@ -60,11 +60,11 @@ async function keeping(computes: Record<string, MemoryCompute>, limits?: Archive
     warn: (message) => void warnings.push(message),
   })
   const close = async (compute_id: string) => {
-    const { project_id } = await labs.create(
+    const { project_id } = await labs.creation.create(
       { name: `lab ${kept.size} of ${compute_id}`, compute_id },
       labs.computes.agent,
     )
-    await labs.close(project_id, labs.computes.agent)
+    await labs.lifecycle.close(project_id, labs.computes.agent)
     return project_id
   }
   return { labs, kept, warnings, close }
@@ -105,11 +105,11 @@ test('an archive that takes too long breaks off, and the lab is as before', asyn
     .poll(() => labs.list(labs.computes.agent))
     .toMatchObject([{ project_id: id, status: 'closed', status_reason }])
   expect((await labs.find(id)).project().status_reason).toBe(status_reason)
-  await labs.open(id, labs.computes.agent)
+  await labs.lifecycle.open(id, labs.computes.agent)
   expect((await labs.find(id)).project().status_reason).toBeUndefined()
-  await labs.close(id, labs.computes.agent)
+  await labs.lifecycle.close(id, labs.computes.agent)
   // It is no longer in use.
-  await labs.remove(id, labs.computes.agent)
+  await labs.lifecycle.remove(id, labs.computes.agent)
 })
 
 test('an archive of more bytes than are kept breaks off before they are read', async () => {

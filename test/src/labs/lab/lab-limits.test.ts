@@ -20,7 +20,7 @@ async function labsWith(limits: Partial<LabLimits>, store = new MemoryLabs()) {
   const labs = await labsInMemory(new MemoryCompute(), store, { limits: () => now })
   const agentFor = labs.computes.agent
   const make = async (name: string) =>
-    labs.lab((await labs.create({ name, compute_id: 'local' }, agentFor, { scope: ['class-*'] })).project_id)
+    labs.lab((await labs.creation.create({ name, compute_id: 'local' }, agentFor, { scope: ['class-*'] })).project_id)
   return { labs, agentFor, make, now }
 }
 
@@ -31,7 +31,7 @@ test('a lab has at most limits.lab_mb of JSON, whatever clients store in it', as
   await expect(createDrawing(lab, { svg: svg(600) })).rejects.toMatchObject(refused('lab_mb'))
   const [text, kept] = ['x'.repeat(600 * 1024), { more: 'ü'.repeat(300 * 1024) }]
   await expect(updateDrawing(lab, first.drawing_id, { kept })).rejects.toMatchObject(refused('lab_mb'))
-  await expect(labs.set(lab, { variables: [{ name: 'a', value: text }] }, agentFor)).rejects.toMatchObject({
+  await expect(labs.settings.set(lab, { variables: [{ name: 'a', value: text }] }, agentFor)).rejects.toMatchObject({
     status: 400,
   })
   const node = { name: 'PC1', node_type: 'pc', compute_id: 'local', kept: { text } } as never
@@ -61,8 +61,8 @@ test('a lab that is larger than the limits stays usable: it can be changed and s
   expect(await updateDrawing(lab, small.drawing_id, { x: 0, svg: svg(1, 'y') })).toMatchObject({ svg: svg(1, 'y') })
   await updateDrawing(lab, big.drawing_id, { svg: svg(1400) })
   await expect(updateDrawing(lab, small.drawing_id, { svg: svg(2) })).rejects.toMatchObject(refused('lab_mb'))
-  await labs.close(lab.id, agentFor)
-  expect(await labs.open(lab.id, agentFor)).toMatchObject({ status: 'opened' })
+  await labs.lifecycle.close(lab.id, agentFor)
+  expect(await labs.lifecycle.open(lab.id, agentFor)).toMatchObject({ status: 'opened' })
   await removeDrawing(await labs.lab(lab.id), big.drawing_id)
 })
 
@@ -89,12 +89,12 @@ test('all open labs together have limits.open_labs_mb, and edits that could be u
   await createDrawing(second, { svg: svg(600) })
   expect(first.history.bytes).toBeLessThan(before)
   await expect(createDrawing(second, { svg: svg(900) })).rejects.toMatchObject(refused('open_labs_mb'))
-  await labs.close(first.id, agentFor)
+  await labs.lifecycle.close(first.id, agentFor)
   await createDrawing(second, { svg: svg(700) })
   // Beside the second one it does not fit any more, and is opened when that is closed.
-  await expect(labs.open(first.id, agentFor)).rejects.toMatchObject(refused('open_labs_mb'))
-  await labs.close(second.id, agentFor)
-  expect(await labs.open(first.id, agentFor)).toMatchObject({ status: 'opened' })
+  await expect(labs.lifecycle.open(first.id, agentFor)).rejects.toMatchObject(refused('open_labs_mb'))
+  await labs.lifecycle.close(second.id, agentFor)
+  expect(await labs.lifecycle.open(first.id, agentFor)).toMatchObject({ status: 'opened' })
 })
 
 test('JSON of many small values counts as the memory that it takes', async () => {
@@ -123,12 +123,12 @@ test('templates and symbols of users have limits.templates and limits.templates_
 test('a token for some projects has at most limits.token_projects, and all together have limits.projects', async () => {
   const { labs, agentFor, make, now } = await labsWith({ token_projects: 2 })
   const [first] = [await make('class-1'), await make('class-2')]
-  await labs.create({ name: 'of-another', compute_id: 'local' }, agentFor)
+  await labs.creation.create({ name: 'of-another', compute_id: 'local' }, agentFor)
   await expect(make('class-3')).rejects.toMatchObject(refused('token_projects'))
   Object.assign(now, { projects: 3 })
-  const another = labs.create({ name: 'one-more', compute_id: 'local' }, agentFor)
+  const another = labs.creation.create({ name: 'one-more', compute_id: 'local' }, agentFor)
   await expect(another).rejects.toMatchObject(refused('projects'))
-  await labs.remove(first.id, agentFor)
+  await labs.lifecycle.remove(first.id, agentFor)
   await make('class-3')
 })
 
@@ -136,7 +136,7 @@ test('the variables of all projects of a token have a limit together', async () 
   const { labs, agentFor } = await labsWith({})
   const variables = [{ name: 'a', value: 'x'.repeat(65_000) }]
   const make = async (index: number) =>
-    labs.create({ name: `class-${index}`, compute_id: 'local', variables }, agentFor, { scope: ['class-*'] })
+    labs.creation.create({ name: `class-${index}`, compute_id: 'local', variables }, agentFor, { scope: ['class-*'] })
   const made = await Promise.allSettled(Array.from({ length: 70 }, (_, index) => make(index)))
   const refusals = made.flatMap((it) => (it.status === 'rejected' ? [it.reason] : []))
   expect(refusals.length).toBeGreaterThan(0)

@@ -11,7 +11,7 @@ async function losing(operation: OperationName) {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
   const { agent } = labs.computes
-  const { project_id } = await labs.create({ name: 'lost', compute_id: 'local' }, agent)
+  const { project_id } = await labs.creation.create({ name: 'lost', compute_id: 'local' }, agent)
   const lab = await labs.lab(project_id)
   for (const name of ['PC1', 'PC2'])
     await createNode(labs, lab, { name, node_type: 'pc', compute_id: 'local' }, { agentFor: agent })

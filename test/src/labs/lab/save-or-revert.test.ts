@@ -46,7 +46,7 @@ async function newLab() {
   const [store, compute, other] = [new FullStore(), new MemoryCompute(), new MemoryCompute()]
   const labs = await labsInMemory(compute, store, { others: new Map([['other', other]]) })
   const agentFor = labs.computes.agent
-  const { project_id } = await labs.create({ name: 'full', compute_id: 'local' }, agentFor)
+  const { project_id } = await labs.creation.create({ name: 'full', compute_id: 'local' }, agentFor)
   const lab = await labs.lab(project_id)
   for (const name of ['PC1', 'PC2'])
     await createNode(labs, lab, { ...node, name, properties: { startup_script: 'ip dhcp' } }, { agentFor })
@@ -58,7 +58,7 @@ async function newLab() {
 /** What the document and the compute have. */
 const wholeOf = ({ labs, lab, compute, other }: Setting): unknown =>
   structuredClone({
-    ...{ name: labs.registry.nameOf(lab.id), computes: labs.computesOf(lab.id), isOpen: lab.isOpen },
+    ...{ name: labs.registry.nameOf(lab.id), computes: labs.registry.computesOf(lab.id), isOpen: lab.isOpen },
     projects: compute.projects,
     there: other.projects,
     nodesThere: other.nodes,
@@ -123,13 +123,16 @@ const changes: readonly (readonly [what: string, change: Change, first?: Change]
     ({ labs, lab, agentFor }) => undoEdit(labs, lab, undo, agentFor),
     ({ labs, lab, link_id, agentFor }) => removeLink(labs, lab, link_id, agentFor),
   ],
-  ['another name of the project', ({ labs, lab, agentFor }) => labs.set(lab, { name: 'other' }, agentFor)],
-  ['another setting of the project', ({ labs, lab, agentFor }) => labs.set(lab, { auto_start: true }, agentFor)],
+  ['another name of the project', ({ labs, lab, agentFor }) => labs.settings.set(lab, { name: 'other' }, agentFor)],
+  [
+    'another setting of the project',
+    ({ labs, lab, agentFor }) => labs.settings.set(lab, { auto_start: true }, agentFor),
+  ],
   [
     'a node on a further compute',
     ({ labs, lab, agentFor }) => createNode(labs, lab, { ...node, compute_id: 'other', name: 'PC3' }, { agentFor }),
   ],
-  ['the closing of the project', ({ labs, lab, agentFor }) => labs.close(lab.id, agentFor)],
+  ['the closing of the project', ({ labs, lab, agentFor }) => labs.lifecycle.close(lab.id, agentFor)],
   [
     'the start of a placeholder',
     ({ labs, lab, agentFor }) => actOn(labs, lab, lab.node('PC2'), 'start', agentFor),
@@ -198,7 +201,7 @@ test('changes that could not be reverted on a full disk are refused there before
   const changes = [
     removeNode(labs, lab, 'PC2', agentFor),
     removeLink(labs, lab, link_id, agentFor),
-    labs.close(lab.id, agentFor),
+    labs.lifecycle.close(lab.id, agentFor),
   ]
   for (const change of changes) await expect(change).rejects.toMatchObject({ status: 507 })
   expect(wholeOf(setting)).toEqual(before)
@@ -207,7 +210,9 @@ test('changes that could not be reverted on a full disk are refused there before
 test('a project that cannot be saved is not on its compute either', async () => {
   const { store, labs, agentFor, compute } = await newLab()
   store.isFull = true
-  await expect(labs.create({ name: 'more', compute_id: 'local' }, agentFor)).rejects.toMatchObject({ status: 507 })
+  await expect(labs.creation.create({ name: 'more', compute_id: 'local' }, agentFor)).rejects.toMatchObject({
+    status: 507,
+  })
   expect([...compute.projects.values()].map(({ name }) => name)).toEqual(['full'])
 })
 
@@ -224,30 +229,30 @@ test('the end of a capture that cannot be saved is stored after the next read of
 
 test('an opening that cannot be saved leaves the project closed, also on its compute', async () => {
   const { store, labs, lab, agentFor, compute } = await newLab()
-  await labs.close(lab.id, agentFor)
+  await labs.lifecycle.close(lab.id, agentFor)
   store.isFull = true
-  await expect(labs.open(lab.id, agentFor)).rejects.toMatchObject({ status: 507 })
+  await expect(labs.lifecycle.open(lab.id, agentFor)).rejects.toMatchObject({ status: 507 })
   await expect(labs.lab(lab.id)).rejects.toMatchObject({ code: 'project-closed' })
   expect(compute.projects.get(lab.id)?.isOpen).toBe(false)
   store.isFull = false
-  expect((await labs.open(lab.id, agentFor)).status).toBe('opened')
+  expect((await labs.lifecycle.open(lab.id, agentFor)).status).toBe('opened')
 })
 
 test('when a lab cannot be saved, a compute keeps a project that it had before', async () => {
   const { store, labs, lab, agentFor, other } = await newLab()
   await openProject(agentFor('other'), { project_id: lab.id, name: 'theirs' })
   store.isFull = true
-  await expect(labs.attachCompute(lab, 'other', agentFor)).rejects.toMatchObject({ status: 507 })
+  await expect(labs.lifecycle.attachCompute(lab, 'other', agentFor)).rejects.toMatchObject({ status: 507 })
   expect(other.projects.get(lab.id)?.name).toBe('theirs')
 })
 
 test('two labs do not get one name at the same time', async () => {
   const { labs, lab, agentFor } = await newLab()
-  const { project_id } = await labs.create({ name: 'second', compute_id: 'local' }, agentFor)
+  const { project_id } = await labs.creation.create({ name: 'second', compute_id: 'local' }, agentFor)
   const second = await labs.lab(project_id)
   const both = await Promise.allSettled([
-    labs.set(lab, { name: 'Twin' }, agentFor),
-    labs.set(second, { name: 'twin' }, agentFor),
+    labs.settings.set(lab, { name: 'Twin' }, agentFor),
+    labs.settings.set(second, { name: 'twin' }, agentFor),
   ])
   expect(both.map(({ status }) => status)).toEqual(['fulfilled', 'rejected'])
   expect([lab.document.project.name, second.document.project.name]).toEqual(['Twin', 'second'])

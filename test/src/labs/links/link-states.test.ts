@@ -9,11 +9,11 @@ import { labsInMemory, MemoryCompute, overriding } from '../../../support/memory
 test('the states of links are read while a feed with such events is open', async () => {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  const { project_id } = await labs.create({ name: 'lab' }, compute.agent, {})
+  const { project_id } = await labs.creation.create({ name: 'lab' }, compute.agent, {})
   const lab = await labs.lab(project_id)
   const feed = (showsLinks: boolean) => {
     const over = new AbortController()
-    labs.feed(lab, { projectId: lab.id, signal: over.signal }, showsLinks)
+    labs.sync.feed(lab, { projectId: lab.id, signal: over.signal }, showsLinks)
     return () => over.abort()
   }
   const [theirs, ours, more] = [feed(false), feed(true), feed(true)]
@@ -34,7 +34,7 @@ test('clients of GNS3 do not get them', () => {
 async function labOfPair() {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  const { project_id } = await labs.create({ name: 'pair' }, compute.agent, {})
+  const { project_id } = await labs.creation.create({ name: 'pair' }, compute.agent, {})
   const lab = await labs.lab(project_id)
   for (const name of ['PC1', 'PC2'])
     await createNode(labs, lab, { name, node_type: 'pc', compute_id: 'local' }, { agentFor: compute.agent })

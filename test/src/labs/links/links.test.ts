@@ -10,7 +10,7 @@ async function withSlow(operation: OperationName) {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
   const { agent } = labs.computes
-  const { project_id } = await labs.create({ name: 'race', compute_id: 'local' }, agent)
+  const { project_id } = await labs.creation.create({ name: 'race', compute_id: 'local' }, agent)
   const lab = await labs.lab(project_id)
   for (const [name, node_type] of [['PC1', 'pc'] as const, ['SW', 'switch'] as const])
     await createNode(labs, lab, { name, node_type, compute_id: 'local' }, { agentFor: agent })

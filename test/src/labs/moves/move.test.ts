@@ -12,7 +12,7 @@ test('a move to a compute that was removed from the fleet meanwhile is cleared f
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
   const agentFor = labs.computes.agent
-  await labs.create({ project_id, name: 'moved', compute_id: 'local' }, agentFor)
+  await labs.creation.create({ project_id, name: 'moved', compute_id: 'local' }, agentFor)
   const lab = await labs.lab(project_id)
   await labs.documents.saveUpkeep(lab, (project) =>
     new Changes().project({ ...project, moving: { from: 'local', to: 'removed' }, formerComputes: ['another'] }),
@@ -25,16 +25,16 @@ test('a move to a compute that was removed from the fleet meanwhile is cleared f
 test('an incomplete lab is deleted, also when its compute was removed from the fleet', async () => {
   const store = new MemoryLabs()
   const before = await labsInMemory(new MemoryCompute(), store)
-  await before.create({ project_id, name: 'begun', compute_id: 'local' }, before.computes.agent)
+  await before.creation.create({ project_id, name: 'begun', compute_id: 'local' }, before.computes.agent)
   const { project } = (await before.lab(project_id)).document
   const head = { ...project, unfinished: true, computes: ['removed'], is_open: false }
   await store.save(project_id, new Changes().project(head as never).entries)
   store.heads = async () => new Map([[project_id, { head }]])
 
   const after = await labsInMemory(new MemoryCompute(), store)
-  await after.restore()
+  await after.lifecycle.restore()
   expect([...after.registry.ids()]).toEqual([])
-  await after.create({ name: 'begun', compute_id: 'local' }, after.computes.agent)
+  await after.creation.create({ name: 'begun', compute_id: 'local' }, after.computes.agent)
 })
 
 test('a compute is drained by one job at a time, also with two requests at once', async () => {
@@ -48,7 +48,7 @@ test('a compute is drained by one job at a time, also with two requests at once'
 test('a drain that takes longer than it may ends, and its job says what is left', async () => {
   const labs = await labsInMemory(new MemoryCompute(), undefined, { drainS: () => 0.001 })
   const agentFor = labs.computes.agent
-  for (const name of ['one', 'two']) await labs.create({ name, compute_id: 'local' }, agentFor)
+  for (const name of ['one', 'two']) await labs.creation.create({ name, compute_id: 'local' }, agentFor)
   vi.spyOn(labs, 'move').mockImplementation(
     (_, __, { signal }) =>
       new Promise((_, reject) => signal?.addEventListener('abort', () => reject(new ApiError(409, 'reverted')))),
@@ -90,7 +90,7 @@ test('a compute whose drain is refused still takes projects', async () => {
 test('the remains of a move are removed from its compute, also for a lab with snapshots', async () => {
   const labs = await labsInMemory(new MemoryCompute())
   const agentFor = labs.computes.agent
-  await labs.create({ project_id, name: 'moved', compute_id: 'local' }, agentFor)
+  await labs.creation.create({ project_id, name: 'moved', compute_id: 'local' }, agentFor)
   const lab = await labs.lab(project_id)
   const snapshot = { snapshot_id: project_id, name: 'earlier', created_at: 0, size: 0 }
   // The service ended after the move, and before it had removed the files of before.
@@ -107,7 +107,7 @@ test('the remains of a move are removed from its compute, also for a lab with sn
 test('a lab that cannot be moved says so in its events, with the reason', async () => {
   const labs = await labsInMemory(new MemoryCompute())
   const agentFor = labs.computes.agent
-  await labs.create({ project_id, name: 'stays', compute_id: 'local' }, agentFor)
+  await labs.creation.create({ project_id, name: 'stays', compute_id: 'local' }, agentFor)
   const snapshot = { snapshot_id: project_id, name: 'earlier', created_at: 0, size: 0, computes: ['local'] }
   const lab = await labs.lab(project_id)
   await labs.documents.saveUpkeep(lab, (project) =>
@@ -127,7 +127,7 @@ test('a lab that cannot be moved says so in its events, with the reason', async 
 test('a lab that was made elsewhere can be deleted without its former compute, but not without its own', async () => {
   const labs = await labsInMemory(new MemoryCompute())
   const real = labs.computes.agent
-  await labs.create({ project_id, name: 'moved', compute_id: 'local' }, real)
+  await labs.creation.create({ project_id, name: 'moved', compute_id: 'local' }, real)
   const dead = new Set(['before', 'local'])
   const absent = async (ids: readonly string[]) =>
     ids
@@ -142,9 +142,9 @@ test('a lab that was made elsewhere can be deleted without its former compute, b
     new Changes().project({ ...project, formerComputes: ['before'] }),
   )
 
-  await expect(labs.remove(project_id, agentFor)).rejects.toMatchObject({ status: 503 })
+  await expect(labs.lifecycle.remove(project_id, agentFor)).rejects.toMatchObject({ status: 503 })
   expect([...labs.registry.ids()]).toEqual([project_id])
   dead.delete('local')
-  await labs.remove(project_id, agentFor)
+  await labs.lifecycle.remove(project_id, agentFor)
   expect([...labs.registry.ids()]).toEqual([])
 })

@@ -8,7 +8,7 @@ import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
 async function linkedSince() {
   const labs = await labsInMemory(new MemoryCompute())
   const agentFor = labs.computes.agent
-  const { project_id } = await labs.create({ name: 'linked', compute_id: 'local' }, agentFor)
+  const { project_id } = await labs.creation.create({ name: 'linked', compute_id: 'local' }, agentFor)
   const lab = await labs.lab(project_id)
   const step = { by: 'edit' } as const
   const pcs = []
