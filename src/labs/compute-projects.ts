@@ -30,51 +30,46 @@ interface ComputeProjectsOptions {
 
 /** The projects of labs on their computes: an open lab is open there, too. */
 export class ComputeProjects {
-  readonly #documents: LabDocuments
-  readonly #computes: ComputePool
-  readonly #events: EventLog<LabEvent>
-  readonly #sync: ComputeSync
-  readonly #recovery: LabRecovery
+  readonly #options: ComputeProjectsOptions
   readonly states = new LabStates()
   /** Closed labs that `withOpen` is closing on their computes again. */
   readonly #leaving = new Map<string, Promise<void>>()
   /** Number of running operations of `withOpen`, by lab. */
   readonly #users = new Map<string, number>()
 
-  constructor({ documents, computes, events, sync, recovery }: ComputeProjectsOptions) {
-    this.#documents = documents
-    this.#computes = computes
-    this.#events = events
-    this.#sync = sync
-    this.#recovery = recovery
+  constructor(options: ComputeProjectsOptions) {
+    this.#options = options
   }
 
   /** Takes note that a lab is open from now on. */
   opened(lab: Lab): Lab {
+    const { documents, events, sync } = this.#options
     this.states.move(lab.id, 'ready')
     lab.isOpen = true
-    this.#events.openProject(lab.id)
-    this.#documents.addOpen(lab)
-    this.#sync.opened(lab)
+    events.openProject(lab.id)
+    documents.addOpen(lab)
+    sync.opened(lab)
     return lab
   }
 
   /** Takes note that an open lab was closed or deleted; `action` is the event about it. */
   closed(lab: Lab, action: 'project.closed' | 'project.deleted'): void {
+    const { documents, events, sync } = this.#options
     this.states.move(lab.id, action === 'project.closed' ? 'end' : 'gone')
     lab.isOpen = false
     lab.isOver = true
     lab.closing.abort()
-    this.#documents.publish(lab, action)
-    this.#documents.removeOpen(lab)
-    if (action === 'project.deleted') this.#events.closeProject(lab.id)
-    else this.#events.idleProject(lab.id)
-    this.#sync.closed(lab)
+    documents.publish(lab, action)
+    documents.removeOpen(lab)
+    if (action === 'project.deleted') events.closeProject(lab.id)
+    else events.idleProject(lab.id)
+    sync.closed(lab)
   }
 
   /** Runs an operation while a project is open on its computes. Closes a closed lab there again after the last one. */
   async withOpen<T>(lab: Lab, agentFor: ComputeAgents, run: () => Promise<T>): Promise<T> {
-    if (!lab.isOpen) await this.#recovery.recoverSnapshots(lab, agentFor)
+    const { documents, recovery } = this.#options
+    if (!lab.isOpen) await recovery.recoverSnapshots(lab, agentFor)
     const { computes, name } = lab.document.project
     this.#users.set(lab.id, (this.#users.get(lab.id) ?? 0) + 1)
     try {
@@ -89,7 +84,7 @@ export class ComputeProjects {
       else {
         this.#users.delete(lab.id)
         const isOpening = this.states.of(lab.id) === 'opening'
-        if (!lab.isOpen && this.#documents.get(lab.id) === undefined && !isOpening) {
+        if (!lab.isOpen && documents.get(lab.id) === undefined && !isOpening) {
           const leaving = this.close(lab, agentFor)
           this.#leaving.set(lab.id, leaving)
           await leaving.finally(() => this.#leaving.delete(lab.id))
@@ -107,11 +102,12 @@ export class ComputeProjects {
 
   /** Opens a lab on its computes again, and reads its nodes. */
   async reopen(lab: Lab, agentFor: ComputeAgents): Promise<void> {
+    const { sync } = this.#options
     const { computes, name } = lab.document.project
     for (const id of computes) await openProject(agentFor(id), { project_id: lab.id, name })
     lab.reported.clear()
     lab.unknownReasons.clear()
-    await this.#sync.refresh(lab, computes, agentFor)
+    await sync.refresh(lab, computes, agentFor)
   }
 
   /**
@@ -119,9 +115,10 @@ export class ComputeProjects {
    * not count: it may never come back.
    */
   async requirePresent(lab: Lab, what: 'close' | 'delete'): Promise<void> {
+    const { computes } = this.#options
     const { project } = lab.document
     const { formerComputes: _, ...present } = project
-    const all = await this.#computes.absent(what === 'close' ? project.computes : computesWithFiles(present))
+    const all = await computes.absent(what === 'close' ? project.computes : computesWithFiles(present))
     // Nothing is left of the project at a compute that was removed.
     const absent = all.find(({ since }) => since !== undefined)
     if (absent === undefined) return

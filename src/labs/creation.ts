@@ -38,20 +38,10 @@ interface CreationOptions {
 
 /** Makes labs. */
 export class LabCreation {
-  readonly #registry: LabRegistry
-  readonly #documents: LabDocuments
-  readonly #access: LabAccess
-  readonly #computes: ComputePool
-  readonly #projects: ComputeProjects
-  readonly #autoStart: AutoStart
+  readonly #options: CreationOptions
 
-  constructor({ registry, documents, access, computes, projects, autoStart }: CreationOptions) {
-    this.#registry = registry
-    this.#documents = documents
-    this.#access = access
-    this.#computes = computes
-    this.#projects = projects
-    this.#autoStart = autoStart
+  constructor(options: CreationOptions) {
+    this.#options = options
   }
 
   /** `more`: members of the record that no client gives. `scope`: the projects of the client. */
@@ -60,12 +50,13 @@ export class LabCreation {
     agentFor: ComputeAgents,
     { scope, ...more }: Pick<ProjectRecord, 'file'> & { readonly scope?: ProjectScope | undefined } = {},
   ): Promise<LabProject> {
+    const { registry, documents, access, computes, projects, autoStart } = this.#options
     const { name, path = null, compute_id, project_id, ...settings } = input
     requireName(name)
     requireSmallHead(settings)
-    const id = this.#registry.newId(project_id)
-    return this.#access.locked(id, async () => {
-      this.#registry.requireNew(id)
+    const id = registry.newId(project_id)
+    return access.locked(id, async () => {
+      registry.requireNew(id)
       const record: ProjectRecord = {
         project_id: id,
         name,
@@ -73,18 +64,18 @@ export class LabCreation {
         ...withoutNulls({ kept: settings.kept }),
         path: null,
         ...{ revision: 0, changed_at: new Date().toISOString(), sizes: noSizes },
-        computes: [await this.#computes.choose(compute_id ?? undefined, settings.placement ?? undefined)],
+        computes: [await computes.choose(compute_id ?? undefined, settings.placement ?? undefined)],
         is_open: true,
         ...more,
       }
       // Before the next `await`, so that no other request takes the name.
-      this.#registry.requireQuota(id)
-      this.#registry.add(id, record, scope)
-      using _ = this.#projects.states.begin(id, 'open', 'fail')
-      const lab = await this.#access.creating(id, async () => {
+      registry.requireQuota(id)
+      registry.add(id, record, scope)
+      using _ = projects.states.begin(id, 'open', 'fail')
+      const lab = await access.creating(id, async () => {
         await using revert = new Revert(ignore('what is left of it is listed as a project of its compute'))
-        revert.add(() => this.#registry.remove(id))
-        await this.#registry.announce(id, record, scope)
+        revert.add(() => registry.remove(id))
+        await registry.announce(id, record, scope)
         const compute = agentFor(record.computes[0] as string)
         // A project that only the compute knows has nodes that the new one would not show, and would delete.
         const known = project_id == null ? undefined : await compute.projects.get(id).catch(ignoreNotFound)
@@ -92,14 +83,14 @@ export class LabCreation {
         const made = await openProject(compute, { project_id: id, name, path })
         revert.add(() => removeProject(compute, id))
         const head = { ...record, path: made.path }
-        await this.#documents.saveNew(id, head)
-        revert.add(() => this.#documents.remove(id))
-        await this.#registry.put(id, head)
+        await documents.saveNew(id, head)
+        revert.add(() => documents.remove(id))
+        await registry.put(id, head)
         revert.commit()
-        return this.#projects.opened(this.#documents.make(id, new Map([['project', head]])))
+        return projects.opened(documents.make(id, new Map([['project', head]])))
       })
-      this.#documents.publish(lab, 'project.created')
-      await this.#autoStart.startAfterReboot(lab, record.computes, agentFor)
+      documents.publish(lab, 'project.created')
+      await autoStart.startAfterReboot(lab, record.computes, agentFor)
       return lab.project()
     })
   }
@@ -113,56 +104,58 @@ export class LabCreation {
     { agentFor, like = [], asksAll = false, scope }: BuildOptions,
     fill: (lab: Lab) => Promise<void>,
   ): Promise<LabProject> {
-    const id = this.#registry.newId(settings.project_id)
+    const { registry, documents, access, computes, projects } = this.#options
+    const id = registry.newId(settings.project_id)
     // The start of the service first removes unfinished projects.
-    await this.#access.restored
-    return this.#access.locked(id, async () => {
+    await access.restored
+    return access.locked(id, async () => {
       requireName(name)
       requireSmallHead(settings)
-      this.#registry.requireNew(id)
+      registry.requireNew(id)
       // Before the lab has its name, by which credentials see every project of its id.
       if (asksAll) await this.#requireNowhere(id, agentFor)
       const first =
-        like[0] ?? (await this.#computes.choose(settings.compute_id ?? undefined, settings.placement ?? undefined))
+        like[0] ?? (await computes.choose(settings.compute_id ?? undefined, settings.placement ?? undefined))
       const record: ProjectRecord = {
         ...{ project_id: id, name, ...withDefaults(labSettings, settings), path: null, revision: 0 },
         ...withoutNulls({ kept: settings.kept }),
         ...{ computes: [first, ...like.slice(1)], is_open: false, unfinished: true },
       }
-      this.#registry.requireQuota(id)
-      this.#registry.add(id, record, scope)
+      registry.requireQuota(id)
+      registry.add(id, record, scope)
       /** The computes where a project of this id is the new one. */
       const own: string[] = []
       await using revert = new Revert(ignore('the next start of the service removes an unfinished project'))
       revert.add(() => this.drop(id, own, agentFor))
-      const lab = this.#documents.make(id, new Map([['project', record]]))
-      await this.#registry.announce(id, record, scope)
+      const lab = documents.make(id, new Map([['project', record]]))
+      await registry.announce(id, record, scope)
       const input = { project_id: id, name }
       // Before the record is saved: after a crash the next start removes an unfinished project from all its computes.
       for (const computeId of record.computes)
         if ((await agentFor(computeId).projects.list('all')).some(({ project_id }) => project_id === id))
           throw projectExists(id)
-      await this.#documents.saveNew(id, record)
+      await documents.saveNew(id, record)
       own.push(...record.computes)
       const made = await openProject(agentFor(first), { ...input, path })
       for (const computeId of like.slice(1)) await openProject(agentFor(computeId), input)
       await fill(lab)
-      await this.#projects.close(lab, agentFor)
+      await projects.close(lab, agentFor)
       await lab.edit(({ project: { unfinished: _, ...project } }) => ({
         changes: new Changes().project({ ...project, path: made.path }),
         news: () => [],
         result: undefined,
       }))
-      await this.#registry.put(id, lab.document.project)
+      await registry.put(id, lab.document.project)
       revert.commit()
-      this.#registry.emit({ action: 'project.created', event: lab.project() })
+      registry.emit({ action: 'project.created', event: lab.project() })
       return lab.project()
     })
   }
 
   /** 409 when any compute of the fleet has a project of this id, 503 when one cannot be asked. */
   async #requireNowhere(id: string, agentFor: ComputeAgents): Promise<void> {
-    const all = await this.#computes.registered()
+    const { computes } = this.#options
+    const all = await computes.registered()
     await mapLimit(all, async (computeId) => {
       const projects = await agentFor(computeId)
         .projects.list('all')
@@ -177,13 +170,14 @@ export class LabCreation {
 
   /** Removes an unfinished project. */
   async drop(id: string, computes: readonly string[], agentFor: ComputeAgents): Promise<void> {
+    const { registry, documents } = this.#options
     for (const computeId of computes) await removeProject(agentFor(computeId), id).catch(ignoreNotFound)
     const unreadable = ignore('snapshots of a document that cannot be read are not known')
-    const keys = [...((await this.#documents.load(id).catch(unreadable))?.keys() ?? [])]
+    const keys = [...((await documents.load(id).catch(unreadable))?.keys() ?? [])]
     for (const key of keys)
-      if (key.startsWith('snapshot/')) await this.#documents.putSideDocument(key.slice('snapshot/'.length), undefined)
-    await this.#documents.remove(id)
-    await this.#registry.remove(id)
+      if (key.startsWith('snapshot/')) await documents.putSideDocument(key.slice('snapshot/'.length), undefined)
+    await documents.remove(id)
+    await registry.remove(id)
   }
 }
 

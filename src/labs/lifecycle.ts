@@ -45,62 +45,23 @@ interface LifecycleOptions {
 
 /** Opens, closes and deletes labs. */
 export class LabLifecycle {
-  readonly #registry: LabRegistry
-  readonly #documents: LabDocuments
-  readonly #access: LabAccess
-  readonly #computes: ComputePool
-  readonly #jobs: Jobs
-  readonly #sync: ComputeSync
-  readonly #autoStart: AutoStart
-  readonly #archiver: LabArchiver
-  readonly #projects: ComputeProjects
-  readonly #recovery: LabRecovery
-  readonly #creation: LabCreation
-  readonly #lists: LabLists
-  readonly #warn: (message: string) => void
+  readonly #options: LifecycleOptions
   /** On behalf of the service itself. */
   readonly #ownAgents: ComputeAgents
   /** One enlistment of a compute for a lab at a time. */
   readonly #enlistments = new KeyedMutex()
 
-  constructor({
-    registry,
-    documents,
-    access,
-    computes,
-    jobs,
-    sync,
-    autoStart,
-    archiver,
-    projects,
-    recovery,
-    creation,
-    lists,
-    warn,
-  }: LifecycleOptions) {
-    this.#registry = registry
-    this.#documents = documents
-    this.#access = access
-    this.#computes = computes
-    this.#jobs = jobs
-    this.#sync = sync
-    this.#autoStart = autoStart
-    this.#archiver = archiver
-    this.#projects = projects
-    this.#recovery = recovery
-    this.#creation = creation
-    this.#lists = lists
-    this.#warn = warn
-    this.#ownAgents = serviceAgents(computes)
+  constructor(options: LifecycleOptions) {
+    this.#options = options
+    this.#ownAgents = serviceAgents(options.computes)
   }
 
   /**
    * Opens the labs that were open at the end of the last run, and those with `auto_open`, once `ready` resolves.
    */
   restore(ready: Promise<unknown> = Promise.resolve()): Promise<void> {
-    const wanted = this.#registry
-      .all()
-      .filter(([, { is_open, auto_open, unfinished }]) => is_open || auto_open || unfinished)
+    const { registry, access, creation, warn } = this.#options
+    const wanted = registry.all().filter(([, { is_open, auto_open, unfinished }]) => is_open || auto_open || unfinished)
     const open = async ([id, { name, is_open, unfinished, computes }]: (typeof wanted)[number]) => {
       if (unfinished) {
         const agentFor = this.#ownAgents
@@ -110,105 +71,107 @@ export class LabLifecycle {
           await openProject(agentFor(computeId), { project_id: id, name }).catch(ignoreNotFound)
         })
         await known
-          .then(() => this.#creation.drop(id, computes, agentFor))
+          .then(() => creation.drop(id, computes, agentFor))
           .catch(ignore('the next start of the service tries again'))
         return
       }
       await this.#openNow(id, id, this.#ownAgents, !is_open).catch((error: Error) => {
         // An unreadable document is reported already. A lab that does not fit shows why until it is opened.
         if (error instanceof UnreadableLab) return
-        if (error instanceof ApiError && error.code === 'limit-reached') this.#registry.markUnopened(id, error.message)
-        else this.#warn(`The project ${id} could not be opened: ${error.message}`)
+        if (error instanceof ApiError && error.code === 'limit-reached') registry.markUnopened(id, error.message)
+        else warn(`The project ${id} could not be opened: ${error.message}`)
       })
     }
     const opened = ready.then(() => mapLimit(wanted, open)).then(() => this.#recoverMoves())
-    this.#access.restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
-    this.#registry.tellWatchers()
-    return this.#access.restored
+    access.restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
+    registry.tellWatchers()
+    return access.restored
   }
 
   /** Recovers moves of closed labs that ended with the service; those of open ones are recovered when they are opened. */
   async #recoverMoves(): Promise<void> {
-    const left = this.#registry.all().filter(([id, { moving, formerComputes, pendingLinks, unfinished }]) => {
-      return (
-        this.#documents.get(id) === undefined && !unfinished && (moving ?? formerComputes ?? pendingLinks) !== undefined
-      )
+    const { registry, documents, access, recovery } = this.#options
+    const left = registry.all().filter(([id, { moving, formerComputes, pendingLinks, unfinished }]) => {
+      return documents.get(id) === undefined && !unfinished && (moving ?? formerComputes ?? pendingLinks) !== undefined
     })
     await mapLimit(left, async ([id]) => {
-      const settle = async () => this.#recovery.recoverMove(await this.#access.find(id), this.#ownAgents)
-      await this.#access.locked(id, settle).catch(ignore('the next opening or move of the project tries again'))
+      const settle = async () => recovery.recoverMove(await access.find(id), this.#ownAgents)
+      await access.locked(id, settle).catch(ignore('the next opening or move of the project tries again'))
     })
   }
 
   /** Opens a lab, or a project that only a compute has. Does nothing for an open lab. */
   async open(word: string, agentFor: ComputeAgents): Promise<LabProject> {
-    const id = this.#registry.idOf(word)
-    await this.#access.restored
-    this.#access.requireStaying(id)
+    const { registry, access } = this.#options
+    const id = registry.idOf(word)
+    await access.restored
+    access.requireStaying(id)
     return this.#openNow(id, word, agentFor, true)
   }
 
   /** `startsAll`: `auto_start` starts all nodes, and else those that ran before a reboot of their computes. */
   #openNow(id: string, word: string, agentFor: ComputeAgents, startsAll: boolean): Promise<LabProject> {
-    return this.#access.locked(id, async () => {
-      const open = this.#documents.get(id)
+    const { registry, documents, access, sync, autoStart, archiver, projects, recovery } = this.#options
+    return access.locked(id, async () => {
+      const open = documents.get(id)
       if (open !== undefined) return open.project()
-      this.#registry.clearUnopened(id)
+      registry.clearUnopened(id)
       const lab = await this.#load(id, word, agentFor)
-      using _ = this.#documents.enter(lab)
+      using _ = documents.enter(lab)
       if (lab.document.project.archived !== undefined) {
-        await this.#sync.recordReason(lab)
-        if (this.#archiver.isComputeLost(lab)) throw computeLost(lab, lab.statusReason)
+        await sync.recordReason(lab)
+        if (archiver.isComputeLost(lab)) throw computeLost(lab, lab.statusReason)
       }
-      await this.#recovery.recoverSnapshots(lab, agentFor)
-      await this.#recovery.recoverMove(lab, agentFor).catch(ignore('the next opening of the project tries again'))
+      await recovery.recoverSnapshots(lab, agentFor)
+      await recovery.recoverMove(lab, agentFor).catch(ignore('the next opening of the project tries again'))
       const { computes, name } = lab.document.project
-      using _opening = this.#projects.states.begin(id, 'open', 'fail')
+      using _opening = projects.states.begin(id, 'open', 'fail')
       try {
-        await this.#projects.left(id)
+        await projects.left(id)
         await mapLimit(computes, async (computeId) => {
           await openProject(agentFor(computeId), { project_id: id, name }).catch((error: Error) => {
             // The compute has just gone: `recordReason` did not know it yet.
-            if (this.#archiver.isArchived(lab) && isAway(error)) throw computeLost(lab, error.message)
+            if (archiver.isArchived(lab) && isAway(error)) throw computeLost(lab, error.message)
             // A restart of the service opens what it can.
             if (startsAll && isMalformed(error)) throw error
-            this.#sync.markUnknown(lab, computeId, error)
+            sync.markUnknown(lab, computeId, error)
           })
         })
-        this.#projects.opened(lab)
+        projects.opened(lab)
       } catch (error) {
         // Those that have opened it.
-        await this.#projects.close(lab, agentFor).catch(ignore('the client gets the first error'))
+        await projects.close(lab, agentFor).catch(ignore('the client gets the first error'))
         throw error
       }
-      await this.#sync.refresh(lab, computes, agentFor)
-      this.#sync.nodesRead()
+      await sync.refresh(lab, computes, agentFor)
+      sync.nodesRead()
       // A lab that the start of the service opens was open before, so there is no event.
       if (!lab.document.project.is_open) {
         try {
           await this.#saveOpen(lab, true)
         } catch (error) {
-          using _closing = this.#projects.states.begin(id, 'close', 'refuse')
-          await this.#projects.close(lab, agentFor).catch(ignore('the client gets the first error'))
-          this.#projects.closed(lab, 'project.closed')
+          using _closing = projects.states.begin(id, 'close', 'refuse')
+          await projects.close(lab, agentFor).catch(ignore('the client gets the first error'))
+          projects.closed(lab, 'project.closed')
           throw error
         }
-        this.#documents.publish(lab, 'project.opened')
+        documents.publish(lab, 'project.opened')
       }
       await runRestored(lab, agentFor)
-      this.#autoStart.resumeApply(lab, agentFor)
+      autoStart.resumeApply(lab, agentFor)
       for (const [node, { status }] of lab.reported) if (status !== 'stopped') lab.lastRunning.add(node)
-      if (startsAll) this.#autoStart.start(lab, undefined, agentFor)
-      await this.#autoStart.startAfterReboot(lab, computes, agentFor)
+      if (startsAll) autoStart.start(lab, undefined, agentFor)
+      await autoStart.startAfterReboot(lab, computes, agentFor)
       return lab.project()
     })
   }
 
   /** The document of a closed lab, or a new one for a project that a compute has. */
   async #load(id: string, word: string, agentFor: ComputeAgents): Promise<Lab> {
-    const entries = await this.#documents.load(id)
-    if (entries !== undefined) return this.#documents.make(id, entries)
-    for (const computeId of await this.#computes.all()) {
+    const { registry, documents, computes } = this.#options
+    const entries = await documents.load(id)
+    if (entries !== undefined) return documents.make(id, entries)
+    for (const computeId of await computes.all()) {
       const found = (await agentFor(computeId).projects.list('all')).find(({ project_id }) => project_id === id)
       if (found === undefined) continue
       const record: ProjectRecord = {
@@ -220,42 +183,44 @@ export class LabLifecycle {
         computes: [computeId],
         is_open: false,
       }
-      this.#registry.add(id, record)
-      await this.#registry.announce(id, record)
-      await this.#documents.saveNew(id, record)
-      return this.#documents.make(id, new Map([['project', record]]))
+      registry.add(id, record)
+      await registry.announce(id, record)
+      await documents.saveNew(id, record)
+      return documents.make(id, new Map([['project', record]]))
     }
     throw noSuchProject(word)
   }
 
   /** Closes a lab, which stops its nodes. Does nothing for a closed lab. */
   async close(word: string, agentFor: ComputeAgents): Promise<void> {
-    const id = this.#registry.idOf(word)
-    this.#access.requireStaying(id)
+    const { registry, documents, access, jobs, archiver, projects } = this.#options
+    const id = registry.idOf(word)
+    access.requireStaying(id)
     // A running apply has locked the lab until it has reverted its changes: it is cancelled before the lock is waited for.
-    this.#jobs.endOf(id, 'The project was closed', { only: 'apply' })
-    return this.#access.locked(id, async () => {
-      const lab = this.#documents.get(id)
+    jobs.endOf(id, 'The project was closed', { only: 'apply' })
+    return access.locked(id, async () => {
+      const lab = documents.get(id)
       if (lab === undefined) return
-      await this.#projects.requirePresent(lab, 'close')
+      await projects.requirePresent(lab, 'close')
       await lab.requireSavable()
-      this.#jobs.endOf(id, 'The project was closed')
+      jobs.endOf(id, 'The project was closed')
       await lab.exclusive(async () => {
-        using _ = this.#projects.states.begin(id, 'close', 'refuse')
-        await this.#projects.close(lab, agentFor)
+        using _ = projects.states.begin(id, 'close', 'refuse')
+        await projects.close(lab, agentFor)
         await saveOrRevert(
           lab,
           () => this.#saveOpen(lab, false),
-          () => this.#projects.reopen(lab, agentFor),
+          () => projects.reopen(lab, agentFor),
         )
-        this.#projects.closed(lab, 'project.closed')
+        projects.closed(lab, 'project.closed')
       }, force)
-      this.#archiver.closed(id)
+      archiver.closed(id)
     })
   }
 
   async #saveOpen(lab: Lab, is_open: boolean): Promise<void> {
-    const more = is_open ? {} : this.#archiver.firstTry()
+    const { registry, archiver } = this.#options
+    const more = is_open ? {} : archiver.firstTry()
     await lab.edit(({ project: { stop_at, ttl_deletes, archiving: _, ...project } }) => ({
       changes: new Changes().project({
         ...project,
@@ -267,31 +232,33 @@ export class LabLifecycle {
       result: undefined,
       isUpkeep: true,
     }))
-    await this.#registry.put(lab.id, lab.document.project)
+    await registry.put(lab.id, lab.document.project)
   }
 
   /** Deletes a lab, also on its computes, or a project that only computes have. */
   async remove(word: string, agentFor: ComputeAgents): Promise<void> {
-    const id = this.#registry.idOf(word)
-    this.#access.requireStaying(id)
-    this.#jobs.endOf(id, 'The project was deleted', { only: 'apply' })
-    return this.#access.locked(id, async () => {
-      const lab = await this.#access
+    const { registry, access, jobs, projects, lists } = this.#options
+    const id = registry.idOf(word)
+    access.requireStaying(id)
+    jobs.endOf(id, 'The project was deleted', { only: 'apply' })
+    return access.locked(id, async () => {
+      const lab = await access
         .find(id)
         .catch((error) => this.#withoutDocument(id, error))
         .catch(ignoreNotFound)
-      if (lab === undefined) return this.#lists.removeUnmanaged(id, word, agentFor)
-      await this.#projects.requirePresent(lab, 'delete')
-      this.#jobs.endOf(id, 'The project was deleted', { forget: true })
+      if (lab === undefined) return lists.removeUnmanaged(id, word, agentFor)
+      await projects.requirePresent(lab, 'delete')
+      jobs.endOf(id, 'The project was deleted', { forget: true })
       await this.discard(lab, agentFor)
     })
   }
 
   /** For `catch` of `find`: a lab whose document cannot be read, with its settings alone. */
   #withoutDocument(id: string, error: unknown): Lab {
-    const head = this.#registry.get(id)
+    const { registry, documents } = this.#options
+    const head = registry.get(id)
     if (!(error instanceof UnreadableLab) || head === undefined) throw error
-    return this.#documents.make(id, new Map([['project', head]]))
+    return documents.make(id, new Map([['project', head]]))
   }
 
   /** Deletes a lab that the caller has locked (`exclusively`). Its jobs stay in the list. */
@@ -300,25 +267,26 @@ export class LabLifecycle {
   }
 
   async #discardNow(lab: Lab, agentFor: ComputeAgents): Promise<void> {
+    const { registry, documents, archiver, projects, warn } = this.#options
     const { id, document } = lab
-    using _ = this.#projects.states.begin(id, 'delete', 'refuse')
+    using _ = projects.states.begin(id, 'delete', 'refuse')
     const { formerComputes = [], name } = document.project
     for (const computeId of computesWithFiles(document.project)) {
       const isLeft = formerComputes.includes(computeId)
       await removeProject(agentFor(computeId), id).catch((error: unknown) => {
         if (!isLeft || !isAway(error)) return ignoreNotFound(error)
-        this.#warn(
+        warn(
           `The project ${name} was deleted, but compute ${computeId}, which is not connected, may still have an old copy of its ` +
             'files. When the compute is back, the copy is listed as a project and can be deleted',
         )
       })
     }
-    for (const snapshot of document.snapshots.keys()) await this.#documents.putSideDocument(snapshot, undefined)
+    for (const snapshot of document.snapshots.keys()) await documents.putSideDocument(snapshot, undefined)
     lab.isOver = true
-    await this.#documents.remove(id)
-    await this.#archiver.removed(id)
-    await this.#registry.remove(id)
-    this.#projects.closed(lab, 'project.deleted')
+    await documents.remove(id)
+    await archiver.removed(id)
+    await registry.remove(id)
+    projects.closed(lab, 'project.deleted')
   }
 
   /**
@@ -331,45 +299,47 @@ export class LabLifecycle {
     check: (lab: Lab) => void,
     run: (lab: Lab) => Promise<T>,
   ): Promise<T> {
-    const moving = this.#access.beginMove(id)
+    const { documents, access, projects, warn } = this.#options
+    const moving = access.beginMove(id)
     let wasOpen = false
     try {
-      return await this.#access.locked(id, async () => {
-        const open = await this.#access.find(id)
+      return await access.locked(id, async () => {
+        const open = await access.find(id)
         check(open)
         if (open.isOpen) {
-          await this.#projects.requirePresent(open, 'close')
+          await projects.requirePresent(open, 'close')
           wasOpen = true
           await open.exclusive(async () => {
-            using _ = this.#projects.states.begin(id, 'close', 'refuse')
-            await this.#projects.close(open, agentFor)
+            using _ = projects.states.begin(id, 'close', 'refuse')
+            await projects.close(open, agentFor)
             // The record says that it is open: after a crash the next start opens it.
-            this.#projects.closed(open, 'project.closed')
+            projects.closed(open, 'project.closed')
           }, force)
         }
-        using _moving = this.#projects.states.begin(id, 'move', 'moved')
-        return await run(await this.#access.find(id))
+        using _moving = projects.states.begin(id, 'move', 'moved')
+        return await run(await access.find(id))
       })
     } finally {
       moving[Symbol.dispose]()
       if (wasOpen)
         await this.#openNow(id, id, agentFor, false).then(
           () => {
-            const opened = this.#documents.get(id)
-            if (opened !== undefined) this.#documents.publish(opened, 'project.opened')
+            const opened = documents.get(id)
+            if (opened !== undefined) documents.publish(opened, 'project.opened')
           },
-          (error: Error) => this.#warn(`The project ${id} could not be opened after its move: ${error.message}`),
+          (error: Error) => warn(`The project ${id} could not be opened after its move: ${error.message}`),
         )
     }
   }
 
   /** Opens an open lab on a further compute. */
   async attachCompute(lab: Lab, computeId: string, agentFor: ComputeAgents): Promise<void> {
+    const { registry, sync, autoStart, recovery } = this.#options
     const isOn = () => lab.document.project.computes.includes(computeId)
     if (isOn()) return
     await this.#enlistments.run(`${lab.id}/${computeId}`, async () => {
       if (isOn()) return
-      await this.#recovery.forgetOn(lab, computeId, agentFor)
+      await recovery.forgetOn(lab, computeId, agentFor)
       const known = await agentFor(computeId).projects.get(lab.id).catch(ignoreNotFound)
       await openProject(agentFor(computeId), { project_id: lab.id, name: lab.document.project.name })
       const save = () =>
@@ -382,9 +352,9 @@ export class LabLifecycle {
         // What another client has made there is not ours to remove.
         if (known === undefined) await removeProject(agentFor(computeId), lab.id)
       })
-      await this.#registry.put(lab.id, lab.document.project)
-      this.#sync.computeAdded(computeId)
-      await this.#autoStart.startAfterReboot(lab, [computeId], agentFor)
+      await registry.put(lab.id, lab.document.project)
+      sync.computeAdded(computeId)
+      await autoStart.startAfterReboot(lab, [computeId], agentFor)
     })
   }
 }

@@ -21,23 +21,18 @@ interface ListsOptions {
 
 /** Lists labs, and the projects that only computes have. */
 export class LabLists {
-  readonly #registry: LabRegistry
-  readonly #documents: LabDocuments
-  readonly #access: LabAccess
-  readonly #computes: ComputePool
+  readonly #options: ListsOptions
 
-  constructor({ registry, documents, access, computes }: ListsOptions) {
-    this.#registry = registry
-    this.#documents = documents
-    this.#access = access
-    this.#computes = computes
+  constructor(options: ListsOptions) {
+    this.#options = options
   }
 
   /** See `listProjects`. */
   async list(agentFor: ComputeAgents): Promise<LabProject[]> {
-    await this.#access.restored
-    return listProjects({ registry: this.#registry, computes: this.#computes }, agentFor, (id, reasonOf) => {
-      const lab = this.#documents.get(id)
+    const { documents, access } = this.#options
+    await access.restored
+    return listProjects(this.#options, agentFor, (id, reasonOf) => {
+      const lab = documents.get(id)
       if (lab === undefined) return undefined
       lab.statusReason = reasonOf(lab.document.project)
       return lab.project()
@@ -50,33 +45,36 @@ export class LabLists {
     agentFor: ComputeAgents,
     before: (lab: Lab) => Promise<void> = async () => {},
   ): Promise<LabProject> {
-    const id = this.#registry.idOf(word)
-    const lab = await this.#access.find(id).catch(ignoreNotFound).catch(unlessUnreadable)
-    const head = this.#registry.get(id)
+    const { registry, access } = this.#options
+    const id = registry.idOf(word)
+    const lab = await access.find(id).catch(ignoreNotFound).catch(unlessUnreadable)
+    const head = registry.get(id)
     if (lab !== undefined) {
       await before(lab)
       return lab.project()
     }
-    if (head === undefined || !this.#registry.isUnreadable(id)) return this.unmanaged(id, word, agentFor)
-    return this.#registry.view(id, head)
+    if (head === undefined || !registry.isUnreadable(id)) return this.unmanaged(id, word, agentFor)
+    return registry.view(id, head)
   }
 
   /** Deletes a project that only computes have, as lists show it. 404. */
   async removeUnmanaged(id: string, word: string, agentFor: ComputeAgents): Promise<void> {
+    const { registry } = this.#options
     const shown = await this.unmanaged(id, word, agentFor)
     for (const computeId of shown.compute_ids) await removeProject(agentFor(computeId), id).catch(ignoreNotFound)
-    this.#registry.emit({ action: 'project.deleted', event: shown })
+    registry.emit({ action: 'project.deleted', event: shown })
   }
 
   /** A project that only computes have. 404. */
   async unmanaged(id: string, word: string, agentFor: ComputeAgents): Promise<LabProject & { compute_ids: string[] }> {
-    if (this.#registry.get(id)?.unfinished) throw noSuchProject(word)
+    const { registry, computes } = this.#options
+    if (registry.get(id)?.unfinished) throw noSuchProject(word)
     const none = ignore('a compute that does not answer has no projects to show')
     const look = async (computeId: string) => {
       const project = await agentFor(computeId).projects.get(id).catch(ignoreNotFound).catch(none)
       return project === undefined ? [] : [{ computeId, project }]
     }
-    const found = (await mapLimit(await this.#computes.all(), look, undefined, silentMs)).flat()
+    const found = (await mapLimit(await computes.all(), look, undefined, silentMs)).flat()
     const [first] = found
     if (first === undefined) throw noSuchProject(word)
     return { ...unmanaged(first.project), compute_ids: found.map(({ computeId }) => computeId) }
@@ -84,8 +82,9 @@ export class LabLists {
 
   /** For `catch`: 409 for a project that only computes have. */
   async unlessUnmanaged(error: unknown, word: string, agentFor: ComputeAgents): Promise<never> {
+    const { registry } = this.#options
     ignoreNotFound(error)
-    const { name, project_id } = await this.unmanaged(this.#registry.idOf(word), word, agentFor)
+    const { name, project_id } = await this.unmanaged(registry.idOf(word), word, agentFor)
     throw conflict(
       `Project ${name} exists only on a compute. Import it first with POST /v2/projects/${project_id}/open`,
     )

@@ -26,42 +26,34 @@ interface SettingsOptions {
 
 /** Changes the settings of labs. */
 export class LabSettings {
-  readonly #registry: LabRegistry
-  readonly #documents: LabDocuments
-  readonly #access: LabAccess
-  readonly #autoStart: AutoStart
-  readonly #timers: LabTimers
-  readonly #lists: LabLists
+  readonly #options: SettingsOptions
 
-  constructor({ registry, documents, access, autoStart, timers, lists }: SettingsOptions) {
-    this.#registry = registry
-    this.#documents = documents
-    this.#access = access
-    this.#autoStart = autoStart
-    this.#timers = timers
-    this.#lists = lists
+  constructor(options: SettingsOptions) {
+    this.#options = options
   }
 
   async update(word: string, input: LabProjectUpdate, agentFor: ComputeAgents): Promise<LabProject> {
-    this.#access.requireStaying(this.#registry.idOf(word))
+    const { registry, access, timers, lists } = this.#options
+    access.requireStaying(registry.idOf(word))
     const { ttl_s, ttl_deletes, ...settings } = input
-    const lab = await this.#access.find(word).catch((error) => this.#lists.unlessUnmanaged(error, word, agentFor))
+    const lab = await access.find(word).catch((error) => lists.unlessUnmanaged(error, word, agentFor))
     // Refused before anything is changed; the time is set last, as a name may be refused, too.
     deletesAfter(lab, { ttl_s, ttl_deletes })
     await this.set(lab, withoutNulls(settings), agentFor)
-    await this.#timers.stopAfter(lab, { ttl_s, ttl_deletes })
+    await timers.stopAfter(lab, { ttl_s, ttl_deletes })
     return lab.project()
   }
 
   /** Changes the settings of a lab. In contrast to `update` null is a value. */
   async set(lab: Lab, input: Partial<ProjectRecord>, agentFor: ComputeAgents, step?: EditStep): Promise<LabProject> {
+    const { registry, documents, autoStart } = this.#options
     const { name, ...settings } = input
     requireSmallHead({ ...lab.document.project, ...settings }, lab.document.project)
     if (step?.by !== 'rollback') {
       const head = { ...lab.document.project, ...settings }
-      this.#registry.requireRoom(lab.id, head)
+      registry.requireRoom(lab.id, head)
       // Before it is saved: the directory refuses what is too much together with other labs.
-      if (['variables', 'supplier', 'kept'].some((key) => key in settings)) await this.#registry.announce(lab.id, head)
+      if (['variables', 'supplier', 'kept'].some((key) => key in settings)) await registry.announce(lab.id, head)
     }
     const save = async (more: { readonly name?: string }) => {
       // Before the setting: a start of the service would start what ran when `lastRunning` was saved last.
@@ -77,20 +69,21 @@ export class LabSettings {
     }
     if (name === undefined || name === lab.document.project.name) await save({})
     else await this.#rename(lab, name, agentFor, () => save({ name }))
-    await this.#registry.put(lab.id, lab.document.project)
+    await registry.put(lab.id, lab.document.project)
     if (lab.document.project.auto_start && lab.isOpen)
-      await this.#autoStart.startAfterReboot(lab, lab.document.project.computes, agentFor)
-    this.#documents.publish(lab, 'project.updated')
+      await autoStart.startAfterReboot(lab, lab.document.project.computes, agentFor)
+    documents.publish(lab, 'project.updated')
     return lab.project()
   }
 
   /** Gives a lab a name in the directory and on its computes; then `save` gives it in the document. A failure leaves the former name. */
   async #rename(lab: Lab, name: string, agentFor: ComputeAgents, save: () => Promise<void>): Promise<void> {
+    const { registry } = this.#options
     requireName(name)
-    using _ = this.#registry.reserveName(lab.id, name)
+    using _ = registry.reserveName(lab.id, name)
     const { project } = lab.document
     const give = async (to: string) => {
-      await this.#registry.announce(lab.id, { ...project, name: to })
+      await registry.announce(lab.id, { ...project, name: to })
       if (!lab.isOpen) return
       for (const id of project.computes) await renameProject(agentFor(id), lab.id, to).catch(ignoreUnreachable)
     }
