@@ -1,5 +1,7 @@
 import { expect, inject, test } from 'vitest'
+import type { ApplianceImport } from '../../src/model/lab/appliance.ts'
 import type { LabDrawing } from '../../src/model/lab/drawing.ts'
+import type { LabJob } from '../../src/model/lab/job.ts'
 import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabNode } from '../../src/model/lab/node.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
@@ -263,6 +265,23 @@ test('templates of users are available for every lab', async () => {
   const symbol = crypto.randomUUID()
   expect((await post(`/v2/symbols/${symbol}/raw`, '<svg width="12" height="7"></svg>')).status).toBe(204)
   expect(await body(send(`/v2/symbols/${symbol}/dimensions`))).toEqual({ width: 12, height: 7 })
+  await del(at)
+})
+
+test('what is not about one lab is answered, also where each lab has a process of its own', async () => {
+  const { at } = await newLab()
+  await newNode(at, 'PC1')
+  const job = await body<LabJob>(post(`${at}/jobs`, { action: 'start' }))
+  expect(await body(send('/v2/jobs'))).toContainEqual(expect.objectContaining({ job_id: job.job_id }))
+  expect(await body(send(`/v2/jobs/${job.job_id}`))).toMatchObject({ project_id: job.project_id })
+  expect((await del(`/v2/jobs/${job.job_id}`)).status).toBe(204)
+  const appliance = { name: nameOf('Firewall'), category: 'firewall', qemu: { ram: 64, arch: 'x86_64' }, images: [] }
+  const made = await post('/v2/templates/import', { text: JSON.stringify({ ...appliance, versions: [] }) })
+  expect(made.status).toBe(201)
+  const { template } = await body<ApplianceImport>(made)
+  expect((await del(`/v2/templates/${template.template_id}`)).status).toBe(204)
+  // There is no disk with projects of others.
+  expect((await post(`${projects}/load`, { path: '/other.gns3' })).status).toBe(501)
   await del(at)
 })
 
