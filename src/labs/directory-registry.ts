@@ -1,9 +1,8 @@
-import { omit } from '../lib/omit.ts'
 import type { ProjectScope } from '../model/access/project-scope.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import { Changes, type ProjectRecord } from './lab/document.ts'
 import type { LabStorage } from './lab/store.ts'
-import { LabRegistry, type RegistryOptions } from './registry.ts'
+import { LabRegistry, listShowsChange, type RegistryOptions } from './registry.ts'
 
 /** The names and the heads of labs that have processes of their own (`SingleLabRegistry`), which report them. */
 export class DirectoryRegistry extends LabRegistry {
@@ -20,8 +19,10 @@ export class DirectoryRegistry extends LabRegistry {
    */
   register(id: string, head: ProjectRecord, scope?: ProjectScope): Promise<void> {
     const before = this.get(id)
+    const shownBefore = before && this.view(id, before)
     if (before === undefined) this.requireQuota(id)
     this.add(id, head, scope)
+    const event = this.view(id, head)
     const action =
       before === undefined || before.path === null
         ? 'created'
@@ -30,9 +31,8 @@ export class DirectoryRegistry extends LabRegistry {
           : head.is_open
             ? 'opened'
             : 'closed'
-    const comparable = (record: ProjectRecord) => JSON.stringify(omit(record, 'revision', 'changed_at', 'sizes'))
-    if (head.path !== null && (before === undefined || comparable(before) !== comparable(head)))
-      this.emit({ action: `project.${action}`, event: this.headView(head) })
+    if (head.path !== null && (shownBefore === undefined || listShowsChange(shownBefore, event)))
+      this.emit({ action: `project.${action}`, event })
     return this.#store.save(id, new Changes().project(head).entries)
   }
 
@@ -40,7 +40,7 @@ export class DirectoryRegistry extends LabRegistry {
     const head = this.get(id)
     await super.remove(id)
     if (head === undefined) return
-    if (head.path !== null) this.emit({ action: 'project.deleted', event: this.headView(head) })
+    if (head.path !== null) this.emit({ action: 'project.deleted', event: this.view(id, head) })
     await this.#store.remove(id)
   }
 

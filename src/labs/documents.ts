@@ -5,7 +5,7 @@ import { Changes, type ProjectRecord } from './lab/document.ts'
 import { Lab, type LabRoom } from './lab/lab.ts'
 import { inMebibytes, type LabLimits, limitReached, mebibyte } from './lab/lab-limits.ts'
 import { apart, type LabEntries, type LabStorage, UnreadableLab } from './lab/store.ts'
-import type { LabRegistry } from './registry.ts'
+import { type LabRegistry, listShowsChange } from './registry.ts'
 
 /** What happens to a lab as a whole. */
 type ProjectAction = Extract<LabEvent, { event: LabProject }>['action']
@@ -102,18 +102,19 @@ export class LabDocuments {
     return (await this.#store.load(apart(word)))?.get('document')
   }
 
-  /** Saves what a move or an archive has changed in a lab. */
+  /** Saves what a move or an archive has changed in a lab. Lists of labs learn what they show of it. */
   async saveUpkeep(lab: Lab, changes: (project: ProjectRecord) => Changes): Promise<void> {
-    await lab.edit(({ project }) => {
+    const before = await lab.edit(({ project }) => {
       const { archived, revision } = project
       const all = changes(project)
       const next = all.entries.get('project') as ProjectRecord
       // A move changes nothing that is in archives: an archive of the revision before is also one of this revision.
       const isArchived = archived === revision || next.archived === revision
       if (isArchived) all.project({ ...next, archived: revision + 1 })
-      return { changes: all, news: () => [], result: undefined, isUpkeep: true }
+      return { changes: all, news: () => [], result: lab.project(), isUpkeep: true }
     })
     await this.#registry.put(lab.id, lab.document.project)
+    if (listShowsChange(before, lab.project())) this.publish(lab, 'project.updated')
   }
 
   /** Emits an event to the feed of the lab and to that of the service. */

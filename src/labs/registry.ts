@@ -1,5 +1,6 @@
 import type { ProjectQuota } from '../fleet/placement/project-quota.ts'
 import { conflict, notFound } from '../lib/errors/api-error.ts'
+import { omit } from '../lib/omit.ts'
 import { compareText } from '../lib/text/compare-text.ts'
 import type { ProjectScope } from '../model/access/project-scope.ts'
 import type { LabListEvent } from '../model/lab/event.ts'
@@ -217,10 +218,6 @@ export class LabRegistry {
   /** A lab that is not open in this process, from its head. `reason`: what else is wrong with it. */
   view(id: string, head: ProjectRecord, reason?: string): LabProject {
     const status_reason = this.#unreadable.get(id) ?? this.#unopened.get(id) ?? reason ?? archiveFailureOf(head)
-    return { ...this.headView(head), ...withoutNulls({ status_reason }) }
-  }
-
-  protected headView(head: ProjectRecord): LabProject {
     const status = this.statusOf(head)
     return {
       ...shownOf(head),
@@ -231,6 +228,7 @@ export class LabRegistry {
       ...(head.sizes !== undefined && { counts: { ...head.sizes, ...(status === 'closed' && { running: 0 }) } }),
       status,
       filename: `${fileName(head.name)}.gns3`,
+      ...withoutNulls({ status_reason }),
     }
   }
 
@@ -238,6 +236,12 @@ export class LabRegistry {
   protected statusOf(_head: ProjectRecord): LabProject['status'] {
     return 'closed'
   }
+}
+
+/** Whether lists of labs show that a lab was changed, besides the time of it and counts of its nodes. */
+export function listShowsChange(before: LabProject, after: LabProject): boolean {
+  const comparable = (project: LabProject) => JSON.stringify(omit(project, 'revision', 'changed_at', 'counts'))
+  return comparable(before) !== comparable(after)
 }
 
 /** Follows the heads of labs. */

@@ -4,6 +4,7 @@ import type { ProjectRecord } from '../../../src/labs/lab/document.ts'
 import { withDefaults } from '../../../src/labs/lab/fields.ts'
 import { defaultLabLimits } from '../../../src/labs/lab/lab-limits.ts'
 import type { LabRegistry } from '../../../src/labs/registry.ts'
+import type { LabListEvent } from '../../../src/model/lab/event.ts'
 import { labSettings } from '../../../src/model/lab/project.ts'
 import { MemoryLabs } from '../../support/memory-labs.ts'
 
@@ -58,4 +59,18 @@ test('the heads that processes of labs report become events, unless nothing has 
   await registry.register(id, { ...head, is_open: true })
   await registry.remove(id)
   expect(seen).toEqual(['project.created', 'project.opened', 'project.deleted'])
+})
+
+test('an archive that fails is an event with the reason, and another attempt that begins is none', async () => {
+  const { registry } = registryOf()
+  const head = headOf(id, 'campus')
+  await registry.register(id, head)
+  const seen: LabListEvent[] = []
+  registry.listen((event) => void seen.push(event))
+  const again_at = '2026-01-01T00:00:00.000Z'
+  await registry.register(id, { ...head, revision: 1, archiving: { tries: 1, again_at } })
+  expect(seen).toEqual([])
+  await registry.register(id, { ...head, revision: 2, archiving: { tries: 1, again_at, failure: 'the disk is full' } })
+  const status_reason = 'It could not be archived (it will be tried again): the disk is full'
+  expect(seen).toMatchObject([{ action: 'project.updated', event: { project_id: id, status_reason } }])
 })

@@ -2,6 +2,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import type { StoredFile } from '../../../../src/host-agent.ts'
 import type { ArchiveLimits } from '../../../../src/labs/archives/archive-store.ts'
 import type { ArchiveMember, LabArchives } from '../../../../src/labs/archives/archives.ts'
+import type { LabListEvent } from '../../../../src/model/lab/event.ts'
 import { labsInMemory, MemoryCompute, overriding } from '../../../support/memory-compute.ts'
 import { MemoryLabs } from '../../../support/memory-labs.ts'
 
@@ -88,6 +89,8 @@ test('an archive that takes too long breaks off, and the lab is as before', asyn
   const limits = { ms: 60_000, bytes: 1000 }
   const { labs, kept, warnings, close } = await keeping({ silent: computeWith(silent.read) }, limits)
   const id = await close('silent')
+  const updates: LabListEvent[] = []
+  labs.registry.listen((event) => void updates.push(event))
   await expect.poll(() => silent.state.isRead).toBe(true)
   vi.advanceTimersByTime(limits.ms)
   vi.useRealTimers()
@@ -105,6 +108,10 @@ test('an archive that takes too long breaks off, and the lab is as before', asyn
     .poll(() => labs.list(labs.computes.agent))
     .toMatchObject([{ project_id: id, status: 'closed', status_reason }])
   expect((await labs.find(id)).project().status_reason).toBe(status_reason)
+  // A list that is open learns of it.
+  await expect
+    .poll(() => updates)
+    .toEqual([{ action: 'project.updated', event: expect.objectContaining({ project_id: id, status_reason }) }])
   await labs.lifecycle.open(id, labs.computes.agent)
   expect((await labs.find(id)).project().status_reason).toBeUndefined()
   await labs.lifecycle.close(id, labs.computes.agent)
