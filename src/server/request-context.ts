@@ -42,7 +42,7 @@ export interface RequestContext {
   /** The caller at a gateway. Read it by `requestingCallerOf`. */
   requestingCaller?: RequestingCaller
   /** Another process gave the answer, with all its headers, and counts it. */
-  isForwarded?: boolean
+  answeredElsewhere?: boolean
 }
 
 /**

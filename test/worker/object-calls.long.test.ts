@@ -229,7 +229,7 @@ test('every endpoint calls the objects that it is about, and the directory only 
       // The endpoints of all kinds are made alike: those of pcs, and what is no node's, are asked for at both.
       if (path.includes('/pc/') || !path.includes('{node_id}')) note(none, endpoint, { project_id: here })
       note(ofCompute, endpoint, { project_id: there })
-    } else if (endpoint.handsOn !== undefined) {
+    } else if (endpoint.forwardPath !== undefined) {
       note(none, endpoint, { compute_id: 'near', emulator: 'projects', action: here })
       note(ofCompute, endpoint, { compute_id: farId, emulator: 'projects', action: there })
     } else if (endpoint.createsLab === true || path.startsWith('/v2/projects/{project_id}')) {

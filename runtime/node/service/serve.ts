@@ -22,7 +22,7 @@ import { finishResponse } from '../../../src/server/steps/finish-response.ts'
 import { limitRate } from '../../../src/server/steps/limit-rate.ts'
 import { recordRequest } from '../../../src/server/steps/record-request.ts'
 import { refuseOwnRequests } from '../../../src/server/steps/refuse-own-requests.ts'
-import { routeRequest } from '../../../src/server/steps/route-request.ts'
+import { delegateRequest } from '../../../src/server/steps/delegate-request.ts'
 import { openDataDirectory } from '../engine/storage/data-directory.ts'
 import { removeServiceFile, writeServiceFile } from '../engine/storage/service-file.ts'
 import { ServiceRecords } from '../engine/storage/service-records.ts'
@@ -158,7 +158,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     steps: {
       admit: nodeAdmitSteps,
       dispatch: organizations
-        ? [routeRequest((admitted) => organizations.answer(admitted)), ...dispatchSteps]
+        ? [delegateRequest((admitted) => organizations.answer(admitted)), ...dispatchSteps]
         : dispatchSteps,
     },
   })

@@ -74,7 +74,7 @@ export class ComputeObject extends DurableObject<Env> implements ComputeRpc {
   readonly #tunnels: Tunnels
   readonly #feeds: FeedSockets
   readonly #pump: EventPump
-  /** Digests of the images that isolates hand on. */
+  /** Digests of the images that isolates forward. */
   readonly #uploads: UploadWatch
   /** Reports to the directory, one after the other. */
   readonly #reports = new SerialQueue()

@@ -48,7 +48,7 @@ import { forwardToCompute } from '../../../src/server/steps/forward-to-compute.t
 import { limitRate } from '../../../src/server/steps/limit-rate.ts'
 import { recordRequest } from '../../../src/server/steps/record-request.ts'
 import { ownCompute } from '../../../src/server/steps/refuse-own-requests.ts'
-import { type AdmittedRequest, routeRequest } from '../../../src/server/steps/route-request.ts'
+import { type AdmittedRequest, delegateRequest } from '../../../src/server/steps/delegate-request.ts'
 import { runHandler } from '../../../src/server/steps/run-handler.ts'
 import { translate } from '../../../src/server/steps/translate.ts'
 import { Admissions, projectHeader } from '../shared/admissions.ts'
@@ -137,7 +137,7 @@ export class EdgeRouter {
     this.#placementCache.avoid(localRoute.projectId)
     if (!isRead(request)) return response
     response.body?.cancel().catch(ignore('another answer replaces this one'))
-    return this.#forward(request, localRoute.identity).then(flowing, (error: unknown) =>
+    return this.#toDirectory(request, localRoute.identity).then(flowing, (error: unknown) =>
       unsearched(error, response.headers),
     )
   }
@@ -163,14 +163,14 @@ export class EdgeRouter {
   }
 
   /** The answer of an object to the request; undefined when this isolate answers it, at once for a request whose compute it knows. */
-  #route(admitted: AdmittedRequest): Response | undefined | Promise<Response | undefined> {
+  #delegate(admitted: AdmittedRequest): Response | undefined | Promise<Response | undefined> {
     const { request, endpoint, projectId, identity, notes } = admitted
     return thenSync(this.#otherFor(admitted), (other): Response | undefined | Promise<Response | undefined> => {
       if (other !== undefined) return other.answer(request, identity)
       if (projectId === undefined || endpoint.public === true || !this.#sees(projectId, admitted))
-        return this.#routeOther(admitted)
+        return this.#delegateOther(admitted)
       return thenSync(this.#hasLocalRoute(projectId), (isNear) => {
-        if (!isNear) return this.#routeOther(admitted)
+        if (!isNear) return this.#delegateOther(admitted)
         notes.localRoute = { projectId, identity }
         this.#countInTime()
         return undefined
@@ -179,7 +179,7 @@ export class EdgeRouter {
   }
 
   /** The same for a request that is not about a project whose compute this isolate knows. */
-  async #routeOther(admitted: AdmittedRequest): Promise<Response | undefined> {
+  async #delegateOther(admitted: AdmittedRequest): Promise<Response | undefined> {
     const { request, endpoint, params, identity } = admitted
     if (endpoint.path === capabilitiesPath && (await isOwnCheck(request))) throw ownCompute()
     if (endpoint.joins === true) return this.#join(request)
@@ -189,10 +189,10 @@ export class EdgeRouter {
     // Requests without credentials must not reach the object: anybody may send them.
     if (endpoint.public === true || endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
     if (endpoint.path === metricsPath) await this.#count()
-    const isHere = isFeed(endpoint) || (await this.#isHandedOnHere(admitted))
+    const isHere = isFeed(endpoint) || (await this.#forwardsHere(admitted))
     this.#countInTime()
     if (isHere) return undefined
-    const answer = await this.#forward(request, identity)
+    const answer = await this.#toDirectory(request, identity)
     if (endpoint.ofDeployment === true && !isRead(request)) this.#all?.forgetAbsent()
     return answer
   }
@@ -205,11 +205,11 @@ export class EdgeRouter {
     return projects === undefined || (!isFeed(endpoint) && isInScope(projects, projectId, undefined))
   }
 
-  /** Whether this isolate hands a request for a compute on by itself. Images pass the object of the compute, which makes their digests. */
-  async #isHandedOnHere({ endpoint, params, identity }: AdmittedRequest): Promise<boolean> {
+  /** Whether this isolate forwards a request for a compute by itself. Images pass the object of the compute, which makes their digests. */
+  async #forwardsHere({ endpoint, params, identity }: AdmittedRequest): Promise<boolean> {
     const { compute_id: id } = params
     // The directory knows the names of labs, for a token that is for some projects.
-    if (endpoint.handsOn === undefined || identity.projects !== undefined) return false
+    if (endpoint.forwardPath === undefined || identity.projects !== undefined) return false
     if (id === undefined || !Check(ComputeId, id) || isReserved(id)) return false
     // No object is made for an id that no compute has.
     const isKnown = this.#computes.find(id) !== undefined || (await this.#objects.directory().hasCompute(id))
@@ -261,7 +261,7 @@ export class EdgeRouter {
       .catch(() => this.#answered.add(answered))
   }
 
-  async #forward(request: Request, identity: Identity | undefined): Promise<Response> {
+  async #toDirectory(request: Request, identity: Identity | undefined): Promise<Response> {
     return sendWhole(this.#objects.directory(), await this.#admissions.mark(request, identity))
   }
 
@@ -337,7 +337,7 @@ export class EdgeRouter {
           ...[findEndpoint, authorize],
         ],
         // The process that answers in the end checks for which projects credentials are.
-        dispatch: [routeRequest((admitted) => this.#route(admitted)), translate, forwardToCompute, runHandler],
+        dispatch: [delegateRequest((admitted) => this.#delegate(admitted)), translate, forwardToCompute, runHandler],
       },
       trace: (entry) => {
         if (isRead(entry) && isNoSuchProject(entry.error)) this.#unsettled.set(entry.id, entry)
@@ -386,7 +386,7 @@ export class EdgeRouter {
     })
   }
 
-  /** The compute of a project, if this isolate hands requests of the identity on to it, and needs to ask nobody for that. */
+  /** The compute of a project, if this isolate forwards requests of the identity to it, and needs to ask nobody for that. */
   #localRoute(projectId: string, { organization, projects }: Identity): Member | undefined {
     if (organization !== this.#objects.named || !isInScope(projects, projectId, undefined)) return undefined
     const compute = this.#placementCache.atHand(projectId)

@@ -22,7 +22,7 @@ export class PlacementCache implements PlacementStore {
     this.#object = object
   }
 
-  /** The compute of a project; undefined: hand the request on to the object, which searches. */
+  /** The compute of a project; undefined: delegate the request to the object, which searches. */
   lookUp(project: string): string | undefined | Promise<string | undefined> {
     const known = this.#known.get(project)
     if (known !== undefined && known.avoidedUntil > Date.now()) return undefined

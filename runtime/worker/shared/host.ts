@@ -66,7 +66,7 @@ export function faultOfObject(error: unknown): ApiError | undefined {
   return retryLater(503, 'A part of the gateway has just ended, or has too much to do; try again', 1, error)
 }
 
-/** The dialect of clients: the same in isolates and objects, as requests are handed on unchanged. */
+/** The dialect of clients: the same in isolates and objects, as requests are forwarded unchanged. */
 const dialectOf = ({ CLIENTS, CLIENTS_VERSION }: Env): Dialect | undefined =>
   CLIENTS === 'gns3'
     ? gns3Dialect({ version: CLIENTS_VERSION || '2.2.59', own: PATCHBAY_VERSION, hasWebUi: false })

@@ -3,7 +3,7 @@ import { notFound } from '../../lib/errors/api-error.ts'
 import { Uuid } from '../../model/schema/fields.ts'
 import { type Endpoint, endpoint } from '../../server/http/endpoint.ts'
 
-/** Paths of projects that this version does not have: a gateway hands them on to the compute, which may be newer. */
+/** Paths of projects that this version does not have: a gateway forwards them to the compute, which may be newer. */
 export const newerPaths: readonly Endpoint[] = ['/v1/projects', '/v2/compute/projects'].flatMap((base) =>
   (['GET', 'POST', 'PUT', 'DELETE'] as const).map((method) =>
     endpoint({

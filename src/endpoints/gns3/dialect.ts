@@ -96,12 +96,12 @@ const statuses: Readonly<Record<string, number>> = {
   'POST /v2/projects/{project_id}/files/{path}': 201,
   'POST /v2/projects/{project_id}/nodes/{node_id}/files/{path}': 201,
 }
-/** What a controller hands on to a compute is 200, whatever the compute says. */
-const handedOn = /^(POST|PUT) \/v2\/computes\/[^/]+\/[^/]+\/./
+/** What a controller forwards to a compute is 200, whatever the compute says. */
+const forwarded = /^(POST|PUT) \/v2\/computes\/[^/]+\/[^/]+\/./
 
 function statusOf(status: number, endpoint: Endpoint | undefined, at: string): number {
   if (status < 200 || status >= 300) return status
-  return statuses[`${endpoint?.method} ${endpoint?.path}`] ?? (handedOn.test(at) ? 200 : status)
+  return statuses[`${endpoint?.method} ${endpoint?.path}`] ?? (forwarded.test(at) ? 200 : status)
 }
 
 /** The answer for a resource that GNS3 2.2 lacks. */

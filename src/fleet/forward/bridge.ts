@@ -15,7 +15,7 @@ export interface BridgeOptions {
   readonly upgrade: Upgrade
 }
 
-/** Hands a websocket on to a compute. */
+/** Forwards a websocket to a compute. */
 export async function bridge(
   fleet: Fleet,
   { id, request, path, caller, upgrade }: BridgeOptions,

@@ -89,7 +89,7 @@ export interface Forwarded {
   readonly caller: Caller
   /** Opens a websocket when the client requests one. */
   readonly upgrade?: Upgrade | undefined
-  /** Whether it is a GET of an endpoint that answers with JSON: no other headers are passed on than such answers have. */
+  /** Whether it is a GET of an endpoint that answers with JSON: no other headers are forwarded than such answers have. */
   readonly isJson?: boolean
 }
 

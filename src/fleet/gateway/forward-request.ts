@@ -30,8 +30,8 @@ export interface ForwardOptions {
 }
 
 /**
- * Hands a request on to the compute of its project, and returns the answer unchanged. When the compute does not have the project
- * and another compute does, or when the compute lacks an image that can be copied to it, the request is handed on again, unless its
+ * Forwards a request to the compute of its project, and returns the answer unchanged. When the compute does not have the project
+ * and another compute does, or when the compute lacks an image that can be copied to it, the request is forwarded again, unless its
  * body is a stream. 404 when no compute has the project, 503 when its compute is not connected.
  */
 export function forwardRequest(

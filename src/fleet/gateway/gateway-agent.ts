@@ -96,7 +96,7 @@ export function createGateway({
     agent(caller) {
       const fanOut = () => new FanOut(members, caller)
       const at: AskOwner = (id, use, part) => locator.at(id, use, caller, part)
-      // Most requests are handed on: all other parts are made at their first use.
+      // Most requests are forwarded: all other parts are made at their first use.
       return {
         forwardRequest: (request) => forwardRequest(request, { locator, replicateImage, turns }, caller),
         get host() {

@@ -62,7 +62,7 @@ export class FleetMember {
     return fleetAgent(this.#fleet, this.id, { caller })
   }
 
-  /** Hands a request on to the compute. */
+  /** Forwards a request to the compute. */
   forward(request: Forwarded): Promise<Response | RelayedAnswer> {
     return forward(this.#fleet, this.id, request)
   }

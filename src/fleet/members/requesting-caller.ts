@@ -17,7 +17,7 @@ export interface RequestingCaller {
  * map only in a collection of all garbage, and its memory is reused only then.
  */
 export interface RequestNotes {
-  /** Set when this program hands the request on to the compute of the project itself. */
+  /** Set when this program forwards the request to the compute of the project itself. */
   localRoute?: {
     readonly projectId: string
     /** Of the client. */

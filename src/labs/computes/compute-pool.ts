@@ -49,7 +49,7 @@ export interface ComputePool {
   all(): Promise<readonly string[]>
   /** Ids of all computes of the fleet, also of those that are not connected. */
   registered(): Promise<readonly string[]>
-  /** Hands a request on to a compute; only where this process has no `Fleet`. */
+  /** Forwards a request to a compute; only where this process has no `Fleet`. */
   readonly forward?: (computeId: string, forwarded: Forwarded) => Promise<Response | RelayedAnswer>
   /** For each of two reserved ports: the address and port at which its compute reaches the other one. 409 when it cannot be reached. */
   peers(ends: readonly [ReservedPort, ReservedPort]): Promise<PeerAddresses>

@@ -80,7 +80,7 @@ export class ProjectAccess {
       throw noSuchProject(word)
     }
     if (endpoint.scope !== undefined) return
-    const there = endpoint.handsOn?.(path)
+    const there = endpoint.forwardPath?.(path)
     // Another program as compute may decode the path before it matches its routes.
     const inner = there === undefined ? [] : spellingsOf(there).map((it) => routes.match(method, it))
     if (inner.length > 0 && inner.every((it) => this.#allowsThere(it))) return

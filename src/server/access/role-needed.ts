@@ -9,7 +9,7 @@ import type { Routes } from '../http/router.ts'
  */
 export function roleNeeded(routes: Routes, endpoint: Endpoint, method: string, path: string): Role {
   let role = roleOf(endpoint)
-  const there = endpoint.handsOn?.(path)
+  const there = endpoint.forwardPath?.(path)
   if (there === undefined) return role
   // Another program as compute may decode the path before it matches its routes.
   for (const spelling of spellingsOf(there)) {

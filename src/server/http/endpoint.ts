@@ -152,8 +152,8 @@ export interface Endpoint<
   readonly errors?: Readonly<Record<number, string>>
   /** Who may ask this. Default: `read` for GET, `operate` for the other methods. */
   readonly role?: Role
-  /** The path of the compute that the request is handed on to; it needs the role that is needed there, too. */
-  readonly handsOn?: (path: string) => string
+  /** The path at the compute that the request is forwarded to; it needs the role that is needed there, too. */
+  readonly forwardPath?: (path: string) => string
   /**
    * What credentials for some projects may do with an endpoint that is not about one project. `shared`: it shows nothing of projects;
    * `own`: its handler shows and takes only theirs. Absent: 403.

@@ -11,7 +11,7 @@ export const authorize: RequestStep = (context, next) => {
   const { endpoint } = matchOf(context)
   const identity = identityOf(context)
   const role =
-    endpoint.handsOn === undefined
+    endpoint.forwardPath === undefined
       ? roleOf(endpoint)
       : roleNeeded(app.routes, endpoint, request.method, targetOf(context))
   requireRole(identity, role)

@@ -13,16 +13,16 @@ import type { RouteMatch, Routes } from '../http/router.ts'
 import { hasValidParams } from '../path-params.ts'
 import type { RequestContext, RequestStep } from '../request-context.ts'
 
-/** A compute to which requests are handed on at once. */
+/** A compute to which requests are forwarded at once. */
 export type DirectCompute = Pick<Member, 'id' | 'name' | 'forward'>
 
 /**
- * The compute to which a GET about a project is handed on, where that is certain at once, and the identity may see the project. Undefined: the
+ * The compute to which a GET about a project is forwarded, where that is certain at once, and the identity may see the project. Undefined: the
  * request goes through all steps.
  */
 export type DirectRoute = (projectId: string, identity: Identity) => DirectCompute | undefined
 
-/** A GET about one project, which a gateway hands on as it is. */
+/** A GET about one project, which a gateway forwards as it is. */
 interface DirectRead {
   readonly match: RouteMatch
   /** In our words for kinds. */
@@ -93,7 +93,7 @@ export function directReads(route: DirectRoute): { readonly find: RequestStep; r
 }
 
 /**
- * The read that a GET of a path is; undefined for websockets and for endpoints that need more than the role `read` or are handed on in another
+ * The read that a GET of a path is; undefined for websockets and for endpoints that need more than the role `read` or are forwarded in another
  * way.
  */
 export function findRead(
@@ -106,7 +106,7 @@ export function findRead(
   const { endpoint, params } = match
   const projectId = params.project_id?.toLowerCase()
   const isPlain = endpoint.owner === 'project' && endpoint.method === 'GET' && roleOf(endpoint) === 'read'
-  const isOther = endpoint.websocket === true || endpoint.handsOn !== undefined || endpoint.public === true
+  const isOther = endpoint.websocket === true || endpoint.forwardPath !== undefined || endpoint.public === true
   if (!isPlain || isOther || projectId === undefined || !isUuid(projectId)) return undefined
   return { match, path, projectId, isJson: endpoint.replies[200]?.schema !== undefined }
 }

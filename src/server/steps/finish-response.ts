@@ -5,7 +5,7 @@ import type { RequestStep } from '../request-context.ts'
 export const finishResponse: RequestStep = async (context, next) => {
   const { app, method, headers } = context
   const answer = await next()
-  if (context.isForwarded === true) return answer
+  if (context.answeredElsewhere === true) return answer
   const response = finish(answer, headers, app.options.runtime)
   return method === 'HEAD' ? withoutBody(response) : response
 }

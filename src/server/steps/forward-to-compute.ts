@@ -4,7 +4,7 @@ import { validParams } from '../path-params.ts'
 import { matchOf, type RequestContext, type RequestStep, targetOf } from '../request-context.ts'
 import { agentOf } from './run-handler.ts'
 
-/** A gateway hands a request about a project on to the compute of the project. */
+/** A gateway forwards a request about a project to the compute of the project. */
 export const forwardToCompute: RequestStep = async (context, next) => {
   const agent = agentOf(context)
   const { endpoint } = matchOf(context)

@@ -10,7 +10,7 @@ export const recordRequest: RequestStep = async (context, next) => {
   const { app, method, startedAt } = context
   app.requests.begin()
   const answer = await next()
-  if (context.isForwarded === true) {
+  if (context.answeredElsewhere === true) {
     app.requests.cancel()
     return answer
   }

@@ -70,7 +70,7 @@ function handlerContextOf(context: RequestContext): Context<LocalHostAgent> {
     acceptsEvent: (action) => dialect?.hears(action) ?? true,
     conventions: dialect?.conventions,
     feeds: services?.feeds ?? feedsOf(agent.events, app.serviceEvents),
-    // Endpoints of one project were handed on by a gateway, or get by with a feed.
+    // A gateway has forwarded the endpoints of one project, or they need its feeds alone.
     agent: agent as LocalHostAgent,
   }
 }
@@ -91,7 +91,7 @@ async function redispatch(
     upgrade: (_, open) => over(context.request, open),
   }
   const answer = await app.dispatch(inner)
-  return inner.isForwarded === true ? (answer as Response) : finish(answer, headers, app.options.runtime)
+  return inner.answeredElsewhere === true ? (answer as Response) : finish(answer, headers, app.options.runtime)
 }
 
 /** The agent of the service; at a gateway it asks computes on behalf of the caller. */

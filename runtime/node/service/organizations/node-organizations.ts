@@ -15,7 +15,7 @@ import {
   type OrganizationStates,
   Organizations,
 } from '../../../../src/server/organizations/organizations.ts'
-import type { AdmittedRequest } from '../../../../src/server/steps/route-request.ts'
+import type { AdmittedRequest } from '../../../../src/server/steps/delegate-request.ts'
 import type { ServiceRecords } from '../../engine/storage/service-records.ts'
 import type { Log } from '../../os/log/log.ts'
 import { type OrganizationAuth, openOrganizationAuth } from '../auth/open-auth.ts'

@@ -166,7 +166,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     params: one,
     replies: { 200: { description: 'The ports', schema: Ports } },
     errors: notThere,
-    handle: ({ params, request }, context) => handedOn(params.compute_id, request, 'network/ports', context),
+    handle: ({ params, request }, context) => forwardTo(params.compute_id, request, 'network/ports', context),
   }),
   // Before the general paths, which would match these too.
   endpoint({
@@ -199,7 +199,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The images', schema: ImageList } },
     errors: notThere,
     async handle({ params, path, request }, context) {
-      const response = await handedOn(params.compute_id, request, after(path, 4), context)
+      const response = await forwardTo(params.compute_id, request, after(path, 4), context)
       if (response.status !== 200 || request.method === 'HEAD') return response
       const name = params.compute_id
       const list = await readAnswer('content' in response ? responseOf(response) : response, maxAnswerBytes, name)
@@ -215,7 +215,7 @@ export const computeEndpoints: readonly Endpoint[] = [
 ]
 
 /** Credentials that a compute issues are valid only at the compute itself. */
-const notHandedOn: ReadonlySet<string> = new Set(['tickets', 'session'])
+const notForwarded: ReadonlySet<string> = new Set(['tickets', 'session'])
 
 function handOnEndpoint(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: string, params: TObject): Endpoint {
   return endpoint({
@@ -240,16 +240,16 @@ function handOnEndpoint(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: s
       ...(method === 'POST' && { 308: { description: 'The part of the upload is stored; send the next part' } }),
     },
     errors: notThere,
-    handsOn: (path) => `/v2/compute/${after(path, 4)}`,
+    forwardPath: (path) => `/v2/compute/${after(path, 4)}`,
     ...(method === 'GET' && { websocket: true }),
     async handle({ params, path, request }, context) {
       const { compute_id: id = '', emulator: word = '' } = params as Record<string, string>
-      if (notHandedOn.has(word)) {
+      if (notForwarded.has(word)) {
         throw notFound(`${word}: the service does not forward this; send the request to the compute itself`)
       }
       const { uploads, caller } = context
       const given = await filtered(request, path)
-      const send = (body?: ReadableStream<Uint8Array>) => handedOn(id, given, after(path, 4), context, body)
+      const send = (body?: ReadableStream<Uint8Array>) => forwardTo(id, given, after(path, 4), context, body)
       return id === localId || uploads === undefined
         ? send()
         : withDigest(given, after(path, 4), { uploads, byAdmin: caller.mayExecute }, send)
@@ -257,8 +257,8 @@ function handOnEndpoint(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: s
   })
 }
 
-/** Hands a request on to a compute, with that body if one is given; `local` of a gateway is the gateway itself. */
-async function handedOn(
+/** Forwards a request to a compute, with that body if one is given; `local` of a gateway is the gateway itself. */
+async function forwardTo(
   id: string,
   request: Request,
   path: string,
@@ -303,7 +303,7 @@ interface Watching {
 }
 
 /**
- * Hands a request on to a compute; `path`: below `/v2/compute/` there, percent-encoded. The digest of an image that it uploads is recorded as
+ * Forwards a request to a compute; `path`: below `/v2/compute/` there, percent-encoded. The digest of an image that it uploads is recorded as
  * that of an upload to all computes.
  */
 export async function withDigest<Handed extends { readonly status: number }>(

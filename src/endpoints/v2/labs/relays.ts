@@ -33,7 +33,7 @@ const link = `${base}/{project_id}/links/{link_id}`
 const noSuchNode = 'There is no such project or node, or the project is closed'
 const noSuchLink = 'There is no such project or link, or the project is closed'
 
-/** Hands a request on to a compute, at another path; the service answers it itself as the compute `local`. */
+/** Forwards a request to a compute, at another path; the service answers it itself as the compute `local`. */
 export async function relayTo(
   computeId: string,
   path: string,

@@ -27,8 +27,8 @@ test('the words of clients for kinds are those of the service at the compute', (
 test('no GET is handed on directly that opens a websocket, needs more than the role read, or is not of a project', () => {
   const filled = (path: string) => path.replace(/\{\w+\}/g, id)
   const others = endpoints.filter(
-    ({ method, owner, role = 'read', websocket, handsOn }) =>
-      method !== 'GET' || owner !== 'project' || role !== 'read' || websocket === true || handsOn !== undefined,
+    ({ method, owner, role = 'read', websocket, forwardPath }) =>
+      method !== 'GET' || owner !== 'project' || role !== 'read' || websocket === true || forwardPath !== undefined,
   )
   const gets = others.filter(({ method }) => method === 'GET')
   expect(gets.length).toBeGreaterThan(30)

@@ -20,12 +20,12 @@ export interface AdmittedRequest {
 }
 
 /** Has another process answer requests, which also counts them: `route` gives its answer. Undefined: the request is answered here. */
-export const routeRequest =
-  (route: (admitted: AdmittedRequest) => Response | undefined | Promise<Response | undefined>): RequestStep =>
+export const delegateRequest =
+  (answerElsewhere: (admitted: AdmittedRequest) => Response | undefined | Promise<Response | undefined>): RequestStep =>
   (context, next) =>
-    thenSync<Response | undefined, Unfinished>(route(admittedRequest(context)), (response) => {
+    thenSync<Response | undefined, Unfinished>(answerElsewhere(admittedRequest(context)), (response) => {
       if (response === undefined) return next()
-      context.isForwarded = true
+      context.answeredElsewhere = true
       return response
     })
 
