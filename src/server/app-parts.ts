@@ -39,7 +39,7 @@ type SharedContext = Omit<
   | 'identity'
   | 'projects'
   | 'caller'
-  | 'answered'
+  | 'noteCompute'
   | 'dispatchInternally'
   | 'dispatchToSelf'
   | 'peer'

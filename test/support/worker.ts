@@ -58,8 +58,8 @@ async function open(env: Env): Promise<App> {
         (request) => opened.inside(request),
         gatewayOf(behind).agent({
           caller: { isDirect: false, mayExecute: false },
-          absent() {},
-          answered() {},
+          noteUnreachable() {},
+          noteCompute() {},
           notes: {},
         }).host,
       ),

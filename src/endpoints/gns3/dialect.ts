@@ -52,7 +52,7 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
       for (const name of ['content-length', 'transfer-encoding']) headers.delete(name)
       return new Request(request.url, { method: request.method, headers, body: text, signal: request.signal })
     },
-    async answered(answer, endpoint, request, word) {
+    async translateAnswer(answer, endpoint, request, word) {
       const isAnswer = !(answer instanceof Response) && !('content' in answer)
       const { status } = answer
       // There it does nothing for a node that does not run, and a controller asks for it of all nodes of a project.

@@ -76,12 +76,12 @@ async function forwardRepeatedly(
   let member = located instanceof Promise ? await located : located
   let others: Member[] | undefined
   for (let isMoved = false; ; ) {
-    caller.answered(member.id)
-    const { answered } = caller.notes
-    delete caller.notes.answered
+    caller.noteCompute(member.id)
+    const { failedAnswer } = caller.notes
+    delete caller.notes.failedAnswer
     let answer: Response | RelayedAnswer
     try {
-      answer = answered?.compute === member.id ? answered.answer : await member.forward(forwarded)
+      answer = failedAnswer?.compute === member.id ? failedAnswer.answer : await member.forward(forwarded)
     } catch (error) {
       throw withComputeContext(error, member)
     }

@@ -56,7 +56,7 @@ export class FanOut {
       } catch (error) {
         failure ??= error
       }
-      this.#caller.absent(member.name)
+      this.#caller.noteUnreachable(member.name)
       return undefined
     }
     const replies = await mapLimit(members, replyOf, undefined, silentMs)
@@ -93,16 +93,16 @@ export class FanOut {
       let isOver = false
       const askOne = async (member: Member): Promise<void> => {
         if (isOver) return
-        if (!member.isConnected) return this.#caller.absent(member.name)
+        if (!member.isConnected) return this.#caller.noteUnreachable(member.name)
         try {
           const answer = await question(this.agentOf(member))
           if (isOver) return discard(answer)
           isOver = true
-          this.answered(member)
+          this.noteCompute(member)
           resolve(answer)
         } catch (error) {
           if (!(error instanceof ApiError)) throw error
-          if (isUnreachable(error)) this.#caller.absent(member.name)
+          if (isUnreachable(error)) this.#caller.noteUnreachable(member.name)
           const rank = lacks(error) ? 2 : isUnreachable(error) ? 1 : 0
           failures.push({ error, rank })
         }
@@ -117,14 +117,14 @@ export class FanOut {
   }
 
   /** The answer to the client is that of this compute. */
-  answered({ id }: Member): void {
-    this.#caller.answered(id)
+  noteCompute({ id }: Member): void {
+    this.#caller.noteCompute(id)
   }
 
   /** The connected computes. The names of the others are reported. */
   async present(): Promise<Member[]> {
     const members = await this.#members.all()
-    for (const { isConnected, name } of members) if (!isConnected) this.#caller.absent(name)
+    for (const { isConnected, name } of members) if (!isConnected) this.#caller.noteUnreachable(name)
     return members.filter(({ isConnected }) => isConnected)
   }
 

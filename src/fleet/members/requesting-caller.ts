@@ -6,9 +6,9 @@ import type { Identity } from '../../model/access/identity.ts'
 export interface RequestingCaller {
   readonly caller: Caller
   /** Called with the name of each compute that could not answer (`X-Patchbay-Unreachable`). */
-  absent(name: string): void
+  noteUnreachable(name: string): void
   /** Called with the id of the compute before its answer (`X-Patchbay-Compute`). */
-  answered(computeId: string): void
+  noteCompute(computeId: string): void
   readonly notes: RequestNotes
 }
 
@@ -24,5 +24,5 @@ export interface RequestNotes {
     readonly identity: Identity
   }
   /** The error of a compute that was asked already, for the way that errors take. */
-  answered?: { readonly compute: string; readonly answer: Response | RelayedAnswer }
+  failedAnswer?: { readonly compute: string; readonly answer: Response | RelayedAnswer }
 }

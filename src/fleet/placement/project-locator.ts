@@ -77,7 +77,7 @@ export class ProjectLocator {
     part?: string,
   ): Promise<T> {
     const ask = async (at: Member): Promise<T> => {
-      caller?.answered(at.id)
+      caller?.noteCompute(at.id)
       return use(at.agentFor(caller?.caller))
     }
     const member = await this.locate(projectId, part)

@@ -96,7 +96,7 @@ async function place(
   if (known !== undefined) {
     if (requestedId !== undefined && requestedId !== known.id && !locator.isLabOn(project_id, [requestedId]))
       throw onOtherCompute(project_id, known)
-    fanOut.answered(known)
+    fanOut.noteCompute(known)
     return fanOut.agentOf(known).projects.create(input)
   }
   const candidates =
@@ -111,7 +111,7 @@ async function place(
       throw error
     })
     try {
-      fanOut.answered(member)
+      fanOut.noteCompute(member)
       return await fanOut.agentOf(member).projects.create(input)
     } catch (error) {
       if (mayHaveBeenMade(error)) throw error

@@ -59,7 +59,7 @@ export interface Context<Agent = FleetAgent> {
   /** The client, in the form in which computes get it. */
   readonly caller: Caller
   /** Called with the id of the compute that gives this answer, before the request to it (`X-Patchbay-Compute`). */
-  readonly answered: (computeId: string) => void
+  readonly noteCompute: (computeId: string) => void
   /** Answers a request at another path of this service, on behalf of the same caller. `over` opens its websocket. */
   readonly dispatchInternally: (request: Request, path: string, over?: Upgrade) => Promise<Response>
   /** The same, where this service is what the compute `local` means: at a gateway. */

@@ -10,7 +10,7 @@ export const answerErrors: RequestStep = async (context, next) => {
   } catch (error) {
     const { dialect, request, headers } = context
     const answer = errorAnswer(context, error)
-    return (await dialect?.answered(answer, undefined, request, headers[errorHeader])) ?? answer
+    return (await dialect?.translateAnswer(answer, undefined, request, headers[errorHeader])) ?? answer
   }
 }
 

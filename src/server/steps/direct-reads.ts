@@ -86,7 +86,7 @@ export function directReads(route: DirectRoute): { readonly find: RequestStep; r
         .forward({ request, path, caller: context.caller, isJson })
         .catch((error: unknown) => Promise.reject(withComputeContext(error, compute)))
       if (answer.status < 400) return answer
-      notes.answered = { compute: compute.id, answer }
+      notes.failedAnswer = { compute: compute.id, answer }
       return next()
     },
   }

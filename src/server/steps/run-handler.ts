@@ -57,13 +57,13 @@ function handlerContextOf(context: RequestContext): Context<LocalHostAgent> {
   const identity: Identity = identityOf(context)
   const { services } = app.options
   const agent = agentOf(context)
-  const { caller, answered } = requestingCallerOf(context)
+  const { caller, noteCompute } = requestingCallerOf(context)
   const hasNoLocal = app.isGateway && services?.fleet?.hasLocal === false
   const dispatchInternally = (request: Request, path: string, over?: Upgrade) =>
     redispatch(context, request, path, over)
   return {
     ...app.shared,
-    ...{ identity, caller, answered, peer, upgrade, dispatchInternally },
+    ...{ identity, caller, noteCompute, peer, upgrade, dispatchInternally },
     // The process that checks projects knows the names of labs, and filters the events of feeds by them.
     projects: context.projects ?? new ProjectAccess({ name: identity.name }, app.shared.catalog?.registry),
     dispatchToSelf: hasNoLocal ? dispatchInternally : undefined,
@@ -112,11 +112,11 @@ function requestingCallerOf(context: RequestContext): RequestingCaller {
     caller,
     notes,
     // Also in the answer with an error, which may be one because of them.
-    absent(name) {
+    noteUnreachable(name) {
       absent.add(name)
       headers['X-Patchbay-Unreachable'] = headerWords(absent)
     },
-    answered(computeId) {
+    noteCompute(computeId) {
       headers['X-Patchbay-Compute'] = computeId
     },
   }

@@ -10,5 +10,5 @@ export const translate: RequestStep = async (context, next) => {
   const shown = (there === undefined ? undefined : app.routes.match(request.method, there)?.endpoint) ?? endpoint
   context.request = await dialect.translateRequest(request, shown, app.options.jsonBytes)
   context.upgrade = dialect.upgrade((_, open) => upgrade(request, open), shown, request)
-  return dialect.answered(await next(), shown, request)
+  return dialect.translateAnswer(await next(), shown, request)
 }

@@ -40,7 +40,7 @@ function endpointOf(kind: ImageKindName, action: string, declaration: ImageActio
     async handle({ params, body, request }, context) {
       const { host, fleet, caller } = context
       const forward = (compute: string) => {
-        context.answered(compute)
+        context.noteCompute(compute)
         return forwardTo(compute, fleet, { path, body, caller, signal: request.signal })
       }
       if (params.compute_id === applianceId) await context.appliance?.ready(request.signal)

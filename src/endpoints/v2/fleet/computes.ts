@@ -265,7 +265,7 @@ async function forwardTo(
   context: Context,
   body?: ReadableStream<Uint8Array>,
 ): Promise<Response | RelayedAnswer> {
-  const { caller, answered, upgrade, dispatchToSelf } = context
+  const { caller, noteCompute, upgrade, dispatchToSelf } = context
   const fleet = await fleetFor(id, request, context)
   if (id === localId && dispatchToSelf !== undefined) {
     const { url, method, headers, body: given, signal } = request
@@ -273,7 +273,7 @@ async function forwardTo(
     const init = { method, headers, signal, ...(given !== null && method !== 'GET' && { body: given, duplex: 'half' }) }
     return dispatchToSelf(new Request(inner, init), inner.pathname)
   }
-  answered(id)
+  noteCompute(id)
   return forward(fleet, id, { request, path: `/v2/compute/${path}`, caller, upgrade, body })
 }
 

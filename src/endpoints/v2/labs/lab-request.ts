@@ -39,9 +39,9 @@ export function catalogOf({ catalog }: Context): LabCatalog {
 
 /** The agents of computes on behalf of the caller. */
 export const agentsOf =
-  ({ computes }: LabCatalog, { caller, answered }: Context): ComputeAgents =>
+  ({ computes }: LabCatalog, { caller, noteCompute }: Context): ComputeAgents =>
   (computeId) => {
-    answered(computeId)
+    noteCompute(computeId)
     return computes.agent(computeId, caller)
   }
 

@@ -39,8 +39,8 @@ export async function relayTo(
   path: string,
   { request, context }: { request: Request; context: Context },
 ): Promise<Response | RelayedAnswer> {
-  const { fleet, labs, caller, answered, upgrade, dispatchInternally } = context
-  answered(computeId)
+  const { fleet, labs, caller, noteCompute, upgrade, dispatchInternally } = context
+  noteCompute(computeId)
   if (labs?.computes.forward !== undefined) return labs.computes.forward(computeId, { request, path, caller, upgrade })
   if (fleet === undefined) throw conflict('This service has no fleet, and so no computes')
   if (computeId !== localId || !fleet.hasLocal) return forward(fleet, computeId, { request, path, caller, upgrade })

@@ -45,7 +45,7 @@ function gateway(answer: () => RelayedAnswer, { perSecond = 0 }: { perSecond?: n
       ({
         async forwardRequest() {
           asked.push('the usual way')
-          return notes.answered?.answer ?? answer()
+          return notes.failedAnswer?.answer ?? answer()
         },
       }) as never,
     version: '1.4.2',
