@@ -41,8 +41,8 @@ const admitSteps: readonly RequestStep[] = [
   authorize,
 ]
 
-/** What every request passes then: the steps of `AppSteps.dispatch`. */
-export const dispatchSteps: readonly RequestStep[] = [checkProjects, translate, forwardToCompute, runHandler]
+/** What every request passes then: the steps of `AppSteps.handle`. */
+export const handleSteps: readonly RequestStep[] = [checkProjects, translate, forwardToCompute, runHandler]
 
 export interface App {
   /**
@@ -51,24 +51,28 @@ export interface App {
    */
   fetch(request: Request, admitted?: Identity, notes?: RequestNotes): Promise<Response>
   /**
-   * For a runtime that has the head of a request and has not made it one yet: what it is answered when too many log-ins of its
-   * sender were wrong. Undefined: it is to be fetched.
+   * Refuses a request by its head alone when too many log-ins of its sender were wrong, so that a runtime need not make a `Request`
+   * of it first. Undefined: the request goes to `fetch`.
    */
-  early(head: { readonly method: string; readonly authorization: string; readonly peer: Peer }): Early | undefined
+  refuseTooManyLogins(head: {
+    readonly method: string
+    readonly authorization: string
+    readonly peer: Peer
+  }): LoginRefusal | undefined
   /**
    * Answers a request that the service sends to itself: credentials and origin are not looked at again, and its caller is
    * that of the request which it is a part of. Never for what comes from outside. Never rejects.
    */
-  inside(request: Request): Promise<Response>
+  answerOwnRequest(request: Request): Promise<Response>
   /**
    * Answers a request that came through the tunnel of the gateway that this service has joined, which has admitted its sender. `upgrade`
    * makes websockets of the tunnel. Never rejects.
    */
-  throughTunnel(request: Request, upgrade: Upgrade): Promise<Response | RelayedAnswer>
+  answerFromTunnel(request: Request, upgrade: Upgrade): Promise<Response | RelayedAnswer>
 }
 
-/** An answer that takes nothing but the head of a request. */
-export interface Early {
+/** The answer to a client whose log-ins were wrong too often. */
+export interface LoginRefusal {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
@@ -80,17 +84,17 @@ const serviceIdentity: Identity = { name: 'the service', role: 'operate', key: '
 /** The service as one function over one host agent. */
 export function createApp(options: AppOptions): App {
   const { version, runtime, steps = {} } = options
-  const { admit = admitSteps, dispatch = dispatchSteps } = steps
+  const { admit = admitSteps, handle = handleSteps } = steps
   const parts = appParts(
     options,
     { endpoints, fallback: newerPaths, openapi: reference, readHere },
-    compose([findEndpoint, ...dispatch]),
+    compose([findEndpoint, ...handle]),
   )
   const { admission, requests, nextId, clock } = parts
-  const [fromOutside, fromTunnel, fromInside] = [
-    compose([...admit, ...dispatch]),
-    compose([recordRequest, answerErrors, findEndpoint, ...dispatch]),
-    compose([answerErrors, findEndpoint, ...dispatch]),
+  const [fromOutside, fromTunnel, fromService] = [
+    compose([...admit, ...handle]),
+    compose([recordRequest, answerErrors, findEndpoint, ...handle]),
+    compose([answerErrors, findEndpoint, ...handle]),
   ]
   const server = `patchbay/${version}`
   /** The context of a request whose sender was admitted; `more`: what differs for one from outside. */
@@ -121,8 +125,8 @@ export function createApp(options: AppOptions): App {
       return fromOutside(context) as Promise<Response>
     },
 
-    early({ method, authorization, peer }) {
-      const seconds = admission.refusal(authorization, peer)
+    refuseTooManyLogins({ method, authorization, peer }) {
+      const seconds = admission.secondsToWait(authorization, peer)
       if (seconds === 0) return undefined
       requests.count('', method, 429, 0)
       return {
@@ -136,12 +140,12 @@ export function createApp(options: AppOptions): App {
       }
     },
 
-    async inside(request) {
+    async answerOwnRequest(request) {
       const context = contextOf(request, nextId(), { identity: serviceIdentity })
-      return finish(await fromInside(context), context.headers, runtime)
+      return finish(await fromService(context), context.headers, runtime)
     },
 
-    async throughTunnel(request, upgrade) {
+    async answerFromTunnel(request, upgrade) {
       const id = requestIdOf(request) ?? nextId()
       const caller = callerThroughTunnel(request, id)
       const context = contextOf(request, id, { identity: serviceIdentity, caller, upgrade })

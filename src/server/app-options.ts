@@ -46,7 +46,7 @@ interface AppSteps {
   /** For a request from outside: who sends it, and what it asks for. */
   readonly admit: readonly RequestStep[]
   /** For every request whose endpoint is known, those of the service to itself among them. */
-  readonly dispatch: readonly RequestStep[]
+  readonly handle: readonly RequestStep[]
 }
 
 /** What endpoints work on. Without a service its endpoints answer 404. */

@@ -27,8 +27,8 @@ export interface AppParts {
   /** What the feed of the service has beside the events of projects on computes. */
   readonly serviceEvents: ServiceEvents | undefined
   readonly shared: SharedContext
-  /** Answers a request whose sender was admitted: finds its endpoint, and runs the steps of `AppSteps.dispatch`. */
-  readonly dispatch: (context: RequestContext) => StepResult
+  /** Answers a request whose sender was admitted: finds its endpoint, and runs the steps of `AppSteps.handle`. */
+  readonly answerAdmitted: (context: RequestContext) => StepResult
 }
 
 /** Members of the context of handlers that are the same for all requests. */
@@ -62,7 +62,7 @@ export interface AppEndpoints {
 export function appParts(
   options: AppOptions,
   { endpoints, fallback, openapi, readHere }: AppEndpoints,
-  dispatch: AppParts['dispatch'],
+  answerAdmitted: AppParts['answerAdmitted'],
 ): AppParts {
   const { agent, version, services = {}, runtime, dialect } = options
   const { access, sessions, hasOrganization, rateLimit, ...admits } = options.admission
@@ -79,7 +79,7 @@ export function appParts(
   })
   const clientWords = new Map(Object.entries(options.aliases).map(([theirs, ours]) => [ours, theirs]))
   return {
-    ...{ options, isGateway, routes, admission, requests, dispatch },
+    ...{ options, isGateway, routes, admission, requests, answerAdmitted },
     nextId: requestIds(),
     clock: runtime.clock ?? (() => performance.now()),
     peerOf: admits.peer ?? peerByUrl,

@@ -102,7 +102,7 @@ export function startGateway(
         const headers = { ...Object.fromEntries(request.headers), ...headersFor(caller) }
         const init = { method, headers, signal, ...(method !== 'GET' && { body, duplex: 'half' }) }
         const url = `http://localhost${path}${new URL(request.url).search}`
-        const answer = await appOf({ agent: this.agent }).throughTunnel(new Request(url, init), noUpgrade)
+        const answer = await appOf({ agent: this.agent }).answerFromTunnel(new Request(url, init), noUpgrade)
         return passOn('content' in answer ? responseOf(answer) : answer, this.name)
       },
     }),

@@ -73,7 +73,7 @@ async function main([what = '', count = '']: readonly string[]): Promise<void> {
   process.on('message', ({ url, token, compute_id }: JoinOrder) => {
     const app = computes.find(({ record }) => record.compute_id === compute_id)?.app
     const fetch: JoinerOptions['fetch'] = async (request, upgrade) =>
-      app?.throughTunnel(request, upgrade) ?? new Response(null, { status: 503 })
+      app?.answerFromTunnel(request, upgrade) ?? new Response(null, { status: 503 })
     const who = { version: '0.0.0-test', compute_id, name: compute_id }
     const joiner = new Joiner({ url, token, who, fetch, log: silent })
     undo.push(async () => joiner.close())
@@ -127,7 +127,7 @@ async function node(undo: Undo[]): Promise<string> {
       address: () => ({ protocol: 'http', host: '127.0.0.1', port: 3080 }),
       user: null,
       agent: checkedAgent(agent),
-      fetch: (request) => app.inside(request),
+      fetch: (request) => app.answerOwnRequest(request),
     },
   })
   const engines = { remote: new RemoteEngine(fleet) }

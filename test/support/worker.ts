@@ -55,7 +55,7 @@ async function open(env: Env): Promise<App> {
       address: () => ({ protocol: 'http', host: '127.0.0.1', port: 3080 }),
       user: null,
       agent: agentInside(
-        (request) => opened.inside(request),
+        (request) => opened.answerOwnRequest(request),
         gatewayOf(behind).agent({
           caller: { isDirect: false, mayExecute: false },
           noteUnreachable() {},
@@ -63,7 +63,7 @@ async function open(env: Env): Promise<App> {
           notes: {},
         }).host,
       ),
-      fetch: (request) => opened.inside(request),
+      fetch: (request) => opened.answerOwnRequest(request),
     },
   })
   const engines = { remote: new RemoteEngine(fleet) }

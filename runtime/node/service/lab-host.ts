@@ -48,11 +48,11 @@ export interface LabHostOptions {
   /** See `NodeFleetOptions.local`. */
   readonly port: () => number
   /** Answers a request of the service to itself. */
-  readonly inside: (request: Request) => Promise<Response>
+  readonly answerOwnRequest: (request: Request) => Promise<Response>
 }
 
 /** Of a gateway: `records` and `tokens` are those of one organization. */
-export interface LabGatewayOptions extends Omit<LabHostOptions, 'port' | 'inside'> {
+export interface LabGatewayOptions extends Omit<LabHostOptions, 'port' | 'answerOwnRequest'> {
   /** Absent: `default`. */
   readonly organization?: string
   readonly limits: () => OrganizationLimits
@@ -64,14 +64,21 @@ export interface GatewayLabHost extends LabHost {
 }
 
 /** The host agent of this machine, with the computes beside it. */
-export async function openCompute({ config, log, records, tokens, port, inside }: LabHostOptions): Promise<LabHost> {
+export async function openCompute({
+  config,
+  log,
+  records,
+  tokens,
+  port,
+  answerOwnRequest,
+}: LabHostOptions): Promise<LabHost> {
   const opening = [
     createNodeAgent({ config, log, records, diagnose }),
     LabFiles.open(records, { maxBytes: maxBytesOf(config) }),
   ] as const
   const [{ agent, drivers, isImage, takenOver, close: closeAgent }, store] = await Promise.all(opening)
   const trusted = await TrustedFiles.open(records)
-  const local = { port, agent: checkedAgent(agent), fetch: inside }
+  const local = { port, agent: checkedAgent(agent), fetch: answerOwnRequest }
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, local })
   const appliance: ApplianceVmService = await openAppliance({ records, fleet, drivers })
   const { labs, services } = await composeCompute(fleet, {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { hostname, networkInterfaces } from 'node:os'
-import { type App, createApp, dispatchSteps } from '../../../src/app.ts'
+import { type App, createApp, handleSteps } from '../../../src/app.ts'
 import { ApiError } from '../../../src/lib/errors/api-error.ts'
 import { isLoopback } from '../../../src/lib/http/network.ts'
 import type { Upgrade } from '../../../src/lib/http/socket.ts'
@@ -17,12 +17,12 @@ import { allowOrigin } from '../../../src/server/steps/allow-origin.ts'
 import { answerErrors } from '../../../src/server/steps/answer-errors.ts'
 import { authenticate } from '../../../src/server/steps/authenticate.ts'
 import { authorize } from '../../../src/server/steps/authorize.ts'
+import { delegateRequest } from '../../../src/server/steps/delegate-request.ts'
 import { findEndpoint } from '../../../src/server/steps/find-endpoint.ts'
 import { finishResponse } from '../../../src/server/steps/finish-response.ts'
 import { limitRate } from '../../../src/server/steps/limit-rate.ts'
 import { recordRequest } from '../../../src/server/steps/record-request.ts'
 import { refuseOwnRequests } from '../../../src/server/steps/refuse-own-requests.ts'
-import { delegateRequest } from '../../../src/server/steps/delegate-request.ts'
 import { openDataDirectory } from '../engine/storage/data-directory.ts'
 import { removeServiceFile, writeServiceFile } from '../engine/storage/service-file.ts'
 import { ServiceRecords } from '../engine/storage/service-records.ts'
@@ -115,9 +115,11 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const readerThreads = new ReaderThreads()
   let { port } = current
   const open = current.gateway ? openGateway : openCompute
-  const inside = (request: Request) => app.inside(request)
+  const answerOwnRequest = (request: Request) => app.answerOwnRequest(request)
   const limits = () => organizations?.limitsOf(defaultOrganization) ?? withoutLimits
-  const host = await open({ config, log, records, tokens, limits, port: () => port, inside }).catch(notReadable)
+  const host = await open({ config, log, records, tokens, limits, port: () => port, answerOwnRequest }).catch(
+    notReadable,
+  )
   const admits = { access: accessOf(config, verifier), peer: peerOf(config), tickets } satisfies AdmissionParts
   /** What the app of each organization has, too. */
   const common = {
@@ -157,9 +159,9 @@ export async function serve(config: LoadedConfig): Promise<number> {
     },
     steps: {
       admit: nodeAdmitSteps,
-      dispatch: organizations
-        ? [delegateRequest((admitted) => organizations.answer(admitted)), ...dispatchSteps]
-        : dispatchSteps,
+      handle: organizations
+        ? [delegateRequest((admitted) => organizations.answer(admitted)), ...handleSteps]
+        : handleSteps,
     },
   })
   void organizations?.start()
@@ -252,7 +254,7 @@ function join({ current }: LoadedConfig, compute_id: string, log: Log, app: App)
   const read = contentAtGateway(current.join.url)
   const answered = async (request: Request, upgrade: Upgrade) => {
     const received = await read(request)
-    return received instanceof Request ? app.throughTunnel(received, upgrade) : received
+    return received instanceof Request ? app.answerFromTunnel(received, upgrade) : received
   }
   return new Joiner({ ...current.join, who, fetch: answered, log })
 }

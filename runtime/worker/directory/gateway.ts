@@ -1,5 +1,5 @@
 import { waitUntil } from 'cloudflare:workers'
-import { type App, createApp, dispatchSteps } from '../../../src/app.ts'
+import { type App, createApp, handleSteps } from '../../../src/app.ts'
 import type { GatewayEvents } from '../../../src/fleet/events/events.ts'
 import { loadOf } from '../../../src/fleet/gateway/host.ts'
 import type { ReplicateImage } from '../../../src/fleet/images/image-copies.ts'
@@ -132,7 +132,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
     agent: gateway.agent,
     services: { ...services, tokens, organizations },
     admission: { ...commonAdmission, access, tickets, rateLimit },
-    steps: { dispatch: [awaitStates(parts, states), ...dispatchSteps] },
+    steps: { handle: [awaitStates(parts, states), ...handleSteps] },
   })
   const keepDue = async () => {
     await states.known()

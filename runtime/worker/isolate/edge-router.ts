@@ -41,6 +41,7 @@ import { allowOrigin } from '../../../src/server/steps/allow-origin.ts'
 import { answerErrors } from '../../../src/server/steps/answer-errors.ts'
 import { authenticate } from '../../../src/server/steps/authenticate.ts'
 import { authorize } from '../../../src/server/steps/authorize.ts'
+import { type AdmittedRequest, delegateRequest } from '../../../src/server/steps/delegate-request.ts'
 import { directReads } from '../../../src/server/steps/direct-reads.ts'
 import { findEndpoint } from '../../../src/server/steps/find-endpoint.ts'
 import { finishResponse } from '../../../src/server/steps/finish-response.ts'
@@ -48,7 +49,6 @@ import { forwardToCompute } from '../../../src/server/steps/forward-to-compute.t
 import { limitRate } from '../../../src/server/steps/limit-rate.ts'
 import { recordRequest } from '../../../src/server/steps/record-request.ts'
 import { ownCompute } from '../../../src/server/steps/refuse-own-requests.ts'
-import { type AdmittedRequest, delegateRequest } from '../../../src/server/steps/delegate-request.ts'
 import { runHandler } from '../../../src/server/steps/run-handler.ts'
 import { translate } from '../../../src/server/steps/translate.ts'
 import { Admissions, projectHeader } from '../shared/admissions.ts'
@@ -337,7 +337,7 @@ export class EdgeRouter {
           ...[findEndpoint, authorize],
         ],
         // The process that answers in the end checks for which projects credentials are.
-        dispatch: [delegateRequest((admitted) => this.#delegate(admitted)), translate, forwardToCompute, runHandler],
+        handle: [delegateRequest((admitted) => this.#delegate(admitted)), translate, forwardToCompute, runHandler],
       },
       trace: (entry) => {
         if (isRead(entry) && isNoSuchProject(entry.error)) this.#unsettled.set(entry.id, entry)

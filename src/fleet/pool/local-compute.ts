@@ -11,7 +11,7 @@ export interface LocalHost {
   readonly user: string | null
   /** Checks its input (`checkedAgent`). */
   readonly agent: HostAgent
-  /** Answers an admitted request (`App.inside`). */
+  /** Answers an admitted request (`App.answerOwnRequest`). */
   readonly fetch: (request: Request) => Promise<Response>
 }
 

@@ -143,11 +143,11 @@ export class Admission {
   }
 
   /** Whole seconds that a request with this Authorization has to wait after too many wrong log-ins; 0: none. */
-  refusal(authorization: string, { address }: Peer): number {
+  secondsToWait(authorization: string, { address }: Peer): number {
     if (!isProtected(this.#options.access())) return 0
     const credentials = credentialsIn(authorization)
     if (credentials.kind !== 'bearer' && credentials.kind !== 'basic') return 0
-    return this.#options.logins.refusal(loginOf(credentials, address))
+    return this.#options.logins.secondsToWait(loginOf(credentials, address))
   }
 
   /** The identity for a public endpoint; 403 for a page of another site, as in `admit`. */
@@ -217,7 +217,11 @@ export class Admission {
    * The result of `check` for a Bearer token, such as a join token; undefined: the token is wrong, and is counted. 429 after too
    * many wrong tokens from that address.
    */
-  async join<T>(request: Request, { address }: Peer, check: () => Promise<T | undefined>): Promise<T | undefined> {
+  async checkJoinToken<T>(
+    request: Request,
+    { address }: Peer,
+    check: () => Promise<T | undefined>,
+  ): Promise<T | undefined> {
     const secret = bearerOf(request)
     if (secret === undefined) return check()
     return this.#options.logins.attempt({ kind: 'join', address, name: nameOfToken(secret), secret }, check)

@@ -110,7 +110,7 @@ export class LoginLimit {
   }
 
   /** Whole seconds until the log-in may be tried, and counts a refusal; 0: now. For runtimes that can refuse by headers alone. */
-  refusal(login: LoginAttempt): number {
+  secondsToWait(login: LoginAttempt): number {
     const perMinute = this.#options.perMinute()
     if (perMinute <= 0 || login.address === '' || isUnguessable(login)) return 0
     const { wait, address } = this.#tries(login, perMinute)

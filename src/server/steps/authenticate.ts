@@ -46,7 +46,7 @@ async function admitJoiningCompute(
   next: () => StepResult,
 ): Promise<Unfinished> {
   let refusal: unknown
-  const answer = await app.admission.join(request, peer, async () => {
+  const answer = await app.admission.checkJoinToken(request, peer, async () => {
     try {
       return await next()
     } catch (error) {

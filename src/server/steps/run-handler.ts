@@ -90,7 +90,7 @@ async function redispatch(
     // A runtime opens the websocket of the request that the client has sent.
     upgrade: (_, open) => over(context.request, open),
   }
-  const answer = await app.dispatch(inner)
+  const answer = await app.answerAdmitted(inner)
   return inner.answeredElsewhere === true ? (answer as Response) : finish(answer, headers, app.options.runtime)
 }
 

@@ -13,7 +13,7 @@ import { createServer as createHttps, type Server as HttpsServer } from 'node:ht
 import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { FastResponse, NodeRequest, sendNodeResponse } from 'srvx/node'
-import type { App, Early } from '../../../../src/app.ts'
+import type { App, LoginRefusal } from '../../../../src/app.ts'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { codeOfStatus, errorHeader } from '../../../../src/lib/errors/words.ts'
 import { isPlainTarget } from '../../../../src/lib/http/plain-target.ts'
@@ -136,8 +136,8 @@ export async function listen({
       if (fault !== undefined) return refuse(res, fault)
       // Only wrong credentials are refused so often.
       if (req.headers.authorization !== undefined) endRefused(req, res)
-      const early = earlyOf(req, app, peer)
-      if (early !== undefined) return void res.writeHead(early.status, early.headers).end(early.body)
+      const refusal = refusalByHead(req, app, peer)
+      if (refusal !== undefined) return void res.writeHead(refusal.status, refusal.headers).end(refusal.body)
       if (hasBody(req)) {
         boundBody(req, res, bodyTimeoutMs)
         lingerWhenEarly(req, res)
@@ -232,12 +232,12 @@ function refuse(res: ServerResponse, [status, message]: Fault): void {
   res.end(body)
 }
 
-/** What a request without a body is answered by its head alone. */
-function earlyOf(req: IncomingMessage, app: App, peer: ServerOptions['peer']): Early | undefined {
+/** Refuses a request without a body by its head alone, after too many wrong log-ins of its sender. */
+function refusalByHead(req: IncomingMessage, app: App, peer: ServerOptions['peer']): LoginRefusal | undefined {
   const { authorization, 'content-length': length, 'transfer-encoding': encoding } = req.headers
   if (peer === undefined || authorization === undefined || length !== undefined || encoding !== undefined)
     return undefined
-  return app.early({ method: req.method ?? '', authorization, peer: peer(req) })
+  return app.refuseTooManyLogins({ method: req.method ?? '', authorization, peer: peer(req) })
 }
 
 const refusals = new WeakMap<Socket, number>()

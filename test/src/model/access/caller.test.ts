@@ -75,14 +75,14 @@ test('a handler runs on behalf of its caller, and requests of the service to its
   const inside = new Request('http://us/v2/compute/version')
   version = async () => {
     version = async () => ({ version: '1.0.0', local: true })
-    await app.inside(inside)
+    await app.answerOwnRequest(inside)
     return { version: '1.0.0', local: true }
   }
   const headers = { authorization: 'Bearer geheim' }
   expect((await app.fetch(new Request(inside, { headers }))).status).toBe(200)
   expect(callers).toMatchObject([{ isDirect: true, mayExecute: true }])
   const handedOn = new Request(inside, { headers: { 'x-request-id': 'Order-66' } })
-  expect((await app.throughTunnel(handedOn, () => new Response(null))).status).toBe(200)
+  expect((await app.answerFromTunnel(handedOn, () => new Response(null))).status).toBe(200)
   expect(callers[1]).toMatchObject({ isDirect: false, mayExecute: false })
   // The log of the compute has the id that the gateway gave, too.
   expect(traced[1]).toBe('Order-66 /v2/compute/version 200')

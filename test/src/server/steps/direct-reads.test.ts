@@ -66,7 +66,7 @@ function gateway(answer: () => RelayedAnswer, { perSecond = 0 }: { perSecond?: n
         ...[reads.find, authenticate, allowOrigin, limitRate, reads.forward],
         ...[findEndpoint, authorize],
       ],
-      dispatch: [translate, forwardToCompute, runHandler],
+      handle: [translate, forwardToCompute, runHandler],
     },
     trace: (entry) => void traces.push(entry),
   })
