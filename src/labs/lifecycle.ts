@@ -334,7 +334,7 @@ export class LabLifecycle {
 
   /** Opens an open lab on a further compute. */
   async attachCompute(lab: Lab, computeId: string, agentFor: ComputeAgents): Promise<void> {
-    const { registry, sync, autoStart, recovery } = this.#options
+    const { registry, documents, sync, autoStart, recovery } = this.#options
     const isOn = () => lab.document.project.computes.includes(computeId)
     if (isOn()) return
     await this.#enlistments.run(`${lab.id}/${computeId}`, async () => {
@@ -353,6 +353,7 @@ export class LabLifecycle {
         if (known === undefined) await removeProject(agentFor(computeId), lab.id)
       })
       await registry.put(lab.id, lab.document.project)
+      documents.publish(lab, 'project.updated')
       sync.computeAdded(computeId)
       await autoStart.startAfterReboot(lab, [computeId], agentFor)
     })

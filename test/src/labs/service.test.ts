@@ -7,6 +7,7 @@ import type { LabDirectory } from '../../../src/labs/lab/store.ts'
 import { createNode, duplicateNode, removeNode, updateNode } from '../../../src/labs/nodes/nodes.ts'
 import { restoreSnapshot, snapshotView, takeSnapshot } from '../../../src/labs/snapshots/snapshots.ts'
 import { ApiError, conflict, missingImage } from '../../../src/lib/errors/api-error.ts'
+import type { LabListEvent } from '../../../src/model/lab/event.ts'
 import { composeLab } from '../../../src/server/compose.ts'
 import { labsInMemory, MemoryCompute, overriding } from '../../support/memory-compute.ts'
 import { MemoryLabs, memoryPorts } from '../../support/memory-labs.ts'
@@ -453,4 +454,16 @@ test('a compute that answers the opening of a lab with something else fails the 
   expect([closed, (await labs.find(project_id)).isOpen]).toEqual([1, false])
   await labs.lifecycle.open(project_id, agent)
   expect((await labs.find(project_id)).isOpen).toBe(true)
+})
+
+test('a lab that gets a node on another compute is an event for lists of labs', async () => {
+  const labs = await labsInMemory(new MemoryCompute(), new MemoryLabs(), {
+    others: new Map([['other', new MemoryCompute()]]),
+  })
+  const { agent } = labs.computes
+  const { project_id } = await labs.creation.create({ name: 'wide', compute_id: 'local' }, agent)
+  const seen: LabListEvent[] = []
+  labs.registry.listen((event) => void seen.push(event))
+  await labs.lifecycle.attachCompute(await labs.lab(project_id), 'other', agent)
+  expect(seen).toMatchObject([{ action: 'project.updated', event: { project_id, compute_ids: ['local', 'other'] } }])
 })
