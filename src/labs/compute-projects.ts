@@ -135,7 +135,7 @@ export class ComputeProjects {
     await this.#leaving.get(id)?.catch(ignore('the operation reports that it could not close the project'))
   }
 
-  /** Whether an operation of `withOpen` runs, such as a copy or an archive. */
+  /** Whether an operation of `withOpen` runs, such as a copy or a backup. */
   isUsed(id: string): boolean {
     return this.#users.has(id)
   }

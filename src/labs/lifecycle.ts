@@ -6,8 +6,8 @@ import { withTimeout } from '../lib/async/timeout.ts'
 import { ApiError, ignoreNotFound } from '../lib/errors/api-error.ts'
 import { type LabProject, labSettings } from '../model/lab/project.ts'
 import type { LabAccess } from './access.ts'
-import type { LabArchiver } from './archiver.ts'
 import type { AutoStart } from './autostart.ts'
+import type { LabBackups } from './backups/lab-backups.ts'
 import { type ComputeProjects, computesWithFiles, isAway, type LabRecovery } from './compute-projects.ts'
 import { type ComputeAgents, openProject, removeProject } from './computes/agents.ts'
 import { type ComputePool, serviceAgents } from './computes/compute-pool.ts'
@@ -35,7 +35,7 @@ interface LifecycleOptions {
   readonly jobs: Jobs
   readonly sync: ComputeSync
   readonly autoStart: AutoStart
-  readonly archiver: LabArchiver
+  readonly backups: LabBackups
   readonly projects: ComputeProjects
   readonly recovery: LabRecovery
   readonly creation: LabCreation
@@ -111,16 +111,16 @@ export class LabLifecycle {
 
   /** `startsAll`: `auto_start` starts all nodes, and else those that ran before a reboot of their computes. */
   #openNow(id: string, word: string, agentFor: ComputeAgents, startsAll: boolean): Promise<LabProject> {
-    const { registry, documents, access, sync, autoStart, archiver, projects, recovery } = this.#options
+    const { registry, documents, access, sync, autoStart, backups, projects, recovery } = this.#options
     return access.locked(id, async () => {
       const open = documents.get(id)
       if (open !== undefined) return open.project()
       registry.clearUnopened(id)
       const lab = await this.#load(id, word, agentFor)
       using _ = documents.enter(lab)
-      if (lab.document.project.archived !== undefined) {
+      if (lab.document.project.backupRevision !== undefined) {
         await sync.recordReason(lab)
-        if (archiver.isComputeLost(lab)) throw computeLost(lab, lab.statusReason)
+        if (backups.isComputeLost(lab)) throw computeLost(lab, lab.statusReason)
       }
       await recovery.recoverSnapshots(lab, agentFor)
       await recovery.recoverMove(lab, agentFor).catch(ignore('the next opening of the project tries again'))
@@ -131,7 +131,7 @@ export class LabLifecycle {
         await mapLimit(computes, async (computeId) => {
           await openProject(agentFor(computeId), { project_id: id, name }).catch((error: Error) => {
             // The compute has just gone: `recordReason` did not know it yet.
-            if (archiver.isArchived(lab) && isAway(error)) throw computeLost(lab, error.message)
+            if (backups.hasBackup(lab) && isAway(error)) throw computeLost(lab, error.message)
             // A restart of the service opens what it can.
             if (startsAll && isMalformed(error)) throw error
             sync.markUnknown(lab, computeId, error)
@@ -193,7 +193,7 @@ export class LabLifecycle {
 
   /** Closes a lab, which stops its nodes. Does nothing for a closed lab. */
   async close(word: string, agentFor: ComputeAgents): Promise<void> {
-    const { registry, documents, access, jobs, archiver, projects } = this.#options
+    const { registry, documents, access, jobs, backups, projects } = this.#options
     const id = registry.idOf(word)
     access.requireStaying(id)
     // A running apply has locked the lab until it has reverted its changes: it is cancelled before the lock is waited for.
@@ -214,14 +214,14 @@ export class LabLifecycle {
         )
         projects.closed(lab, 'project.closed')
       }, force)
-      archiver.closed(id)
+      backups.backUpAfterClose(id)
     })
   }
 
   async #saveOpen(lab: Lab, is_open: boolean): Promise<void> {
-    const { registry, archiver } = this.#options
-    const more = is_open ? {} : archiver.firstTry()
-    await lab.edit(({ project: { stop_at, ttl_deletes, archiving: _, ...project } }) => ({
+    const { registry, backups } = this.#options
+    const more = is_open ? {} : backups.firstAttempt()
+    await lab.edit(({ project: { stop_at, ttl_deletes, pendingBackup: _, ...project } }) => ({
       changes: new Changes().project({
         ...project,
         is_open,
@@ -267,7 +267,7 @@ export class LabLifecycle {
   }
 
   async #discardNow(lab: Lab, agentFor: ComputeAgents): Promise<void> {
-    const { registry, documents, archiver, projects, warn } = this.#options
+    const { registry, documents, backups, projects, warn } = this.#options
     const { id, document } = lab
     using _ = projects.states.begin(id, 'delete', 'refuse')
     const { formerComputes = [], name } = document.project
@@ -284,7 +284,7 @@ export class LabLifecycle {
     for (const snapshot of document.snapshots.keys()) await documents.putSideDocument(snapshot, undefined)
     lab.isOver = true
     await documents.remove(id)
-    await archiver.removed(id)
+    await backups.remove(id)
     await registry.remove(id)
     projects.closed(lab, 'project.deleted')
   }
@@ -366,7 +366,7 @@ const force = (): void => {}
 /** Whether a compute answered with something else than it should: it is not away, and the lab must not be shown as open there. */
 const isMalformed = (error: unknown): boolean => error instanceof ApiError && error.status === 502
 
-/** 503 for a lab that has an archive and whose compute is gone. Opened without the compute, the lab would differ from its archive. */
+/** 503 for a lab that has a backup and whose compute is gone. Opened without the compute, the lab would differ from its backup. */
 function computeLost({ document }: Lab, reason: string | undefined): ApiError {
   const [compute = ''] = document.project.computes
   return new ApiError(

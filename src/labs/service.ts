@@ -1,12 +1,12 @@
 import type { EventLog } from '../fleet/events/event-log.ts'
 import type { LabEvent } from '../model/lab/event.ts'
 import { LabAccess } from './access.ts'
-import { LabArchiver } from './archiver.ts'
 import { exportLab } from './archives/archive.ts'
-import type { ArchiveStore } from './archives/archive-store.ts'
 import type { HostProjects, LabArchives } from './archives/archives.ts'
 import type { CopyLab } from './archives/duplicate.ts'
 import { AutoStart } from './autostart.ts'
+import type { BackupStore } from './backups/backup-store.ts'
+import { LabBackups } from './backups/lab-backups.ts'
 import type { LabCatalog } from './catalog.ts'
 import { ComputeProjects, type LabRecovery } from './compute-projects.ts'
 import { serviceAgents } from './computes/compute-pool.ts'
@@ -27,8 +27,8 @@ import { recoverSnapshots } from './snapshots/snapshots.ts'
 import type { ComputeSync, SyncOptions } from './sync.ts'
 import { LabTimers } from './timers.ts'
 
-/** What the archives have that are made of closed labs. */
-const archiveOptions = { withImages: false, withSnapshots: true, resetsAddresses: false, level: 1 }
+/** What is in the backups of closed labs. */
+const backupOptions = { withImages: false, withSnapshots: true, resetsAddresses: false, level: 1 }
 
 /** What a runtime gives to labs. */
 export interface LabPorts {
@@ -40,8 +40,8 @@ export interface LabPorts {
   readonly trust?: FileTrust | undefined
   /** Absent: this service has no disk, or its computes have the projects. */
   readonly hostProjects?: HostProjects | undefined
-  /** Archives of closed labs apart from their computes; absent: none are kept. */
-  readonly keptArchives?: ArchiveStore | undefined
+  /** Absent: closed labs are not backed up. */
+  readonly backupStore?: BackupStore | undefined
   /** Copies a lab in the process of the new lab; absent: this process has both. */
   readonly copy?: CopyLab | undefined
   /** Takes note of the next time at which `timers.runDue` must be called, ms since 1970, for a process that sleeps until it is asked. */
@@ -68,7 +68,7 @@ interface LabParts extends Pick<LabCatalog, 'registry' | 'computes' | 'templates
 export interface Labs extends LabCatalog, Omit<LabPorts, 'store' | 'wakeAt'> {
   readonly documents: LabDocuments
   readonly access: LabAccess
-  readonly archiver: LabArchiver
+  readonly backups: LabBackups
   readonly creation: LabCreation
   readonly lifecycle: LabLifecycle
   readonly lists: LabLists
@@ -88,7 +88,7 @@ export interface Labs extends LabCatalog, Omit<LabPorts, 'store' | 'wakeAt'> {
 
 /** Puts labs together. `lifecycle.restore` opens those that were open before. */
 export function createLabs(ports: LabPorts, { syncOf, noteJob, ...parts }: LabParts): Labs {
-  const { store, events, wakeAt, keptArchives, limits, warn, report } = ports
+  const { store, events, wakeAt, backupStore, limits, warn, report } = ports
   const { registry, computes } = parts
   const agentFor = serviceAgents(computes)
   const documents = new LabDocuments({ store: recordStorage(store), events, registry, limits })
@@ -101,10 +101,10 @@ export function createLabs(ports: LabPorts, { syncOf, noteJob, ...parts }: LabPa
     recoverMove: (lab, agentsOf) => recoverMove(labs, lab, agentsOf),
     forgetOn: (lab, computeId, agentsOf) => forgetOn(labs, lab, computeId, agentsOf),
   }
-  const archiveOf = (lab: Lab, maxBytes: number) => exportLab(labs, lab, { ...archiveOptions, maxBytes }, agentFor)
-  const archiver = new LabArchiver({ registry, documents, access, source: { archiveOf }, store: keptArchives, warn })
+  const contentOf = (lab: Lab, maxBytes: number) => exportLab(labs, lab, { ...backupOptions, maxBytes }, agentFor)
+  const backups = new LabBackups({ registry, documents, access, source: { contentOf }, store: backupStore, warn })
   const projects = new ComputeProjects({ documents, computes, events, sync, recovery })
-  const shared = { registry, documents, access, computes, jobs, autoStart, sync, archiver, projects, recovery, warn }
+  const shared = { registry, documents, access, computes, jobs, autoStart, sync, backups, projects, recovery, warn }
   const lists = new LabLists(shared)
   const creation = new LabCreation(shared)
   const lifecycle = new LabLifecycle({ ...shared, creation, lists })

@@ -2,7 +2,7 @@ import { ignore } from '../lib/async/ignore.ts'
 import { badRequest } from '../lib/errors/api-error.ts'
 import type { LabJobCreate } from '../model/lab/job.ts'
 import type { LabAccess } from './access.ts'
-import type { LabArchiver } from './archiver.ts'
+import type { LabBackups } from './backups/lab-backups.ts'
 import type { ComputeAgents } from './computes/agents.ts'
 import type { LabDocuments } from './documents.ts'
 import type { Jobs, StartedJob } from './jobs/jobs.ts'
@@ -24,7 +24,7 @@ interface TimersOptions {
   readonly documents: LabDocuments
   readonly access: LabAccess
   readonly jobs: Jobs
-  readonly archiver: LabArchiver
+  readonly backups: LabBackups
   readonly remover: LabRemover
   /** On behalf of the service itself. */
   readonly agentFor: ComputeAgents
@@ -38,47 +38,47 @@ interface LabRemover {
   remove(word: string, agentFor: ComputeAgents): Promise<void>
 }
 
-/** Stops, deletes and archives labs at the times that their records have. */
+/** Stops, deletes and backs up labs at the times that their records have. */
 export class LabTimers implements HeadWatcher {
   readonly #options: TimersOptions
   readonly #wakeAt: (time: number) => void
   readonly #stopTimes: LabTimes
-  /** Times of the next attempts to keep archives of closed labs. */
-  readonly #archiveTimes: LabTimes
+  /** Times of the next attempts to back up closed labs. */
+  readonly #backupTimes: LabTimes
 
   constructor(options: TimersOptions) {
-    const { archiver, wakeAt = () => {}, warn } = options
+    const { backups, wakeAt = () => {}, warn } = options
     this.#options = options
     this.#wakeAt = wakeAt
     this.#stopTimes = new LabTimes({
       run: (id, stopAt) => this.#stopNow(id, stopAt),
       failed: (id, stopAt, { message }) => warn(`The project ${id} was not stopped at ${stopAt}: ${message}`),
     })
-    this.#archiveTimes = new LabTimes({
-      run: (id, time) => archiver.keep(id, time),
-      failed: (id, _, error) => archiver.failed(id, error),
+    this.#backupTimes = new LabTimes({
+      run: (id, time) => backups.backUp(id, time),
+      failed: (id, _, error) => backups.recordFailure(id, error),
     })
     options.registry.watch(this)
   }
 
   headChanged(id: string, head: ProjectRecord | undefined): void {
-    const againAt = head && this.#options.archiver.againAt(head)
+    const againAt = head && this.#options.backups.nextAttemptAt(head)
     this.#stopTimes.note(id, head?.stop_at)
-    this.#archiveTimes.note(id, againAt)
+    this.#backupTimes.note(id, againAt)
     for (const time of [head?.stop_at, againAt]) if (time !== undefined) this.#wakeAt(Date.parse(time))
   }
 
-  /** Stops and archives the labs whose time has come, in a process that `wakeAt` has woken. */
+  /** Stops and backs up the labs whose time has come, in a process that `wakeAt` has woken. */
   async runDue(): Promise<void> {
     await this.#options.access.restored
-    for (const times of [this.#stopTimes, this.#archiveTimes]) {
+    for (const times of [this.#stopTimes, this.#backupTimes]) {
       await times.due()
       if (times.next !== undefined) this.#wakeAt(times.next)
     }
   }
 
   end(): void {
-    for (const times of [this.#stopTimes, this.#archiveTimes]) times.end()
+    for (const times of [this.#stopTimes, this.#backupTimes]) times.end()
   }
 
   /**

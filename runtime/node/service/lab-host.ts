@@ -23,7 +23,7 @@ import { ImageDigestFile, nodeHasher } from './fleet/image-digest-file.ts'
 import { createNodeFleet } from './fleet/node-fleet.ts'
 import { PlacementLog } from './fleet/placement-log.ts'
 import { callerIsLocal, callerMayExecute, callerName } from './http/caller.ts'
-import { ArchiveFiles } from './labs/archive-files.ts'
+import { BackupFiles } from './labs/backup-files.ts'
 import { HostProjectFiles } from './labs/host-projects.ts'
 import { LabFiles } from './labs/lab-files.ts'
 import { TrustedFiles } from './labs/trusted-files.ts'
@@ -127,7 +127,7 @@ export async function openGateway(options: LabGatewayOptions): Promise<GatewayLa
   // The process is that of the deployment.
   const metrics = async () => [versionFamily(version), ...(organization === undefined ? await processMetrics() : [])]
   const store = await LabFiles.open(records, { maxBytes: maxBytesOf(config) })
-  const keeps = config.current.fleet.keep_archives
+  const backsUp = config.current.fleet.keep_archives
   const { gateway, labs, services, projects } = await composeGateway({
     fleet,
     placements,
@@ -135,7 +135,7 @@ export async function openGateway(options: LabGatewayOptions): Promise<GatewayLa
     digests: { store: await ImageDigestFile.open(records), newHasher: nodeHasher },
     warn: (message) => log.warn({}, message),
     host: { version, metrics },
-    labs: await labPorts({ config, log, records, store, keeps }),
+    labs: await labPorts({ config, log, records, store, backsUp }),
   })
   void labs.lifecycle.restore()
   return {
@@ -158,14 +158,14 @@ const maxBytesOf = (config: LoadedConfig) => () => labLimitsOf(config)().open_la
 interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> {
   readonly store: LabFiles
   readonly load?: () => Promise<Load>
-  /** Whether archives of closed labs are kept. */
-  readonly keeps?: boolean
+  /** Whether closed labs are backed up. */
+  readonly backsUp?: boolean
 }
 
 /** What labs get on any host of Node: their documents are in the data directory. */
-async function labPorts({ config, log, records, store, load, keeps = false }: LabOptions): Promise<LabPorts> {
+async function labPorts({ config, log, records, store, load, backsUp = false }: LabOptions): Promise<LabPorts> {
   const { limits } = config.current
-  const archiving = {
+  const zipOptions = {
     records,
     minFreeMb: () => config.current.min_free_space_mb,
     bodyTimeoutMs: limits.body_timeout_ms,
@@ -178,8 +178,8 @@ async function labPorts({ config, log, records, store, load, keeps = false }: La
       callerName,
     ),
     limits: labLimitsOf(config),
-    archives: new FileZipArchives(archiving),
-    keptArchives: keeps ? await ArchiveFiles.open(archiving) : undefined,
+    archives: new FileZipArchives(zipOptions),
+    backupStore: backsUp ? await BackupFiles.open(zipOptions) : undefined,
     drainS: () => config.current.fleet.drain_s,
     warn: (message) => log.warn({}, message),
     report: (err, what) => log.error({ err }, what),

@@ -21,7 +21,7 @@ import { objectLimits } from '../shared/object-limits.ts'
 import { type ObjectReply, replyOf, resultOf } from '../shared/object-reply.ts'
 import { Objects } from '../shared/objects.ts'
 import { decode, type Encoded, encode } from '../shared/rpc-json.ts'
-import { ArchiveBucket } from './archive-bucket.ts'
+import { BackupBucket } from './backup-bucket.ts'
 import { objectComputes } from './object-computes.ts'
 import type { LabCopy, LabRpc } from './rpc.ts'
 import { TableZipArchives } from './zip-archives.ts'
@@ -54,7 +54,7 @@ interface Opened {
 export class ProjectObject extends DurableObject<Env> implements LabRpc {
   readonly #admissions: Admissions
   readonly #objects: Objects
-  readonly #keptArchives: ArchiveBucket | undefined
+  readonly #backupStore: BackupBucket | undefined
   readonly #requests = new RequestMetrics()
   #countedAt = Date.now()
   #opened: Promise<Opened> | undefined
@@ -67,7 +67,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
     super(state, env)
     this.#admissions = new Admissions(env)
     this.#objects = Objects.around(env, state)
-    this.#keptArchives = env.ARCHIVES && new ArchiveBucket(env.ARCHIVES, this.#objects.organization)
+    this.#backupStore = env.ARCHIVES && new BackupBucket(env.ARCHIVES, this.#objects.organization)
   }
 
   override async fetch(request: Request): Promise<Response> {
@@ -114,7 +114,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
   }
 
   async discard(): Promise<void> {
-    await this.#keptArchives?.remove(Objects.ownIdOf(this.ctx))
+    await this.#backupStore?.remove(Objects.ownIdOf(this.ctx))
     await this.ctx.storage.deleteAlarm()
     await this.ctx.storage.deleteAll()
   }
@@ -150,7 +150,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
     this.#moves.get(from)?.abort(conflict('The move was cancelled'))
   }
 
-  /** The alarm: removes the remains of an import or a copy that broke off, stops the lab at its time, and tries again to keep its archive. */
+  /** The alarm: removes the remains of an import or a copy that broke off, stops the lab at its time, and tries again to back it up. */
   override async alarm(): Promise<void> {
     await this.#removeRemains()
     await (await this.#opened)?.labs.timers.runDue()
@@ -209,7 +209,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
       events: new EventLog({ history, feeds: () => maxFeeds }),
       limits: () => objectLimits,
       archives: new TableZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
-      keptArchives: this.#keptArchives,
+      backupStore: this.#backupStore,
       copy: (lab, input, caller) => {
         const copy = crypto.randomUUID()
         const entries = encode([...encodeEntries(lab.document.entries())])

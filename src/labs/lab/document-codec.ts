@@ -45,6 +45,8 @@ const project: Form<ProjectRecord> = {
   restoring: { form: restoring },
   formerComputes: { name: 'left' },
   pendingLinks: { name: 'unjoined' },
+  backupRevision: { name: 'archived' },
+  pendingBackup: { name: 'archiving' },
 }
 const node: Form<NodeRecord> = { creationError: { name: 'unmade' }, file: { form: nodeLastApplied } }
 const link: Form<LinkRecord> = { capture: { form: capture }, file: { form: { managed: { name: 'made' } } } }

@@ -325,8 +325,8 @@ export class Lab {
     return {
       ...shownOf(project),
       ...placementOf(project),
-      ...archivedOf(project),
-      ...withoutNulls({ status_reason: this.statusReason ?? archiveFailureOf(project) }),
+      ...backupView(project),
+      ...withoutNulls({ status_reason: this.statusReason ?? backupFailure(project) }),
       compute_ids: [...project.computes],
       counts: this.counts(),
       status: this.isOpen ? 'opened' : 'closed',
@@ -396,18 +396,18 @@ const growsBy = (document: LabDocument, changes: LabEntries): boolean => {
   })
 }
 
-/** Whether there is an archive of a project as it is. */
-export const archivedOf = ({ archived, revision }: ProjectRecord): { archived?: true } =>
-  archived === revision ? { archived: true } : {}
+/** Whether there is a backup of a project as it is. */
+export const backupView = ({ backupRevision, revision }: ProjectRecord): { archived?: true } =>
+  backupRevision === revision ? { archived: true } : {}
 
-/** Why a closed project has no archive; undefined where none was to be made, or where that is not known yet. */
-export function archiveFailureOf({ archiving }: ProjectRecord): string | undefined {
-  if (archiving?.failure === undefined) return undefined
-  return `It could not be archived (${nextTryOf(archiving)}): ${archiving.failure}`
+/** Why a closed project has no backup; undefined where none was to be made, or where that is not known yet. */
+export function backupFailure({ pendingBackup }: ProjectRecord): string | undefined {
+  if (pendingBackup?.failure === undefined) return undefined
+  return `It could not be archived (${nextAttempt(pendingBackup)}): ${pendingBackup.failure}`
 }
 
-/** When a failed archive is tried again, in words. */
-export const nextTryOf = ({ again_at }: NonNullable<ProjectRecord['archiving']>): string =>
+/** When a failed backup is tried again, in words. */
+export const nextAttempt = ({ again_at }: NonNullable<ProjectRecord['pendingBackup']>): string =>
   again_at === undefined ? 'the next attempt is at its next close' : 'it will be tried again'
 
 /** The placement of a record. Documents of earlier versions lack it. */

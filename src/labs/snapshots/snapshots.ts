@@ -199,8 +199,8 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, agentFor: 
     const changes = replacing(document, kept)
     // These fields keep their present values.
     const { name, is_open, revision, path, restoring } = project
-    const { archiving, stop_at, ttl_deletes, moving, formerComputes, pendingLinks } = project
-    const present = { archiving, stop_at, ttl_deletes, moving, formerComputes, pendingLinks, restoring }
+    const { pendingBackup, stop_at, ttl_deletes, moving, formerComputes, pendingLinks } = project
+    const present = { pendingBackup, stop_at, ttl_deletes, moving, formerComputes, pendingLinks, restoring }
     const then = omit(kept.project, 'snapshotInProgress', ...(Object.keys(present) as (keyof typeof present)[]))
     const emptied = project.computes.filter((id) => !computes.includes(id))
     const now = { ...then, name, is_open, revision, path, ...withoutNulls(present) }

@@ -72,7 +72,9 @@ test('a lab that is opened, closed or archived is not changed', async () => {
   await labs.lifecycle.close(lab.id, agentFor)
   await labs.lifecycle.open(lab.id, agentFor)
   const now = await labs.lab(lab.id)
-  await labs.documents.saveUpkeep(now, (project) => new Changes().project({ ...project, archived: project.revision }))
+  await labs.documents.saveUpkeep(now, (project) =>
+    new Changes().project({ ...project, backupRevision: project.revision }),
+  )
   expect(now.project().revision).toBeGreaterThan(revision)
   expect(await listed()).toMatchObject({ changed_at })
 })

@@ -10,13 +10,13 @@ import { answered, type LabService, labOver, linked, nodesOf, types } from './la
 import { hangMs } from './limits.ts'
 import type { TestService } from './service.ts'
 
-/** A gateway that keeps archives of closed labs. */
-export interface ArchivingGateway extends LabService {
+/** A gateway that backs up closed labs. */
+export interface BackupGateway extends LabService {
   send(path: string, init?: RequestInit): Promise<Response>
   /** Credentials of the test. */
   readonly headers: Record<string, string>
-  /** The names of the archives that are kept. */
-  archives(): Promise<string[]>
+  /** The names of the backups. */
+  backups(): Promise<string[]>
 }
 
 /**
@@ -24,7 +24,7 @@ export interface ArchivingGateway extends LabService {
  * of the gateway, registered under these ids.
  */
 export async function isMadeElsewhere(
-  gateway: ArchivingGateway,
+  gateway: BackupGateway,
   { a, b }: { a: TestService; b: TestService },
   nameOf: (projectId: string) => string,
 ): Promise<void> {
@@ -49,7 +49,7 @@ export async function isMadeElsewhere(
   const open = await labOver(gateway, ['a'])
   await gateway.call('POST', `${path}/close`)
   await expect.poll(async () => (await shown(path)).archived, { timeout: hangMs }).toBe(true)
-  expect(await gateway.archives()).toEqual([nameOf(id)])
+  expect(await gateway.backups()).toEqual([nameOf(id)])
   expect((await shown(open)).archived).toBeUndefined()
 
   const port = portOf(a)
@@ -124,5 +124,5 @@ export async function isMadeElsewhere(
   expect((await read('notes')).toString()).toBe('of before')
   expect((await gateway.send('/v2/computes/b/drain', { method: 'POST' })).status).toBe(404)
   await gateway.call('DELETE', path)
-  expect(await gateway.archives()).toEqual([])
+  expect(await gateway.backups()).toEqual([])
 }
