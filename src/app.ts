@@ -12,7 +12,7 @@ import { insidePeer, type Peer } from './server/access/peer.ts'
 import type { AppOptions } from './server/app-options.ts'
 import { appParts } from './server/app-parts.ts'
 import { tooManyLogins } from './server/auth/login-limit.ts'
-import { finish, finishRelayed } from './server/finish.ts'
+import { finish, finishRelayed, serviceHeaders } from './server/finish.ts'
 import { jsonHeaders } from './server/http/json-headers.ts'
 import { pathOf } from './server/http/path.ts'
 import { compose, type RequestContext, type RequestStep } from './server/request-context.ts'
@@ -59,6 +59,8 @@ export interface App {
     readonly authorization: string
     readonly peer: Peer
   }): LoginRefusal | undefined
+  /** The headers of an answer that the runtime gives to what never becomes a request of the app. */
+  newHeaders(): Record<string, string>
   /**
    * Answers a request that the service sends to itself: credentials and origin are not looked at again, and its caller is
    * that of the request which it is a part of. Never for what comes from outside. Never rejects.
@@ -96,7 +98,6 @@ export function createApp(options: AppOptions): App {
     compose([recordRequest, answerErrors, findEndpoint, ...handle]),
     compose([answerErrors, findEndpoint, ...handle]),
   ]
-  const server = `patchbay/${version}`
   /** The context of a request whose sender was admitted; `more`: what differs for one from outside. */
   const contextOf = (request: Request, id: string, more: Partial<RequestContext> = {}): RequestContext => ({
     app: parts,
@@ -116,7 +117,7 @@ export function createApp(options: AppOptions): App {
     async fetch(request, admitted, notes = {}) {
       const id = requestIdOf(request) ?? nextId()
       const context = contextOf(request, id, {
-        headers: { Server: server, 'X-Request-Id': id },
+        headers: serviceHeaders(version, id),
         peer: parts.peerOf(request),
         notes,
         dialect: options.dialect?.speaks(request) === true ? options.dialect : undefined,
@@ -132,13 +133,16 @@ export function createApp(options: AppOptions): App {
       return {
         status: 429,
         headers: {
-          ...{ Server: server, 'X-Request-Id': nextId(), ...jsonHeaders },
+          ...serviceHeaders(version, nextId()),
+          ...jsonHeaders,
           'Retry-After': String(seconds),
           [errorHeader]: codeOfStatus(429),
         },
         body: `${JSON.stringify({ message: tooManyLogins(peer, seconds), status: 429 })}\n`,
       }
     },
+
+    newHeaders: () => serviceHeaders(version, nextId()),
 
     async answerOwnRequest(request) {
       const context = contextOf(request, nextId(), { identity: serviceIdentity })

@@ -1,4 +1,5 @@
 import { codeOfStatus, errorHeader } from '../../src/lib/errors/words.ts'
+import { serviceHeaders } from '../../src/server/finish.ts'
 import { EdgeRouters } from './isolate/edge-routers.ts'
 import { type Env, missingSetting } from './shared/env.ts'
 import { trackBody } from './shared/fixed-length-bodies.ts'
@@ -28,8 +29,12 @@ export default {
   },
 } satisfies ExportedHandler<Env>
 
+/** The answer before there is an app. */
 const refusal = (message: string, status: number): Response =>
-  json(`${JSON.stringify({ message, status })}\n`, status, { [errorHeader]: codeOfStatus(status) })
+  json(`${JSON.stringify({ message, status })}\n`, status, {
+    ...serviceHeaders(PATCHBAY_VERSION, crypto.randomUUID().slice(0, 8)),
+    [errorHeader]: codeOfStatus(status),
+  })
 
 /**
  * Whether the length of the body is said in two ways. Of these Transfer-Encoding counts (RFC 9112, 6.3), and workerd goes by it; what is behind

@@ -5,6 +5,12 @@ import type { RuntimeParts } from './app-options.ts'
 import type { Unfinished } from './http/dialect.ts'
 import { jsonHeaders } from './http/json-headers.ts'
 
+/** The headers that every answer of the service to a client has, whoever makes it. */
+export const serviceHeaders = (version: string, requestId: string): Record<string, string> => ({
+  Server: `patchbay/${version}`,
+  'X-Request-Id': requestId,
+})
+
 /** The Response of an answer, with these headers. */
 export function finish(
   answer: Unfinished,

@@ -21,7 +21,7 @@ export interface RequestContext {
   readonly path: string
   /** By the clock of the runtime, ms. */
   readonly startedAt: number
-  /** Headers of the answer. */
+  /** Of the answer, beside those that it has itself: `finishResponse` adds them. */
   readonly headers: Record<string, string>
   readonly peer: Peer
   readonly notes: RequestNotes

@@ -5,7 +5,7 @@ import { onTestFinished } from 'vitest'
 import { createNodeAgent, type NodeAgentService } from '../../runtime/node/service/agent.ts'
 import { loadConfig } from '../../runtime/node/service/config/load.ts'
 import { type App, createApp } from '../../src/app.ts'
-import { passOn } from '../../src/fleet/forward/forward.ts'
+import { relayAnswer } from '../../src/fleet/forward/forward.ts'
 import { createGateway, type Gateway, type GatewayOptions } from '../../src/fleet/gateway/gateway-agent.ts'
 import { fleetMembers } from '../../src/fleet/members/fleet-members.ts'
 import type { Member, PlacementStore } from '../../src/fleet/members/members.ts'
@@ -103,7 +103,7 @@ export function startGateway(
         const init = { method, headers, signal, ...(method !== 'GET' && { body, duplex: 'half' }) }
         const url = `http://localhost${path}${new URL(request.url).search}`
         const answer = await appOf({ agent: this.agent }).answerFromTunnel(new Request(url, init), noUpgrade)
-        return passOn('content' in answer ? responseOf(answer) : answer, this.name)
+        return relayAnswer('content' in answer ? responseOf(answer) : answer, this.name)
       },
     }),
   )

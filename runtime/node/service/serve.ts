@@ -110,7 +110,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   if (isBasicRefused(current))
     log.warn({}, 'HTTP Basic is refused to other hosts: set tls.cert and tls.key, or insecure')
   const computeId = current.join.url === '' ? undefined : await idFor(current.data)
-  const webSockets = new WebSockets()
+  const webSockets = new WebSockets(() => app.newHeaders())
   const memory = new IdleMemory()
   const readerThreads = new ReaderThreads()
   let { port } = current

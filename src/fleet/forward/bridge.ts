@@ -4,7 +4,7 @@ import type { RelayedAnswer } from '../../lib/http/relayed-answer.ts'
 import type { Socket, Upgrade } from '../../lib/http/socket.ts'
 import { type Caller, headersFor } from '../../model/access/caller.ts'
 import type { Fleet } from '../pool/fleet.ts'
-import { passOn } from './forward.ts'
+import { relayAnswer } from './forward.ts'
 
 export interface BridgeOptions {
   readonly id: string
@@ -26,7 +26,7 @@ export async function bridge(
   const stay = onAbort(request.signal, leave)
   try {
     const opened = await fleet.openSocket(id, { path, headers: headersFor(caller), signal: over.signal })
-    if (isRefusal(opened)) return await passOn(opened, fleet.nameOf(id))
+    if (isRefusal(opened)) return await relayAnswer(opened, fleet.nameOf(id))
     return upgrade(request, {
       open: (socket) => joinSockets(socket, opened),
       abandon: () => opened.close(1001, 'The client disconnected'),

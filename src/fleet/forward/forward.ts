@@ -107,7 +107,7 @@ export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): P
   if (body instanceof Uint8Array) headers['content-length'] = String(body.byteLength)
   const sent = bodyOf(request, body)
   const response = await compute.send({ method, path: target, headers, body: sent, signal: request.signal })
-  const passed = passOn(response, compute.name, isJson === true ? toClientOfJson : toClient)
+  const passed = relayAnswer(response, compute.name, isJson === true ? toClientOfJson : toClient)
   return passed instanceof Promise ? await passed : passed
 }
 
@@ -126,7 +126,7 @@ export async function ask(
   const name = fleet.nameOf(id)
   const { headers, body: bytes } = jsonBody(body)
   const outgoing = { method: 'POST', path, headers: { ...headers, ...headersFor(caller) }, body: bytes, signal }
-  return await passOn(await fleet.send(id, outgoing), name)
+  return await relayAnswer(await fleet.send(id, outgoing), name)
 }
 
 /** The JSON of an answer; undefined for other content, or above `maxBytes`. 504 when the connection is lost. */
@@ -143,7 +143,7 @@ export async function readAnswer(answer: ComputeAnswer, maxBytes: number, name: 
  * Turns the answer of a compute into an answer of this service. Keeps the status, except 401, 407 and redirects. `names`: the headers that the client
  * gets, unless it is an error.
  */
-export function passOn(
+export function relayAnswer(
   answer: ComputeAnswer,
   name: string,
   names: readonly string[] = toClient,

@@ -1,7 +1,10 @@
 import { finish, withoutBody } from '../finish.ts'
 import type { RequestStep } from '../request-context.ts'
 
-/** Turns the answer into a Response with all headers. */
+/**
+ * Turns the answer into a Response with the headers that steps and handlers have noted in the context. docs/architecture.md lists the answers
+ * that do not pass here.
+ */
 export const finishResponse: RequestStep = async (context, next) => {
   const { app, method, headers } = context
   const answer = await next()

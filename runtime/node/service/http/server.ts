@@ -58,6 +58,7 @@ const checkMs = 1000
 const closeMs = 1000
 type Fault = readonly [status: number, message: string]
 
+const connectFault: Fault = [405, 'CONNECT is not supported: this is not a proxy']
 const targetFault: Fault = [400, 'The path contains a dot segment or a backslash: send the normalized path']
 
 /** An answer of JSON. Its head and text go to node:http as they are, unless its headers were taken as an object. */
@@ -114,7 +115,7 @@ export async function listen({
     } catch (error) {
       report(error)
       if (res.headersSent) res.destroy()
-      else res.writeHead(500).end()
+      else res.writeHead(500, app.newHeaders()).end()
     }
   }
   const server = serverOf(
@@ -133,25 +134,25 @@ export async function listen({
     },
     (req, res) => {
       const fault = faultOf(req)
-      if (fault !== undefined) return refuse(res, fault)
+      if (fault !== undefined) return refuse(res, fault, app)
       // Only wrong credentials are refused so often.
       if (req.headers.authorization !== undefined) endRefused(req, res)
       const refusal = refusalByHead(req, app, peer)
       if (refusal !== undefined) return void res.writeHead(refusal.status, refusal.headers).end(refusal.body)
       if (hasBody(req)) {
-        boundBody(req, res, bodyTimeoutMs)
+        boundBody(req, res, bodyTimeoutMs, app)
         lingerWhenEarly(req, res)
       }
       void handle(req, res)
     },
   )
-  server.on('clientError', answerMalformed)
+  server.on('clientError', (error, socket) => answerMalformed(error, socket, app))
   server.on('upgrade', (req, socket, head) => {
     const fault = faultOf(req)
     if (fault === undefined) void webSockets.accept(req, socket, head, (request) => app.fetch(request))
-    else refuseSocket(socket, fault)
+    else refuseSocket(socket, fault, app)
   })
-  server.on('connect', (_, socket) => refuseSocket(socket, [405, 'CONNECT is not supported: this is not a proxy']))
+  server.on('connect', (_, socket) => refuseSocket(socket, connectFault, app))
   // Node sends 100 Continue when the body is read: the client never sends the body of a request that is refused before.
   server.on('checkContinue', (req, res) => server.emit('request', req, res))
   const listening = once(server, 'listening')
@@ -221,15 +222,22 @@ function faultOf({ url, rawHeaders }: IncomingMessage): Fault | undefined {
   return isPlainTarget(url ?? '') ? undefined : targetFault
 }
 
-function refuse(res: ServerResponse, [status, message]: Fault): void {
+/** The answer to what the app does not see; the connection ends with it. */
+function refusalOf([status, message]: Fault, app: App): { headers: Record<string, string>; body: string } {
   const body = JSON.stringify({ message, status })
-  res.writeHead(status, {
+  const headers = {
+    ...app.newHeaders(),
     ...jsonHeaders,
-    'Content-Length': Buffer.byteLength(body),
+    'Content-Length': String(Buffer.byteLength(body)),
     [errorHeader]: codeOfStatus(status),
     Connection: 'close',
-  })
-  res.end(body)
+  }
+  return { headers, body }
+}
+
+function refuse(res: ServerResponse, fault: Fault, app: App): void {
+  const { headers, body } = refusalOf(fault, app)
+  res.writeHead(fault[0], headers).end(body)
 }
 
 /** Refuses a request without a body by its head alone, after too many wrong log-ins of its sender. */
@@ -260,9 +268,9 @@ function endRefused({ socket }: IncomingMessage, res: ServerResponse): void {
 }
 
 /** Ends a connection on which a body was announced and stops coming. */
-function boundBody(req: IncomingMessage, res: ServerResponse, ms: number): void {
+function boundBody(req: IncomingMessage, res: ServerResponse, ms: number, app: App): void {
   const { socket } = req
-  const stalled = () => answerMalformed(Object.assign(new Error(), { code: 'BODY_TIMEOUT' }), socket)
+  const stalled = () => answerMalformed(Object.assign(new Error(), { code: 'BODY_TIMEOUT' }), socket, app)
   // By the request: with a listener there, Node leaves the socket to us.
   req.setTimeout(ms, stalled)
   // With this listener Node does not end the socket at a timeout when the body came whole and is not read: the answer may take longer.
@@ -277,20 +285,20 @@ const malformed: Readonly<Record<string, Fault>> = {
 }
 
 /** What is not HTTP cannot reach the app; it gets the same kind of answer, and the connection ends. */
-function answerMalformed(error: Error & { code?: string }, socket: Duplex): void {
+function answerMalformed(error: Error & { code?: string }, socket: Duplex, app: App): void {
   // A client opens connections in reserve. It would take an answer on one for that of its next request there.
   const isUnused = 'bytesRead' in socket && socket.bytesRead === 0
   if (isUnused || error.code === 'ECONNRESET') socket.destroy()
-  else refuseSocket(socket, malformed[error.code ?? ''] ?? [400, 'The request is not valid HTTP'])
+  else refuseSocket(socket, malformed[error.code ?? ''] ?? [400, 'The request is not valid HTTP'], app)
 }
 
-function refuseSocket(socket: Duplex, [status, message]: Fault): void {
+function refuseSocket(socket: Duplex, fault: Fault, app: App): void {
   if (!socket.writable) return void socket.destroy()
-  const body = JSON.stringify({ message, status })
-  socket.end(
-    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${errorHeader}: ${codeOfStatus(status)}\r\nConnection: close\r\n\r\n${body}`,
-    () => socket.destroy(),
-  )
+  const [status] = fault
+  const { headers, body } = refusalOf(fault, app)
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+  const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines].join('\r\n')
+  socket.end(`${head}\r\n\r\n${body}`, () => socket.destroy())
 }
 
 async function close(server: Server, webSockets: WebSockets): Promise<void> {

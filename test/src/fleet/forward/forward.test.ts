@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
-import { forward, passOn } from '../../../../src/fleet/forward/forward.ts'
+import { forward, relayAnswer } from '../../../../src/fleet/forward/forward.ts'
 import { bodyOf } from '../../../support/bodies.ts'
 import { bed, faultOf, json, type StandIn } from '../../../support/fleet.ts'
 
@@ -77,7 +77,7 @@ test.for([
   ['private, no-cache', 'private, no-cache'],
 ] as const)('a compute cannot have caches keep an answer: of "%s" clients get "%s"', async ([told, passed]) => {
   const headers = new Headers({ 'cache-control': told, 'content-type': 'application/json' })
-  const answer = await passOn({ status: 200, headers, body: null }, 'one')
+  const answer = await relayAnswer({ status: 200, headers, body: null }, 'one')
   expect(answer.headers['Cache-Control']).toBe(passed)
 })
 
@@ -136,7 +136,7 @@ test.for([
   [304, '5'],
 ] as const)('status %d of a compute that announces bytes is passed on with the length %s', async ([status, length]) => {
   // Only by a tunnel can such an answer come.
-  const { headers } = await passOn({ status, headers: new Headers({ 'content-length': '5' }), body: null }, 'one')
+  const { headers } = await relayAnswer({ status, headers: new Headers({ 'content-length': '5' }), body: null }, 'one')
   expect(headers['Content-Length']).toBe(length)
 })
 
