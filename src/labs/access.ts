@@ -17,7 +17,7 @@ export class LabAccess {
   /** Labs that are being moved to other computes. */
   readonly #moving = new Set<string>()
   /** Settled when the labs of the last run are open again, or some time after the start. */
-  restored: Promise<void> = Promise.resolve()
+  reopened: Promise<void> = Promise.resolve()
 
   constructor(registry: LabRegistry, documents: LabDocuments, sync: ComputeSync) {
     this.#registry = registry
@@ -35,7 +35,7 @@ export class LabAccess {
   /** Finds an open or closed lab, for reading. Waits while the start of the service opens it. 404. */
   async find(word: string): Promise<Lab> {
     const id = this.#registry.idOf(word)
-    if (this.#registry.get(id)?.is_open === true && this.#documents.get(id) === undefined) await this.restored
+    if (this.#registry.get(id)?.is_open === true && this.#documents.get(id) === undefined) await this.reopened
     const open = this.#documents.get(id)
     if (open !== undefined) {
       await this.#sync.beforeRead(open)

@@ -107,7 +107,7 @@ export class LabCreation {
     const { registry, documents, access, computes, projects } = this.#options
     const id = registry.newId(settings.project_id)
     // The start of the service first removes unfinished projects.
-    await access.restored
+    await access.reopened
     return access.locked(id, async () => {
       requireName(name)
       requireSmallHead(settings)

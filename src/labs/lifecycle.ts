@@ -25,7 +25,7 @@ import { runRestored } from './snapshots/snapshots.ts'
 import type { ComputeSync } from './sync.ts'
 
 /** How long requests wait for labs that the start of the service opens, ms. */
-const maxRestoreMs = 30_000
+const maxReopenMs = 30_000
 
 interface LifecycleOptions {
   readonly registry: LabRegistry
@@ -59,7 +59,7 @@ export class LabLifecycle {
   /**
    * Opens the labs that were open at the end of the last run, and those with `auto_open`, once `ready` resolves.
    */
-  restore(ready: Promise<unknown> = Promise.resolve()): Promise<void> {
+  reopenAfterStart(ready: Promise<unknown> = Promise.resolve()): Promise<void> {
     const { registry, access, creation, warn } = this.#options
     const wanted = registry.all().filter(([, { is_open, auto_open, unfinished }]) => is_open || auto_open || unfinished)
     const open = async ([id, { name, is_open, unfinished, computes }]: (typeof wanted)[number]) => {
@@ -83,9 +83,9 @@ export class LabLifecycle {
       })
     }
     const opened = ready.then(() => mapLimit(wanted, open)).then(() => this.#recoverMoves())
-    access.restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
+    access.reopened = withTimeout(opened, maxReopenMs, () => undefined).then(() => {})
     registry.tellWatchers()
-    return access.restored
+    return access.reopened
   }
 
   /** Recovers moves of closed labs that ended with the service; those of open ones are recovered when they are opened. */
@@ -104,7 +104,7 @@ export class LabLifecycle {
   async open(word: string, agentFor: ComputeAgents): Promise<LabProject> {
     const { registry, access } = this.#options
     const id = registry.idOf(word)
-    await access.restored
+    await access.reopened
     access.requireStaying(id)
     return this.#openNow(id, word, agentFor, true)
   }

@@ -30,7 +30,7 @@ export class LabLists {
   /** See `listProjects`. */
   async list(agentFor: ComputeAgents): Promise<LabProject[]> {
     const { documents, access } = this.#options
-    await access.restored
+    await access.reopened
     return listProjects(this.#options, agentFor, (id, reasonOf) => {
       const lab = documents.get(id)
       if (lab === undefined) return undefined

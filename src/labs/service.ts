@@ -86,7 +86,7 @@ export interface Labs extends LabCatalog, Omit<LabPorts, 'store' | 'wakeAt'> {
   shutdown(): Promise<void>
 }
 
-/** Puts labs together. `lifecycle.restore` opens those that were open before. */
+/** Puts labs together. `lifecycle.reopenAfterStart` opens those that were open before. */
 export function createLabs(ports: LabPorts, { syncOf, noteJob, ...parts }: LabParts): Labs {
   const { store, events, wakeAt, backupStore, limits, warn, report } = ports
   const { registry, computes } = parts

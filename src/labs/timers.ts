@@ -70,7 +70,7 @@ export class LabTimers implements HeadWatcher {
 
   /** Stops and backs up the labs whose time has come, in a process that `wakeAt` has woken. */
   async runDue(): Promise<void> {
-    await this.#options.access.restored
+    await this.#options.access.reopened
     for (const times of [this.#stopTimes, this.#backupTimes]) {
       await times.due()
       if (times.next !== undefined) this.#wakeAt(times.next)
@@ -126,7 +126,7 @@ export class LabTimers implements HeadWatcher {
   /** Stops or deletes a lab that is due. */
   async #stopNow(id: string, stopAt: string): Promise<void> {
     const { access, registry, documents, remover, agentFor } = this.#options
-    await access.restored
+    await access.reopened
     const head = registry.get(id)
     if (head?.stop_at !== stopAt) return
     const lab = documents.get(id)

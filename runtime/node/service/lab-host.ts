@@ -96,7 +96,7 @@ export async function openCompute({
       add: (digest) => trusted.add(digest),
     },
   })
-  void labs.lifecycle.restore(takenOver)
+  void labs.lifecycle.reopenAfterStart(takenOver)
   return {
     agent,
     services: { ...services, appliance },
@@ -137,7 +137,7 @@ export async function openGateway(options: LabGatewayOptions): Promise<GatewayLa
     host: { version, metrics },
     labs: await labPorts({ config, log, records, store, backsUp }),
   })
-  void labs.lifecycle.restore()
+  void labs.lifecycle.reopenAfterStart()
   return {
     agent: gateway.agent,
     services,

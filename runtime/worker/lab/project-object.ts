@@ -47,7 +47,7 @@ interface Opened {
   readonly app: App
   readonly labs: Labs
   /** Settled when an import or a copy that broke off was removed, or could not be. */
-  readonly restored: Promise<void>
+  readonly reopened: Promise<void>
 }
 
 /** The object of one lab: document, edits, feed and jobs. Computes, names and templates come from the directory. */
@@ -160,7 +160,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
     if (this.#opened !== undefined) return this.#lookAgain()
     const id = new LabTable(this.ctx.storage).only()
     if (id === undefined) return this.ctx.storage.deleteAll()
-    await (await this.#open(id)).restored
+    await (await this.#open(id)).reopened
     // A compute with a part of the lab is not connected: try again later.
     if (new LabTable(this.ctx.storage).only(true) !== undefined) await this.#lookAgain()
   }
@@ -219,7 +219,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
       warn,
       report: reportDefect,
     })
-    const restored = labs.lifecycle.restore()
+    const reopened = labs.lifecycle.reopenAfterStart()
     const { access } = openAuth(env, async () => undefined)
     const app = createApp({
       ...commonOptions(env, objects.named),
@@ -228,7 +228,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
       admission: { ...commonAdmission, access },
       requests: this.#requests,
     })
-    return { app, labs, restored }
+    return { app, labs, reopened }
   }
 }
 

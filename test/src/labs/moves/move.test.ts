@@ -32,7 +32,7 @@ test('an incomplete lab is deleted, also when its compute was removed from the f
   store.heads = async () => new Map([[project_id, { head }]])
 
   const after = await labsInMemory(new MemoryCompute(), store)
-  await after.lifecycle.restore()
+  await after.lifecycle.reopenAfterStart()
   expect([...after.registry.ids()]).toEqual([])
   await after.creation.create({ name: 'begun', compute_id: 'local' }, after.computes.agent)
 })
