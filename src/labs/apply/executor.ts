@@ -227,9 +227,9 @@ class ApplyExecutor {
       await job.over
     } finally {
       forget()
-      const undone = new Map(labs.jobs.get(job.id).nodes.map((node) => [node.node_id, node]))
+      const unfinished = new Map(labs.jobs.get(job.id).nodes.map((node) => [node.node_id, node]))
       for (const it of steps) {
-        const node = undone.get(lab.node(it.step.name).node_id)
+        const node = unfinished.get(lab.node(it.step.name).node_id)
         const state = node === undefined ? 'done' : node.state === 'failed' ? 'failed' : 'cancelled'
         this.#show(it, state, node?.reason ?? null)
       }
