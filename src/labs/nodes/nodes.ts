@@ -30,7 +30,7 @@ import { placeholderReason } from '../lab/placeholder-view.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 import { unlinkNode } from '../links/links.ts'
 import type { Labs } from '../service.ts'
-import { makeNode, requireMade } from './placeholders.ts'
+import { makeNode, retryPlaceholder } from './placeholders.ts'
 import { computesFor, onFirstWithRoom } from './placement.ts'
 
 /** Finds a node that its compute has, by its id or name. 404, 409 with the reason for a placeholder. */
@@ -366,7 +366,7 @@ export async function actOn(
   action: NodeAction,
   agentFor: ComputeAgents,
 ): Promise<LabNode> {
-  if (action === 'start') await requireMade(labs, lab, record, agentFor)
+  if (action === 'start') await retryPlaceholder(labs, lab, record, agentFor)
   else nodeOnCompute(lab, record.node_id)
   const shown = await act(agentFor(record.compute_id), nodeRefOf(lab, record), action)
   lab.show(shown)

@@ -125,7 +125,7 @@ export function joinAgain(
 }
 
 /** Tries a placeholder again: creates the node on its compute, and attaches its links. 409 with the reason. */
-export async function requireMade(
+export async function retryPlaceholder(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   record: NodeRecord,

@@ -128,7 +128,7 @@ function updateOf(
   const decision = { ...nothing, match, outcome: 'kept', extra: configs.extra, withheld: configs.withheld } as const
   if (have.creationError !== undefined) {
     const step = { do: 'create', ...object, how: 'live', because: 'its compute could not make it' } as const
-    return { ...decision, steps: [stepOf(step, { type: 'make-node', want, node_id, change: changeOf(both) })] }
+    return { ...decision, steps: [stepOf(step, { type: 'retry-node', want, node_id, change: changeOf(both) })] }
   }
   const needsStop = actual.running.has(node_id) && restarting.length > 0
   const isHeld = needsStop && options.restart !== true

@@ -86,7 +86,12 @@ export type PlanTask =
       readonly node_id: string | undefined
       readonly change: PlannedChange
     }
-  | { readonly type: 'make-node'; readonly want: DesiredNode; readonly node_id: string; readonly change: PlannedChange }
+  | {
+      readonly type: 'retry-node'
+      readonly want: DesiredNode
+      readonly node_id: string
+      readonly change: PlannedChange
+    }
   | {
       readonly type: 'change-node'
       readonly want: DesiredNode

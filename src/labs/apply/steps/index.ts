@@ -1,7 +1,7 @@
 import type { PlanTask } from '../../plan/types.ts'
 import type { ApplyContext } from '../context.ts'
 import { changeLink, deleteLink, endLinkCapture } from './links.ts'
-import { changePlannedNode, createPlannedNode, deleteNode, makeNode } from './nodes.ts'
+import { changePlannedNode, createPlannedNode, deleteNode, retryNode } from './nodes.ts'
 import { renameProject } from './project.ts'
 import { recreateNode } from './recreate-node.ts'
 import type { Task } from './task.ts'
@@ -16,7 +16,7 @@ type RunTask<T extends PlanTask['type']> = (context: ApplyContext, task: Task<T>
 const tasks: { readonly [T in Exclude<PlanTask['type'], JointTask>]: RunTask<T> } = {
   project: renameProject,
   'create-node': createPlannedNode,
-  'make-node': makeNode,
+  'retry-node': retryNode,
   'change-node': changePlannedNode,
   'recreate-node': recreateNode,
   'delete-node': deleteNode,

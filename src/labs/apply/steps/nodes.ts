@@ -8,7 +8,7 @@ import { withoutNulls } from '../../lab/fields.ts'
 import { configTexts } from '../../nodes/config-texts.ts'
 import { day0Media, day0MediumIn } from '../../nodes/day0.ts'
 import { createNode, removeNode, updateNode } from '../../nodes/nodes.ts'
-import { requireMade } from '../../nodes/placeholders.ts'
+import { retryPlaceholder } from '../../nodes/placeholders.ts'
 import { type PlannedChange, wantedCompute } from '../../plan/types.ts'
 import type { ApplyContext } from '../context.ts'
 import { appliedTo } from './applied.ts'
@@ -62,10 +62,10 @@ export async function changePlannedNode(
 }
 
 /** Makes a node that its compute could not make. */
-export async function makeNode(context: ApplyContext, { want, node_id, change }: Task<'make-node'>): Promise<void> {
+export async function retryNode(context: ApplyContext, { want, node_id, change }: Task<'retry-node'>): Promise<void> {
   const { labs, lab, agentFor, edit } = context
   await changeNode(context, want, node_id, change)
-  await requireMade(labs, lab, lab.node(node_id), agentFor, edit)
+  await retryPlaceholder(labs, lab, lab.node(node_id), agentFor, edit)
   await giveConsole(context, node_id, change.settings)
 }
 

@@ -6,7 +6,7 @@ import { nodeRefOf } from '../../lab/node-on-compute.ts'
 import { saveOrRevert } from '../../lab/save-or-revert.ts'
 import { withLinkLock } from '../../links/links.ts'
 import { unwire, wireAgain } from '../../links/wiring.ts'
-import { requireMade } from '../../nodes/placeholders.ts'
+import { retryPlaceholder } from '../../nodes/placeholders.ts'
 import { completeSettings } from '../../plan/node-defaults.ts'
 import { wantedCompute } from '../../plan/types.ts'
 import type { ApplyContext } from '../context.ts'
@@ -40,7 +40,7 @@ export async function recreateNode(
       .nodes.remove(nodeRefOf(lab, before))
       .catch(ignore('the creation reports what is left of it'))
   lab.reported.delete(id)
-  await requireMade(labs, lab, record, agentFor, edit)
+  await retryPlaceholder(labs, lab, record, agentFor, edit)
   const made = lab.node(id)
   lab.show(await agentFor(made.compute_id).nodes.get(nodeRefOf(lab, made)))
   const file = await appliedTo(context, want, made, true, configs)
