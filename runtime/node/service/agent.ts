@@ -20,7 +20,7 @@ import { DirectLinks } from '../engine/nodes/direct-links.ts'
 import type { EngineNode } from '../engine/nodes/engine-node.ts'
 import { KeeperLink } from '../engine/nodes/keeper-link.ts'
 import type { KindListener } from '../engine/nodes/kind.ts'
-import { LifeCycle } from '../engine/nodes/life-cycle.ts'
+import { NodeLifecycle } from '../engine/nodes/lifecycle.ts'
 import { Links } from '../engine/nodes/links.ts'
 import { ConsoleListeners } from '../engine/nodes/listening.ts'
 import { NodeTable } from '../engine/nodes/node-table.ts'
@@ -124,7 +124,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     replay: () => config.current.console_replay,
     emit,
   })
-  const lifeCycle = new LifeCycle({
+  const lifecycle = new NodeLifecycle({
     ...{ keeper, links, listening, emit },
     runsAlways: ({ isAlwaysOn, gns3 }) =>
       isAlwaysOn === true || (config.current.clients === 'gns3' && gns3?.runsAlways === true),
@@ -140,7 +140,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       refreshing.add(reported)
       table.queue(key, (node) => {
         refreshing.delete(node)
-        return lifeCycle.refresh(node)
+        return lifecycle.refresh(node)
       })
     },
     updated: (key) =>
@@ -155,7 +155,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     warned: (key, message) =>
       table.queue(key, async (node) => {
         emit(node, { type: 'log.warning', message: `${node.record.name}: ${message}` })
-        await lifeCycle.warnOfStart(node, message)
+        await lifecycle.warnOfStart(node, message)
       }),
     queued: (key, run) => table.queue(key, run),
   }
@@ -188,19 +188,19 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const projects = new Projects({ rules, minFreeMb, limits: labLimitsOf(config), events, ports, log })
   const project = (id: string) => projects.find(id)
   const nodes = new Nodes({
-    ...{ table, kinds, project, ports, links, direct, captures, lifeCycle, consoles, waits, minFreeMb, emit },
+    ...{ table, kinds, project, ports, links, direct, captures, lifecycle, consoles, waits, minFreeMb, emit },
     limits: labLimitsOf(config),
     troubleOf: (key) => keeper.troubleOf(key),
   })
   const { opening, reaper, reconciliation } = createRecovery({
-    ...{ table, kinds, keeper, ports, links, direct, lifeCycle, listening, nodes, log },
+    ...{ table, kinds, keeper, ports, links, direct, lifecycle, listening, nodes, log },
     finishProjects: () => projects.finish(),
     emit: (project, payload) => events.emit(project.id, payload),
   })
   keeper.listen({
     exited(key, run, exit) {
-      lifeCycle.recordExit(key, run)
-      table.queue(key, (node) => lifeCycle.exited(node, run, exit))
+      lifecycle.recordExit(key, run)
+      table.queue(key, (node) => lifecycle.exited(node, run, exit))
     },
     captureFailed(key, file, message) {
       const node = table.get(key.split('/')[0] ?? '')
@@ -221,7 +221,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     moved: (keys) => reconciliation.moved(keys),
   })
   const requireKnown = (project: OpenProject) => nodes.requireKnown(project)
-  const snapshots = new ProjectSnapshots({ projects, table, lifeCycle, requireKnown, minFreeMb })
+  const snapshots = new ProjectSnapshots({ projects, table, lifecycle, requireKnown, minFreeMb })
   const files = new ProjectFiles({ project, checksums, minFreeMb, bodyTimeoutMs: limits.body_timeout_ms })
   // A project that cannot be opened again must not stop the other projects or the service.
   const restored = projects
@@ -301,11 +301,11 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       await Promise.all(Object.values(kinds).map((kind) => kind.onClosing?.()))
       if (stop) {
         const running = [...table.values()].filter(({ status }) => status !== 'stopped')
-        for (const node of running) lifeCycle.skipGracePeriod(node)
+        for (const node of running) lifecycle.skipGracePeriod(node)
         await Promise.all(
           running.map((node) =>
             table
-              .lock(node.key, () => lifeCycle.stop(node, 'close'))
+              .lock(node.key, () => lifecycle.stop(node, 'close'))
               .catch((err: unknown) =>
                 log.error({ err, node: node.key }, 'a node could not be stopped: its keeper ends it'),
               ),

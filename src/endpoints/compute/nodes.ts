@@ -8,7 +8,7 @@ import { noSuchNode, noSuchProject, projectParams, view } from '../../server/htt
 import { actionEndpoints, computeActionEndpoints } from './actions.ts'
 import { captureEndpoints } from './captures.ts'
 import { consoleEndpoints } from './consoles.ts'
-import { lifeCycleEndpoints } from './life-cycle.ts'
+import { lifecycleEndpoints } from './lifecycle.ts'
 import { linkEndpoints } from './links.ts'
 import { noContentAfter } from './no-content.ts'
 import { type NodeForm, nodeFormOf } from './node-form.ts'
@@ -142,7 +142,7 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
         return noContentAfter(agent.nodes.remove(form.ref(params), { files }))
       },
     }),
-    ...lifeCycleEndpoints(form),
+    ...lifecycleEndpoints(form),
     ...(canBeCopied ? [copyOf(form)] : []),
     ...(isLinkable(kind) ? [...linkEndpoints(form), ...captureEndpoints(form)] : []),
     ...(isV1 ? [] : consoleEndpoints(form)),

@@ -71,7 +71,7 @@ const small: readonly Endpoint[] = [
   }),
 ]
 
-const lifeCycle: readonly Endpoint[] = [
+const lifecycle: readonly Endpoint[] = [
   endpoint({
     ...{ owner: 'self', tag: 'clients', method: 'POST', path: '/v2/projects/{project_id}/nodes/{node_id}/start' },
     summary: 'Start a node, and what always runs there',
@@ -133,6 +133,6 @@ const webUi: readonly Endpoint[] = [
 
 export const gns3Endpoints = (hasWebUi: boolean): readonly Endpoint[] => [
   ...small,
-  ...lifeCycle,
+  ...lifecycle,
   ...(hasWebUi ? webUi : []),
 ]

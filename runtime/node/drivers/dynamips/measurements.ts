@@ -3,7 +3,7 @@ import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { withTimeout } from '../../../../src/lib/async/timeout.ts'
 import { ApiError, conflict } from '../../../../src/lib/errors/api-error.ts'
 import type { IdlePc } from '../../../../src/model/kinds/dynamips.ts'
-import type { ActionTarget, NodeLifeCycle } from '../../engine/nodes/kind.ts'
+import type { ActionTarget, StartStop } from '../../engine/nodes/kind.ts'
 import { type DynamipsGuests, isClosed, type Lent, refused, routerName } from './guests.ts'
 import { autoIdlePc, idleProposals, type MeasuredRouter } from './idle-pc.ts'
 import { watchLoad } from './load.ts'
@@ -66,7 +66,7 @@ export class Measurements {
     const timer = setTimeout(() => late.abort(new ApiError(408, message)), timeouts.measurement)
     const cancelled = AbortSignal.any([late.signal, this.#closing.signal, ...(cancel === undefined ? [] : [cancel])])
     try {
-      const taken = await at.exclusively((node, lifeCycle) => this.#borrow(node, lifeCycle, cancelled))
+      const taken = await at.exclusively((node, lifecycle) => this.#borrow(node, lifecycle, cancelled))
       const { client, process, wasStopped } = taken
       const signal = AbortSignal.any([cancelled, process.ended, process.skipGracePeriod])
       try {
@@ -88,7 +88,7 @@ export class Measurements {
       } finally {
         client.close()
         await at
-          .exclusively((node, lifeCycle) => this.#giveBack(node, lifeCycle, taken))
+          .exclusively((node, lifecycle) => this.#giveBack(node, lifecycle, taken))
           .catch(ignore('the router is being closed or deleted'))
       }
     } finally {
@@ -97,28 +97,28 @@ export class Measurements {
   }
 
   /** Starts the router unless it runs, and borrows it. */
-  async #borrow(node: DynamipsKindNode, lifeCycle: NodeLifeCycle, cancelled: AbortSignal): Promise<Taken> {
+  async #borrow(node: DynamipsKindNode, lifecycle: StartStop, cancelled: AbortSignal): Promise<Taken> {
     cancelled.throwIfAborted()
     if (node.status === 'suspended') throw conflict('The router is suspended: resume it first')
     if (node.status === 'started') return { ...(await this.#guests.lend(node)), wasStopped: false }
     this.started.add(node.key)
     try {
-      await lifeCycle.start()
+      await lifecycle.start()
     } finally {
       this.started.delete(node.key)
     }
     try {
       return { ...(await this.#guests.lend(node)), wasStopped: true }
     } catch (error) {
-      await lifeCycle.stop()
+      await lifecycle.stop()
       throw error
     }
   }
 
   /** Stops the router if the measurement started it, else restores its idle PC. */
-  async #giveBack(node: DynamipsKindNode, lifeCycle: NodeLifeCycle, { wasStopped, ...lent }: Taken): Promise<void> {
+  async #giveBack(node: DynamipsKindNode, lifecycle: StartStop, { wasStopped, ...lent }: Taken): Promise<void> {
     if (!this.#guests.takeBack(node, lent)) return
-    if (wasStopped) await lifeCycle.stop()
+    if (wasStopped) await lifecycle.stop()
     else await this.#guests.setIdlePc(node)
   }
 }

@@ -12,7 +12,7 @@ import { removeDurable, renameDurable, writeDurable } from '../storage/durable-f
 import { type NewerRecord, newerReason } from '../storage/newer-record.ts'
 import type { KindNode, NodeKind } from './kind.ts'
 import { type EngineNodeRecord, storedRecord } from './record.ts'
-import { type NodeEvent, NodeStates } from './states.ts'
+import { type NodeEvent, NodeStateMachine } from './states.ts'
 
 /** A node of an open project. */
 export class EngineNode implements KindNode {
@@ -21,7 +21,7 @@ export class EngineNode implements KindNode {
   /** Unique on the host; also the key of its unit in the keeper. */
   readonly key: string
   record: EngineNodeRecord
-  readonly #states = new NodeStates()
+  readonly #states = new NodeStateMachine()
   /** Number of its run in the keeper. */
   run: number | undefined
   /** What its start warned of: the reason of its status while it runs as it should. */

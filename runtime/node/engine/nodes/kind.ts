@@ -39,7 +39,7 @@ export interface Launch {
 }
 
 /**
- * A kind on this host; the common life cycle is in nodes/. `P`: the properties in its records, `D`: its descriptor. Members are
+ * A kind on this host; the common lifecycle is in nodes/. `P`: the properties in its records, `D`: its descriptor. Members are
  * methods, because a list of kinds needs bivariant parameters.
  */
 export interface NodeKind<P extends Properties = Properties, D extends KindDescriptor = KindDescriptor> {
@@ -177,11 +177,11 @@ export type ComputeActions<D> = D extends { computeActions: infer A }
 
 export interface ActionTarget<P> {
   /** Runs a function with the lock of the node. 404 when the node is gone, and 409 or 503 as for other changes. */
-  exclusively<T>(run: (node: KindNode<P>, lifeCycle: NodeLifeCycle) => Promise<T>): Promise<T>
+  exclusively<T>(run: (node: KindNode<P>, lifecycle: StartStop) => Promise<T>): Promise<T>
 }
 
 /** Starts and stops a node; the caller holds the lock. */
-export type NodeLifeCycle = { start(): Promise<void>; stop(): Promise<void> }
+export type StartStop = { start(): Promise<void>; stop(): Promise<void> }
 
 /** The process of a node. */
 export interface GuestProcess {

@@ -29,7 +29,7 @@ import type { DirectLinks } from './direct-links.ts'
 import type { EngineNode } from './engine-node.ts'
 import { unknownState } from './keeper-link.ts'
 import type { ActionTarget, NodeKind, Properties, StopReason } from './kind.ts'
-import type { LifeCycle } from './life-cycle.ts'
+import type { NodeLifecycle } from './lifecycle.ts'
 import type { Links } from './links.ts'
 import { requireNodeRoom } from './node-limits.ts'
 import type { NodeTable } from './node-table.ts'
@@ -45,7 +45,7 @@ export interface NodesOptions {
   readonly links: Links
   readonly direct: DirectLinks
   readonly captures: Captures
-  readonly lifeCycle: LifeCycle
+  readonly lifecycle: NodeLifecycle
   readonly consoles: Consoles
   readonly waits: NodeWaits
   readonly minFreeMb: () => number
@@ -93,7 +93,7 @@ export class Nodes implements NodeAgent {
       if (known === undefined) {
         const kind = this.#options.kinds[kindName]
         const node = await this.#creation.create(project, kind, { kind: kindName, node_id: nodeId }, input)
-        if (this.#options.lifeCycle.isAlwaysOn(node)) await this.#options.lifeCycle.startIfPossible(node)
+        if (this.#options.lifecycle.isAlwaysOn(node)) await this.#options.lifecycle.startIfPossible(node)
         return { node: viewOf<K>(node), created: true }
       }
       if (known.project !== project)
@@ -116,7 +116,7 @@ export class Nodes implements NodeAgent {
   }
 
   async remove(ref: NodeRef, { files }: { files: Deletion } = { files: 'now' }): Promise<void> {
-    this.#options.lifeCycle.skipGracePeriod(await this.#find(ref))
+    this.#options.lifecycle.skipGracePeriod(await this.#find(ref))
     await this.with(ref, (node) => this.#remove(node, files))
   }
 
@@ -129,25 +129,25 @@ export class Nodes implements NodeAgent {
   start<K extends NodeKindName>(ref: NodeRef<K>, input?: unknown): Promise<Node<K>> {
     return this.#act(ref, async (node) => {
       if (input !== undefined) await node.kind.onStarting?.(node, input)
-      await this.#options.lifeCycle.start(node)
+      await this.#options.lifecycle.start(node)
     })
   }
 
   async stop<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
-    this.#options.lifeCycle.interrupt(await this.#find(ref))
-    return this.#act(ref, (node) => this.#options.lifeCycle.stop(node), { sealed: true })
+    this.#options.lifecycle.interrupt(await this.#find(ref))
+    return this.#act(ref, (node) => this.#options.lifecycle.stop(node), { sealed: true })
   }
 
   suspend<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
-    return this.#act(ref, (node) => this.#options.lifeCycle.suspend(node))
+    return this.#act(ref, (node) => this.#options.lifecycle.suspend(node))
   }
 
   resume<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
-    return this.#act(ref, (node) => this.#options.lifeCycle.resume(node))
+    return this.#act(ref, (node) => this.#options.lifecycle.resume(node))
   }
 
   reload<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
-    return this.#act(ref, (node) => this.#options.lifeCycle.reload(node))
+    return this.#act(ref, (node) => this.#options.lifecycle.reload(node))
   }
 
   async duplicate<K extends NodeKindName>(
@@ -173,13 +173,13 @@ export class Nodes implements NodeAgent {
         requireKnown(it.unknownReason)
         it.requireUnsealed()
       }
-      const restarts = to.status !== 'stopped' && this.#options.lifeCycle.isAlwaysOn(to)
-      if (restarts) await this.#options.lifeCycle.stop(to)
+      const restarts = to.status !== 'stopped' && this.#options.lifecycle.isAlwaysOn(to)
+      if (restarts) await this.#options.lifecycle.stop(to)
       if (to.status !== 'stopped') throw conflict('The destination is running: stop it first', { code: 'node-running' })
       try {
         await this.#copy(from, to)
       } finally {
-        if (restarts) await this.#options.lifeCycle.startIfPossible(to)
+        if (restarts) await this.#options.lifecycle.startIfPossible(to)
       }
       return viewOf<K>(to)
     })
@@ -253,10 +253,10 @@ export class Nodes implements NodeAgent {
 
   async action(ref: NodeRef, name: string, input: unknown, signal?: AbortSignal): Promise<unknown> {
     await this.#find(ref)
-    const { lifeCycle, kinds } = this.#options
+    const { lifecycle, kinds } = this.#options
     const run = namedAction(kinds[ref.kind].actions, name)
     const exclusively: ActionTarget<Properties>['exclusively'] = (use) =>
-      this.with(ref, (node) => use(node, { start: () => lifeCycle.start(node), stop: () => lifeCycle.stop(node) }))
+      this.with(ref, (node) => use(node, { start: () => lifecycle.start(node), stop: () => lifecycle.stop(node) }))
     return run({ exclusively }, input as never, signal)
   }
 
@@ -292,14 +292,14 @@ export class Nodes implements NodeAgent {
   async closeProject(project: OpenProject, how: StopReason): Promise<void> {
     const nodes = [...project.nodes.values()]
     this.requireKnown(project)
-    for (const node of nodes) this.#options.lifeCycle.skipGracePeriod(node)
+    for (const node of nodes) this.#options.lifecycle.skipGracePeriod(node)
     // A failing keeper must not keep a project open: its units end with it, or the next service ends them.
     const end = async (node: EngineNode) => {
-      const { lifeCycle } = this.#options
-      await lifeCycle.stop(node, how).catch(async (error: unknown) => {
+      const { lifecycle } = this.#options
+      await lifecycle.stop(node, how).catch(async (error: unknown) => {
         // A node that may still run must not lose its files.
         if (isUnknown(error)) throw error
-        await lifeCycle.abandon(node).catch((failure: unknown) => {
+        await lifecycle.abandon(node).catch((failure: unknown) => {
           if (isUnknown(failure)) throw failure
         })
       })
@@ -385,7 +385,7 @@ export class Nodes implements NodeAgent {
       })
     }
     try {
-      await this.#options.lifeCycle.stop(node, 'remove')
+      await this.#options.lifecycle.stop(node, 'remove')
       await node.kind.cleanup?.onRemoved?.(node, { isDeleted: true })
     } catch (error) {
       await node.endDeletion()

@@ -22,7 +22,7 @@ export const nodeTransitions = {
 export type NodeEvent = keyof typeof nodeTransitions
 
 /** The state of one node. */
-export class NodeStates extends StateMachine<NodeState, NodeEvent> {
+export class NodeStateMachine extends StateMachine<NodeState, NodeEvent> {
   #status: NodeStatus = 'stopped'
 
   constructor() {

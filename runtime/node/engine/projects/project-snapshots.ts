@@ -13,7 +13,7 @@ import type { Project } from '../../../../src/model/project.ts'
 import { ProjectSnapshot, type RestoreStep, restoreSteps } from '../../../../src/model/project-snapshot.ts'
 import { isUuid } from '../../../../src/model/schema/fields.ts'
 import type { EngineNode } from '../nodes/engine-node.ts'
-import type { LifeCycle } from '../nodes/life-cycle.ts'
+import type { NodeLifecycle } from '../nodes/lifecycle.ts'
 import type { NodeTable } from '../nodes/node-table.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { jsonOf, makeDirectory, removeTree, syncDirectory } from '../storage/durable-file.ts'
@@ -24,7 +24,7 @@ import { nodeRecordFile, nodeRecords, readProject, writeProject } from './projec
 export interface SnapshotsOptions {
   readonly projects: { get(id: string): Promise<Project>; find(id: string): Promise<OpenProject> }
   readonly table: NodeTable
-  readonly lifeCycle: Pick<LifeCycle, 'resume' | 'isAlwaysOn'>
+  readonly lifecycle: Pick<NodeLifecycle, 'resume' | 'isAlwaysOn'>
   /** 503 while the state of a node of the project is unknown. */
   readonly requireKnown: (project: OpenProject) => void
   readonly minFreeMb: () => number
@@ -90,7 +90,7 @@ export class ProjectSnapshots implements SnapshotAgent {
       await syncTree(half)
       const ran = Object.fromEntries(
         running
-          .filter((node) => !this.#options.lifeCycle.isAlwaysOn(node))
+          .filter((node) => !this.#options.lifecycle.isAlwaysOn(node))
           .map(({ record, status }) => [record.node_id, status === 'suspended' ? status : 'started'] as const),
       )
       const facts: ProjectSnapshot = { snapshot_id: snapshotId, created_at: Date.now(), size, ran }
@@ -118,7 +118,7 @@ export class ProjectSnapshots implements SnapshotAgent {
   }
 
   async #runOn(node: EngineNode): Promise<void> {
-    if (node.status === 'suspended') await this.#options.lifeCycle.resume(node)
+    if (node.status === 'suspended') await this.#options.lifecycle.resume(node)
   }
 
   remove(projectId: string, snapshotId: string): Promise<void> {
@@ -234,7 +234,7 @@ export class ProjectSnapshots implements SnapshotAgent {
     const size = kept + (await copyParts((name) => parts[name](path), to, { signal, skipped }))
     for (const node of running) {
       const file = basename(nodeRecordFile(path, node.record.kind, node.record.node_id))
-      await writeFile(join(to, 'nodes', file), node.stored({ running: this.#options.lifeCycle.isAlwaysOn(node) }))
+      await writeFile(join(to, 'nodes', file), node.stored({ running: this.#options.lifecycle.isAlwaysOn(node) }))
     }
     await removeTree(join(to, pausedName))
     return size

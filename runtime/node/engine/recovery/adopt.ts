@@ -32,26 +32,26 @@ export class Adoption {
 
   /** Takes the state of a node from its keeper. */
   async adopt(node: EngineNode, run: Run | undefined): Promise<void> {
-    const { links, lifeCycle, listening } = this.#options
+    const { links, lifecycle, listening } = this.#options
     const { record } = node
     const unit = run?.unit
     if (node.newer !== undefined) {
       // The record must not change: a newer program wrote it.
       if (unit !== undefined) {
         listening.adopt(node, unit)
-        await lifeCycle.adopt(node, unit)
+        await lifecycle.adopt(node, unit)
       }
       return
     }
     if (unit !== undefined) {
       const isChanged = [links.adopt(node, run?.ports ?? []), listening.adopt(node, unit)].includes(true)
       if (isChanged) await node.saveOrTell()
-      await lifeCycle.adopt(node, unit)
+      await lifecycle.adopt(node, unit)
       if (node.status !== 'stopped') warn(this.#options, node.project, await listening.restore(node, unit))
     } else if (record.running) {
       node.move('find')
-      await lifeCycle.lost(node, 'It was found stopped when the service started')
-      if (lifeCycle.isAlwaysOn(node)) await lifeCycle.startIfPossible(node)
+      await lifecycle.lost(node, 'It was found stopped when the service started')
+      if (lifecycle.isAlwaysOn(node)) await lifecycle.startIfPossible(node)
     }
     if (node.status === 'stopped') await node.kind.cleanup?.onIdle?.(node)
     await this.#givePorts(node, unit !== undefined)

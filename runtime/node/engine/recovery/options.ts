@@ -4,7 +4,7 @@ import type { Log } from '../../os/log/log.ts'
 import type { DirectLinks } from '../nodes/direct-links.ts'
 import type { KeeperLink } from '../nodes/keeper-link.ts'
 import type { NodeKind } from '../nodes/kind.ts'
-import type { LifeCycle } from '../nodes/life-cycle.ts'
+import type { NodeLifecycle } from '../nodes/lifecycle.ts'
 import type { Links } from '../nodes/links.ts'
 import type { ConsoleListeners } from '../nodes/listening.ts'
 import type { NodeTable } from '../nodes/node-table.ts'
@@ -19,7 +19,7 @@ export interface RecoveryOptions {
   readonly ports: PortAllocator
   readonly links: Links
   readonly direct: DirectLinks
-  readonly lifeCycle: LifeCycle
+  readonly lifecycle: NodeLifecycle
   readonly listening: ConsoleListeners
   readonly table: NodeTable
   readonly nodes: Pick<Nodes, 'finishRemoval'>

@@ -1,7 +1,7 @@
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
 import type { EngineNode } from '../nodes/engine-node.ts'
-import { keeperDied } from '../nodes/life-cycle.ts'
+import { keeperDied } from '../nodes/lifecycle.ts'
 import type { Adoption } from './adopt.ts'
 import { byUnit, type Inventories, type Run } from './inventories.ts'
 import { type RecoveryOptions, warn } from './options.ts'
@@ -69,8 +69,8 @@ export class Reconciliation {
 
   /** A keeper died with its units; `isOwn`: it was the keeper of this build, and a new one runs. */
   async lost(isHeld: (key: string) => boolean, isOwn: boolean): Promise<void> {
-    const { table, lifeCycle, links, emit } = this.#options
-    lifeCycle.recordLoss(isHeld, isOwn)
+    const { table, lifecycle, links, emit } = this.#options
+    lifecycle.recordLoss(isHeld, isOwn)
     const held = [...table.values()].filter(({ key }) => isHeld(key))
     const hurt = new Set(held.filter(({ status }) => status !== 'stopped').map(({ project }) => project))
     for (const project of hurt)
@@ -80,9 +80,9 @@ export class Reconciliation {
         table.lock(node.key, async () => {
           // `answered` handles nodes whose state was unknown.
           if (table.get(node.key) !== node || !node.isReconciled) return
-          const isToRun = node.status !== 'stopped' && lifeCycle.isAlwaysOn(node)
-          await lifeCycle.lost(node, keeperDied)
-          if (isToRun && isOwn) await lifeCycle.startIfPossible(node)
+          const isToRun = node.status !== 'stopped' && lifecycle.isAlwaysOn(node)
+          await lifecycle.lost(node, keeperDied)
+          if (isToRun && isOwn) await lifecycle.startIfPossible(node)
           if (node.newer === undefined) warn(this.#options, node.project, await links.restore(node))
         }),
       ),

@@ -34,7 +34,7 @@ const coordinate = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 })
 
 export const labNodeEndpoints: readonly Endpoint[] = [
   // Before the paths of one node: else `start` would be the name of a node.
-  ...(['start', 'stop', 'suspend', 'reload'] as const).flatMap((action) => lifeCycleOf(action)),
+  ...(['start', 'stop', 'suspend', 'reload'] as const).flatMap((action) => lifecycleOf(action)),
   endpoint({
     ...{ method: 'GET', path: list, owner, tag, params: inProject },
     summary: 'List the nodes of a project',
@@ -160,7 +160,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
   }),
 ]
 
-function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
+function lifecycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
   const does = { start: 'Start', stop: 'Stop', suspend: 'Suspend', reload: 'Reload' }[action]
   return [
     endpoint({

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
-import { type NodeEvent, NodeStates, nodeTransitions } from '../../../../runtime/node/engine/nodes/states.ts'
+import { type NodeEvent, NodeStateMachine, nodeTransitions } from '../../../../runtime/node/engine/nodes/states.ts'
 
 const events = Object.keys(nodeTransitions) as NodeEvent[]
 
-function after(...moves: NodeEvent[]): NodeStates {
-  const machine = new NodeStates()
+function after(...moves: NodeEvent[]): NodeStateMachine {
+  const machine = new NodeStateMachine()
   for (const event of moves) machine.move(event)
   return machine
 }

@@ -42,7 +42,7 @@ test('a node that was deleted meanwhile gets no ports from a new keeper', async 
   }
   const { reconciliation } = createRecovery({
     table: Object.assign(table, { lock }),
-    lifeCycle: { recordLoss() {}, lost: async ({ key }: EngineNode) => void done.push(key) },
+    lifecycle: { recordLoss() {}, lost: async ({ key }: EngineNode) => void done.push(key) },
     links: { restore: async () => [] },
   } as unknown as RecoveryOptions)
   await reconciliation.lost(() => true, true)

@@ -21,25 +21,25 @@ const startAgainMs = 30_000
 /** Longest reason of a status, characters. */
 const maxReason = 2000
 
-export interface LifeCycleOptions {
+export interface NodeLifecycleOptions {
   readonly keeper: KeeperLink
   readonly links: Links
   readonly listening: ConsoleListeners
   readonly emit: (node: EngineNode, payload: EventPayload) => void
-  /** See `LifeCycle.isAlwaysOn`. */
+  /** See `NodeLifecycle.isAlwaysOn`. */
   readonly runsAlways: (kind: KindDescriptor) => boolean
 }
 
 /** Start and stop of nodes, and events of their guests, the same for every kind. Callers hold the lock of the node. */
-export class LifeCycle {
-  readonly #options: LifeCycleOptions
+export class NodeLifecycle {
+  readonly #options: NodeLifecycleOptions
   readonly #listening: ConsoleListeners
   readonly #processes = new RunningProcesses()
   /** The starts that are being prepared. */
   readonly #preparing = new Map<string, AbortController>()
   readonly #starts = new WeakMap<EngineNode, { tries: number; readonly at: number }>()
 
-  constructor(options: LifeCycleOptions) {
+  constructor(options: NodeLifecycleOptions) {
     this.#options = options
     this.#listening = options.listening
   }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { EngineNode } from '../../../../runtime/node/engine/nodes/engine-node.ts'
 import type { NodeKind } from '../../../../runtime/node/engine/nodes/kind.ts'
-import { LifeCycle, type LifeCycleOptions } from '../../../../runtime/node/engine/nodes/life-cycle.ts'
+import { NodeLifecycle, type NodeLifecycleOptions } from '../../../../runtime/node/engine/nodes/lifecycle.ts'
 import { OpenProject } from '../../../../runtime/node/engine/projects/open-project.ts'
 import { KeeperError } from '../../../../runtime/node/keeper/protocol/error.ts'
 import type { Exit, UnitState } from '../../../../runtime/node/keeper/protocol/protocol.ts'
@@ -40,7 +40,7 @@ async function lab(kind: Partial<NodeKind> = {}, keeper: Record<string, () => un
     ...{ version: 1, kind: 'iou', node_id: '00000000-0000-4000-8000-000000000002', name: 'R1', console: null },
     ...{ console_type: 'telnet', command_line: '', status_reason: null, running: false, properties: {}, ports: {} },
   })
-  const lifeCycle = new LifeCycle({
+  const lifecycle = new NodeLifecycle({
     keeper: {
       unit: async () => undefined,
       call: async (op: string) => {
@@ -53,9 +53,9 @@ async function lab(kind: Partial<NodeKind> = {}, keeper: Record<string, () => un
     listening: { free: async () => {}, of: () => undefined },
     runsAlways: () => false,
     emit: (_: EngineNode, payload: EventPayload) => events.push(payload),
-  } as unknown as LifeCycleOptions)
+  } as unknown as NodeLifecycleOptions)
   const warnings = () => events.flatMap((event) => (event.type === 'log.warning' ? [event.message] : []))
-  return { node, lifeCycle, told, events, warnings }
+  return { node, lifecycle, told, events, warnings }
 }
 
 const refused = (message: string) => ({ status: 409, message: expect.stringContaining(message) })
@@ -64,31 +64,31 @@ const fail = (message: string) => () => {
 }
 
 test('the hooks of a kind are called when its process runs, and when it has ended', async () => {
-  const { node, lifeCycle, told } = await lab()
-  await lifeCycle.start(node)
-  await lifeCycle.stop(node)
+  const { node, lifecycle, told } = await lab()
+  await lifecycle.start(node)
+  await lifecycle.stop(node)
   expect(told).toEqual(['unit.start', 'started', 'unit.stop', 'exited'])
 })
 
 test('a node is stopped, also when a hook of its kind fails', async () => {
-  const { node, lifeCycle, warnings, events } = await lab({ onExited: fail('no such thing') })
-  await lifeCycle.start(node)
-  await lifeCycle.stop(node)
+  const { node, lifecycle, warnings, events } = await lab({ onExited: fail('no such thing') })
+  await lifecycle.start(node)
+  await lifecycle.stop(node)
   expect([node.status, warnings()]).toEqual(['stopped', ['R1: no such thing']])
   expect(events.at(-1)).toMatchObject({ change: 'stopped' })
-  await lifeCycle.start(node)
-  await lifeCycle.exited(node, 1, ended(1))
+  await lifecycle.start(node)
+  await lifecycle.exited(node, 1, ended(1))
   expect([node.status, warnings().length]).toEqual(['stopped', 2])
 })
 
 test('a node without a unit is shown as stopped', async () => {
   const seen: string[] = []
-  const { node, lifeCycle } = await lab({ onExited: async ({ status }) => void seen.push(status) })
-  await lifeCycle.start(node)
-  await lifeCycle.stop(node)
-  await lifeCycle.start(node)
-  lifeCycle.recordLoss(() => true, true)
-  await lifeCycle.lost(node, 'it is gone')
+  const { node, lifecycle } = await lab({ onExited: async ({ status }) => void seen.push(status) })
+  await lifecycle.start(node)
+  await lifecycle.stop(node)
+  await lifecycle.start(node)
+  lifecycle.recordLoss(() => true, true)
+  await lifecycle.lost(node, 'it is gone')
   expect([seen, node.status]).toEqual([['started', 'started'], 'stopped'])
 })
 
@@ -97,16 +97,16 @@ test('a failed start, and only that, cleans up after the preparation of its kind
     throw new KeeperError('spawn_failed', 'it cannot be started')
   }
   const early = await lab({ launch: async () => fail('no image')() as never })
-  await expect(early.lifeCycle.start(early.node)).rejects.toThrow('no image')
+  await expect(early.lifecycle.start(early.node)).rejects.toThrow('no image')
   expect(early.told).toEqual(['unit.stop'])
   const late = await lab({}, { 'unit.start': refuse })
-  await expect(late.lifeCycle.start(late.node)).rejects.toMatchObject(refused('it cannot be started'))
+  await expect(late.lifecycle.start(late.node)).rejects.toMatchObject(refused('it cannot be started'))
   expect(late.told).toEqual(['unit.start', 'unit.stop', 'exited'])
 })
 
 test('when a kind fails after the start of its process, the process is ended', async () => {
-  const { node, lifeCycle, told } = await lab({ onStarted: fail('no more') })
-  await expect(lifeCycle.start(node)).rejects.toThrow('no more')
+  const { node, lifecycle, told } = await lab({ onStarted: fail('no more') })
+  await expect(lifecycle.start(node)).rejects.toThrow('no more')
   expect([node.status, node.record.running, told]).toEqual([
     'stopped',
     false,
@@ -115,25 +115,25 @@ test('when a kind fails after the start of its process, the process is ended', a
 })
 
 test('a unit that ended after the inventory is not shown as running', async () => {
-  const { node, lifeCycle, told } = await lab({}, { unit: async () => ({ ...process, exit: ended(3) }) })
-  lifeCycle.recordExit(node.key, 1)
-  await lifeCycle.adopt(node, process)
+  const { node, lifecycle, told } = await lab({}, { unit: async () => ({ ...process, exit: ended(3) }) })
+  lifecycle.recordExit(node.key, 1)
+  await lifecycle.adopt(node, process)
   expect([node.status, node.record.status_reason]).toEqual([
     'stopped',
     'The program ended by itself (exit code 3): bye',
   ])
   expect(told).toEqual(['unit.forget', 'exited'])
   const other = await lab()
-  await other.lifeCycle.adopt(other.node, process)
+  await other.lifecycle.adopt(other.node, process)
   expect([other.node.status, other.told]).toEqual(['started', ['found']])
 })
 
 test('a hint is reported with the end of a process that ended by itself', async () => {
   const hint = ({ code }: Exit) => (code === 11 ? 'try another image' : undefined)
-  const { node, lifeCycle, events } = await lab({ hint })
+  const { node, lifecycle, events } = await lab({ hint })
   for (const code of [11, 12]) {
-    await lifeCycle.start(node)
-    await lifeCycle.exited(node, 1, ended(code))
+    await lifecycle.start(node)
+    await lifecycle.exited(node, 1, ended(code))
   }
   const errors = events.flatMap((event) => (event.type === 'log.error' ? [event.message] : []))
   expect(errors).toEqual([
@@ -147,8 +147,8 @@ test('an embedded pc whose port was taken at the last moment is started again wi
     throw new KeeperError('spawn_failed', 'the embedded pc cannot be started: bind EADDRINUSE 127.0.0.1:2')
   }
   const answers = [taken, () => ({ pid: 0, run: 1 })]
-  const { node, lifeCycle, told, warnings, events } = await lab({}, { 'unit.start': () => answers.shift()?.() })
-  await lifeCycle.start(node)
+  const { node, lifecycle, told, warnings, events } = await lab({}, { 'unit.start': () => answers.shift()?.() })
+  await lifecycle.start(node)
   expect(told).toEqual(['unit.start', 'unit.stop', 'exited', 'other ports', 'unit.start', 'started'])
   expect(node.status).toBe('started')
   expect(warnings()).toEqual([expect.stringContaining('started again with other ports')])
@@ -165,8 +165,8 @@ test.each([
     if (silent-- > 0) throw new Error('silent')
   }
   const startsAgain = (error: unknown) => (error as Error).message === 'silent'
-  const { node, lifeCycle, told, warnings } = await lab({ control: { begin, startsAgain, ended() {} } as never })
-  const start = lifeCycle.start(node)
+  const { node, lifecycle, told, warnings } = await lab({ control: { begin, startsAgain, ended() {} } as never })
+  const start = lifecycle.start(node)
   if (message === undefined) await start
   else await expect(start).rejects.toThrow(message)
   expect(told).toEqual(expected)
