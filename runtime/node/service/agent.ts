@@ -215,7 +215,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       const message = `${node.record.name}: there is a loop: frames of ${mac} (VLAN ${vlan}) come in at ${where}; remove a link`
       emit(node, { type: 'log.warning', message })
     },
-    lost: (isHeld, isOwn) => reconciliation.lost(isHeld, isOwn),
+    onKeeperDeath: (isHeld, isOwn) => reconciliation.onKeeperDeath(isHeld, isOwn),
     onUnresponsive: (why) => reconciliation.onUnresponsive(why),
     answered: () => reconciliation.answered(),
     moved: (keys) => reconciliation.moved(keys),

@@ -41,7 +41,7 @@ export interface KeeperListener {
   /** Frames go in a circle through a switch. */
   looped?(loop: KeeperEvents['bridge.looped']): void
   /** A keeper died with its units, those for which `isHeld` is true. `isOwn`: it is the keeper of this build, and a new one runs. */
-  lost(isHeld: (key: string) => boolean, isOwn: boolean): Promise<void>
+  onKeeperDeath(isHeld: (key: string) => boolean, isOwn: boolean): Promise<void>
   /** A keeper does not answer. */
   onUnresponsive(why: string): void
   /** All keepers answer again. */
@@ -296,12 +296,14 @@ export class KeeperLink {
         },
         onTrouble: (trouble) => this.#setUnknownReason(trouble),
         onDeath: () => {
-          void this.#lost(older).catch((error: unknown) => this.#log.error({ err: error }, 'after the end of a keeper'))
+          void this.#onDeathOf(older).catch((error: unknown) =>
+            this.#log.error({ err: error }, 'after the end of a keeper'),
+          )
           return false
         },
         onFailure: async () => {
           if (await hasKeeper(directory).catch(() => false)) return true
-          await this.#lost(older)
+          await this.#onDeathOf(older)
           return false
         },
       }),
@@ -390,13 +392,13 @@ export class KeeperLink {
   }
 
   /** Handles the death of an older keeper with its units. */
-  async #lost(older: Older): Promise<void> {
+  async #onDeathOf(older: Older): Promise<void> {
     if (this.#isClosed || older.retiring !== undefined) return
     this.#log.error({ directory: older.hold.directory }, 'a keeper of another build died')
     const held = new Set([...this.#holders].filter(([, holder]) => holder === older).map(([key]) => key))
     this.#drop(older)
     await this.#clear(older.hold.directory)
-    await this.#listener?.lost((key) => held.has(key), false)
+    await this.#listener?.onKeeperDeath((key) => held.has(key), false)
   }
 
   /** Ends the orphans of a keeper that no longer runs, and removes its directory. */
@@ -434,7 +436,7 @@ export class KeeperLink {
     if (!this.#hasLoss) return
     this.#hasLoss = false
     this.#listener
-      ?.lost((key) => !this.#holders.has(key), true)
+      ?.onKeeperDeath((key) => !this.#holders.has(key), true)
       .catch((error: unknown) => this.#log.error({ err: error }, 'after the end of a keeper'))
   }
 

@@ -88,7 +88,7 @@ export class NodeLifecycle {
 
   async #startOnce(node: EngineNode): Promise<void> {
     let launch: Launch | undefined
-    const { losses } = this.#processes
+    const { keeperDeaths } = this.#processes
     node.move('start')
     try {
       await this.#listening.free(node)
@@ -103,7 +103,7 @@ export class NodeLifecycle {
       if (isFirst) await node.save()
       const [started] = await Promise.all([this.#run(node, launch.run), isFirst ? undefined : node.save()])
       // The keeper with the ports of the node died; the unit runs in a new one.
-      if (this.#processes.losses !== losses) throw conflict(`${keeperDied}; start the node again`)
+      if (this.#processes.keeperDeaths !== keeperDeaths) throw conflict(`${keeperDiedReason}; start the node again`)
       node.run = started.run
       await node.kind.control?.begin(node, this.#processes.add(node.key, started))
       node.kind.onStarted?.(node, true)
@@ -254,7 +254,7 @@ export class NodeLifecycle {
 
   /** Adopts a unit that an earlier service started. */
   async adopt(node: EngineNode, unit: UnitState): Promise<void> {
-    node.move('find')
+    node.move('adopt')
     node.run = unit.run
     const process = this.#processes.add(node.key, unit)
     // The unit may have ended after the inventory; its exit event came before the node was in the table.
@@ -274,13 +274,13 @@ export class NodeLifecycle {
     this.#processes.skipGracePeriod(node.key)
   }
 
-  /** Notes at once that a keeper died with its units; `lost` follows with the lock of each node. */
-  recordLoss(isHeld: (key: string) => boolean, isOwn: boolean): void {
-    this.#processes.lost(isHeld, isOwn)
+  /** Notes at once that a keeper died with its units; `onUnitGone` follows with the lock of each node. */
+  recordKeeperDeath(isHeld: (key: string) => boolean, isOwn: boolean): void {
+    this.#processes.endAllOf(isHeld, isOwn)
   }
 
-  /** The keeper of the node died: the node is stopped, unless it was started again meanwhile. */
-  async lost(node: EngineNode, reason: string): Promise<void> {
+  /** Its unit is gone without an exit, as its keeper died: the node is stopped, unless it was started again meanwhile. */
+  async onUnitGone(node: EngineNode, reason: string): Promise<void> {
     if (!node.can('end')) return
     const mayRun = this.#processes.get(node.key)?.ended.aborted === false
     if (mayRun && (await this.#options.keeper.unit(node.key, node.run))?.exit === null) return
@@ -399,7 +399,7 @@ function follow(node: EngineNode, status: NodeStatus): void {
   else if (status !== 'suspended' && node.can('resume')) node.move('resume')
 }
 
-export const keeperDied = 'The process that holds the nodes died'
+export const keeperDiedReason = 'The process that holds the nodes died'
 
 /** What a start warns of, as the reason of the status: for clients that have not read the feed. */
 function startWarningOf({ record }: EngineNode, { notices = [] }: Launch): string | null {

@@ -14,11 +14,11 @@ export class RunningProcesses {
   readonly #running = new Map<string, Running>()
   /** Number of the last ended run of a node. The exit event may come before the answer to the start. */
   readonly #ended = new Map<string, number>()
-  #losses = 0
+  #keeperDeaths = 0
 
   /** How often the keeper of this build died. An operation that began in one keeper cannot be finished in another. */
-  get losses(): number {
-    return this.#losses
+  get keeperDeaths(): number {
+    return this.#keeperDeaths
   }
 
   add(key: string, { run, pid }: { readonly run: number; readonly pid: number }): GuestProcess {
@@ -49,8 +49,8 @@ export class RunningProcesses {
   }
 
   /** All units of one keeper ended with it; `isOwn`: the keeper of this build. */
-  lost(isHeld: (key: string) => boolean, isOwn: boolean): void {
-    if (isOwn) this.#losses++
+  endAllOf(isHeld: (key: string) => boolean, isOwn: boolean): void {
+    if (isOwn) this.#keeperDeaths++
     for (const [key, { over }] of this.#running) if (isHeld(key)) over.abort()
     for (const key of [...this.#ended.keys()]) if (isHeld(key)) this.#ended.delete(key)
   }

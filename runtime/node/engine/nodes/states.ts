@@ -14,9 +14,13 @@ export const nodeTransitions = {
   stop: { from: ['started', 'suspended', 'unknown'], to: 'stopping', when: 'a client stops it, or its project closes' },
   refuse: { from: ['stopping'], to: 'before', when: 'the guest, or the keeper, does not end it' },
   end: { from: ['started', 'suspended', 'stopping'], to: 'stopped', when: 'its program has ended, or its keeper died' },
-  find: { from: ['stopped'], to: 'started', when: 'its project is opened, and it runs or ran' },
-  lose: { from: ['stopped', 'started'], to: 'unknown', when: 'its project is opened while the keeper is silent' },
-  answer: { from: ['unknown'], to: 'stopped', when: 'the keeper answers; find or nothing follows' },
+  adopt: { from: ['stopped'], to: 'started', when: 'its project is opened, and it runs or ran' },
+  becomeUnknown: {
+    from: ['stopped', 'started'],
+    to: 'unknown',
+    when: 'its project is opened while the keeper is silent',
+  },
+  becomeKnown: { from: ['unknown'], to: 'stopped', when: 'the keeper answers; adopt or nothing follows' },
 } as const satisfies Transitions<NodeState, string>
 
 export type NodeEvent = keyof typeof nodeTransitions

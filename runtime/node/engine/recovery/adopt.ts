@@ -24,8 +24,8 @@ export class Adoption {
 
   /** The state of the node is unknown: shows the state in its record, and keeps its ports. */
   leave(node: EngineNode): void {
-    if (node.record.running) node.move('find')
-    node.move('lose')
+    if (node.record.running) node.move('adopt')
+    node.move('becomeUnknown')
     this.#options.links.adopt(node, [])
     this.#options.listening.adopt(node, { console: null })
   }
@@ -49,8 +49,8 @@ export class Adoption {
       await lifecycle.adopt(node, unit)
       if (node.status !== 'stopped') warn(this.#options, node.project, await listening.restore(node, unit))
     } else if (record.running) {
-      node.move('find')
-      await lifecycle.lost(node, 'It was found stopped when the service started')
+      node.move('adopt')
+      await lifecycle.onUnitGone(node, 'It was found stopped when the service started')
       if (lifecycle.isAlwaysOn(node)) await lifecycle.startIfPossible(node)
     }
     if (node.status === 'stopped') await node.kind.cleanup?.onIdle?.(node)

@@ -1,7 +1,7 @@
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
 import type { EngineNode } from '../nodes/engine-node.ts'
-import { keeperDied } from '../nodes/lifecycle.ts'
+import { keeperDiedReason } from '../nodes/lifecycle.ts'
 import type { Adoption } from './adopt.ts'
 import { byUnit, type Inventories, type Run } from './inventories.ts'
 import { type RecoveryOptions, warn } from './options.ts'
@@ -45,7 +45,7 @@ export class Reconciliation {
           table.lock(node.key, async () => {
             if (table.get(node.key) !== node) return
             if (node.isReconciled) return this.#reconcile(node, runs.get(node.key))
-            node.move('answer')
+            node.move('becomeKnown')
             await this.#adoption.adopt(node, runs.get(node.key))
             emit(node.project, node.updated())
           }),
@@ -68,20 +68,23 @@ export class Reconciliation {
   }
 
   /** A keeper died with its units; `isOwn`: it was the keeper of this build, and a new one runs. */
-  async lost(isHeld: (key: string) => boolean, isOwn: boolean): Promise<void> {
+  async onKeeperDeath(isHeld: (key: string) => boolean, isOwn: boolean): Promise<void> {
     const { table, lifecycle, links, emit } = this.#options
-    lifecycle.recordLoss(isHeld, isOwn)
+    lifecycle.recordKeeperDeath(isHeld, isOwn)
     const held = [...table.values()].filter(({ key }) => isHeld(key))
     const hurt = new Set(held.filter(({ status }) => status !== 'stopped').map(({ project }) => project))
     for (const project of hurt)
-      emit(project, { type: 'log.error', message: `${keeperDied}; its nodes are stopped and can be started again` })
+      emit(project, {
+        type: 'log.error',
+        message: `${keeperDiedReason}; its nodes are stopped and can be started again`,
+      })
     await Promise.all(
       held.map((node) =>
         table.lock(node.key, async () => {
           // `answered` handles nodes whose state was unknown.
           if (table.get(node.key) !== node || !node.isReconciled) return
           const isToRun = node.status !== 'stopped' && lifecycle.isAlwaysOn(node)
-          await lifecycle.lost(node, keeperDied)
+          await lifecycle.onUnitGone(node, keeperDiedReason)
           if (isToRun && isOwn) await lifecycle.startIfPossible(node)
           if (node.newer === undefined) warn(this.#options, node.project, await links.restore(node))
         }),

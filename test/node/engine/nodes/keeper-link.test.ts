@@ -20,7 +20,7 @@ async function open() {
     onUnresponsive: quiet,
     moved: quiet,
     answered: async () => {},
-    lost: async () => void losses++,
+    onKeeperDeath: async () => void losses++,
   })
   await link.inventory()
   const kill = async () => {

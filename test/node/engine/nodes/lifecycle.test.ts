@@ -87,8 +87,8 @@ test('a node without a unit is shown as stopped', async () => {
   await lifecycle.start(node)
   await lifecycle.stop(node)
   await lifecycle.start(node)
-  lifecycle.recordLoss(() => true, true)
-  await lifecycle.lost(node, 'it is gone')
+  lifecycle.recordKeeperDeath(() => true, true)
+  await lifecycle.onUnitGone(node, 'it is gone')
   expect([seen, node.status]).toEqual([['started', 'started'], 'stopped'])
 })
 

@@ -15,21 +15,21 @@ test.each([
   { moves: ['start', 'fail'], state: 'stopped', status: 'stopped' },
   { moves: ['start', 'run'], state: 'started', status: 'started' },
   { moves: ['start', 'run', 'suspend'], state: 'suspended', status: 'suspended' },
-  { moves: ['find', 'stop'], state: 'stopping', status: 'started' },
-  { moves: ['find', 'suspend', 'stop'], state: 'stopping', status: 'suspended' },
-  { moves: ['find', 'suspend', 'stop', 'refuse'], state: 'suspended', status: 'suspended' },
-  { moves: ['find', 'stop', 'end'], state: 'stopped', status: 'stopped' },
-  { moves: ['find', 'lose'], state: 'unknown', status: 'started' },
-  { moves: ['find', 'lose', 'stop', 'refuse'], state: 'unknown', status: 'started' },
-  { moves: ['lose', 'answer', 'find'], state: 'started', status: 'started' },
+  { moves: ['adopt', 'stop'], state: 'stopping', status: 'started' },
+  { moves: ['adopt', 'suspend', 'stop'], state: 'stopping', status: 'suspended' },
+  { moves: ['adopt', 'suspend', 'stop', 'refuse'], state: 'suspended', status: 'suspended' },
+  { moves: ['adopt', 'stop', 'end'], state: 'stopped', status: 'stopped' },
+  { moves: ['adopt', 'becomeUnknown'], state: 'unknown', status: 'started' },
+  { moves: ['adopt', 'becomeUnknown', 'stop', 'refuse'], state: 'unknown', status: 'started' },
+  { moves: ['becomeUnknown', 'becomeKnown', 'adopt'], state: 'started', status: 'started' },
 ] as const)('after $moves a node is $state, which clients see as $status', ({ moves, state, status }) => {
   const machine = after(...moves)
   expect({ state: machine.state, status: machine.status }).toEqual({ state, status })
 })
 
 test('a node does not move without a transition', () => {
-  const machine = after('find')
-  expect(events.filter((event) => machine.can(event))).toEqual(['suspend', 'stop', 'end', 'lose'])
+  const machine = after('adopt')
+  expect(events.filter((event) => machine.can(event))).toEqual(['suspend', 'stop', 'end', 'becomeUnknown'])
   expect(() => machine.move('start')).toThrow('A node that is started has no transition "start"')
   expect(machine.state).toBe('started')
 })

@@ -42,10 +42,10 @@ test('a node that was deleted meanwhile gets no ports from a new keeper', async 
   }
   const { reconciliation } = createRecovery({
     table: Object.assign(table, { lock }),
-    lifecycle: { recordLoss() {}, lost: async ({ key }: EngineNode) => void done.push(key) },
+    lifecycle: { recordKeeperDeath() {}, onUnitGone: async ({ key }: EngineNode) => void done.push(key) },
     links: { restore: async () => [] },
   } as unknown as RecoveryOptions)
-  await reconciliation.lost(() => true, true)
+  await reconciliation.onKeeperDeath(() => true, true)
   expect(done).toEqual(['stays'])
 })
 
