@@ -20,6 +20,7 @@ export const kindEndpoints: readonly Endpoint[] = [
 
 const kindView = (kind: KindDescriptor): LabKind => ({
   ...{ name: kind.name, noun: kind.noun, consoles: [...kind.consoles], configs: Object.keys(kind.configs ?? {}) },
+  ...{ title: kind.title, first_settings: [...(kind.firstSettings ?? [])], image_setting: kind.image?.field ?? null },
   is_always_on: kind.isAlwaysOn === true,
   can_be_suspended: kind.canBeSuspended,
   has_images: kind.image !== undefined,

@@ -44,6 +44,7 @@ const schemas = { node: CloudNode, create: CloudCreate, update: CloudUpdate }
 export const cloud = kind({
   name: 'cloud',
   noun: 'cloud',
+  title: 'Cloud',
   gns3: gns3Kind({
     nodeType: 'cloud',
     members: ['node_directory', 'ports_mapping', 'interfaces'],

@@ -149,6 +149,8 @@ const schemas = { node: DynamipsNode, create: DynamipsCreate, update: DynamipsUp
 export const dynamips = kind({
   name: 'dynamips',
   noun: 'router',
+  title: 'Dynamips router',
+  firstSettings: ['image', 'platform', 'ram'],
   aliases: ['ios'],
   gns3: gns3Kind({
     nodeType: 'dynamips',

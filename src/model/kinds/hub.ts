@@ -30,6 +30,7 @@ const schemas = { node: HubNode, create: HubCreate, update: HubUpdate }
 export const hub = kind({
   name: 'hub',
   noun: 'hub',
+  title: 'Hub',
   aliases: ['ethernet_hub', 'ethernet-hub'],
   gns3: gns3Kind({
     nodeType: 'ethernet_hub',

@@ -121,6 +121,8 @@ const schemas = { node: HypervisorNode, create: HypervisorCreate, update: Hyperv
 export const hypervisor = kind({
   name: 'hypervisor',
   noun: 'VM',
+  title: 'VM of a hypervisor',
+  firstSettings: ['vmname', 'ram', 'adapters'],
   aliases: ['virtualbox', 'vmware'],
   gns3: gns3Kind({
     nodeType: 'virtualbox',

@@ -135,6 +135,8 @@ const v1 = v1Of('router', schemas, {
 export const iou = kind({
   name: 'iou',
   noun: 'router',
+  title: 'IOU router',
+  firstSettings: ['path', 'ethernet_adapters', 'serial_adapters'],
   gns3: gns3Kind({
     nodeType: 'iou',
     hostName: 'ios',

@@ -124,6 +124,10 @@ export interface KindDescriptor {
   readonly name: string
   /** The word for a node of the kind, within a sentence. */
   readonly noun: string
+  /** What people call the kind, with the emulator that they know it by: `QEMU machine`. */
+  readonly title: string
+  /** The settings that somebody is asked for who makes a node type (a template) of the kind. Absent: none. */
+  readonly firstSettings?: readonly string[]
   /** Names of the kind in other programs: hints in errors translate them. */
   readonly aliases?: readonly string[]
   /** Absent: GNS3 has no such kind. */

@@ -218,6 +218,8 @@ const needs = 'the emulator or an image is missing (its name is then in `image`)
 export const machineEmulator = kind({
   name: 'machine-emulator',
   noun: 'machine',
+  title: 'QEMU machine',
+  firstSettings: ['hda_disk_image', 'ram', 'cpus', 'adapters'],
   aliases: ['qemu'],
   gns3: gns3Kind({
     nodeType: 'qemu',

@@ -80,6 +80,7 @@ const schemas = { node: NatNode, create: NatCreate, update: NatUpdate }
 export const nat = kind({
   name: 'nat',
   noun: 'nat',
+  title: 'NAT',
   gns3: gns3Kind({
     nodeType: 'nat',
     members: ['ports_mapping'],

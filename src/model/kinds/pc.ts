@@ -57,6 +57,7 @@ const baseScript = 'vpcs_base_config.txt'
 export const pc = kind({
   name: 'pc',
   noun: 'pc',
+  title: 'PC',
   aliases: ['vpcs'],
   gns3: gns3Kind({
     nodeType: 'vpcs',

@@ -66,6 +66,7 @@ const schemas = { node: SwitchNode, create: SwitchCreate, update: SwitchUpdate }
 export const ethernetSwitch = kind({
   name: 'switch',
   noun: 'switch',
+  title: 'Switch',
   aliases: ['ethernet_switch', 'ethernet-switch'],
   gns3: gns3Kind({
     nodeType: 'ethernet_switch',

@@ -1,11 +1,18 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { objectSchema } from '../schema/fields.ts'
+import { nullable, objectSchema } from '../schema/fields.ts'
 
 /** A kind of node, for a form of its settings. */
 export type LabKind = Static<typeof LabKind>
 export const LabKind = objectSchema('LabKind', 'A kind of node, and the form of its settings', {
   name: Type.String({ description: 'Its value in `node_type`' }),
   noun: Type.String({ description: 'The noun for a node of the kind, for use in a sentence' }),
+  title: Type.String({ description: 'What people call the kind, such as `QEMU machine`' }),
+  first_settings: Type.Array(Type.String(), {
+    description: 'The settings to ask for first when a template of the kind is made',
+  }),
+  image_setting: nullable(
+    Type.String({ description: 'The setting that names the image from which its nodes start; null for none' }),
+  ),
   is_always_on: Type.Boolean({ description: 'Whether its nodes run as soon as they are created' }),
   can_be_suspended: Type.Boolean(),
   has_images: Type.Boolean({ description: 'Whether its nodes start from images' }),

@@ -1,0 +1,117 @@
+/** Settings for a node type (a template), as far as an image tells them: the user may change each. */
+export interface SuggestedType {
+  /** The kind whose nodes start from the image. */
+  readonly kind: 'machine-emulator' | 'dynamips' | 'iou'
+  readonly name: string
+  readonly category: 'guest' | 'router' | 'switch' | 'firewall'
+  readonly symbol: string
+  /** Settings of the kind; the image is among them. */
+  readonly settings: Readonly<Record<string, string | number>>
+}
+
+/** Bytes of the beginning of a file that tell what it is; those of a CD-ROM image are the furthest (ECMA-119, 7.1.1). */
+export const headBytes = 32_774
+
+type Row = readonly [name: RegExp, type: Pick<SuggestedType, 'name' | 'category'>, settings: SuggestedType['settings']]
+
+const e1000 = { adapter_type: 'e1000' } as const
+const virtio = { hda_disk_interface: 'virtio', adapter_type: 'virtio-net-pci' } as const
+const [router, firewall, guest] = ['router', 'firewall', 'guest'] as const
+
+/** Machines by the names under which their vendors give out disks, and what the vendors ask for. The first that fits counts. */
+const machines: readonly Row[] = [
+  [
+    /vios[_-]?l2/,
+    { name: 'IOSvL2', category: 'switch' },
+    { ram: 768, adapters: 16, hda_disk_interface: 'virtio', ...e1000 },
+  ],
+  [/^vios/, { name: 'IOSv', category: router }, { ram: 512, adapters: 4, hda_disk_interface: 'virtio', ...e1000 }],
+  [/csr1000v/, { name: 'CSR1000v', category: router }, { ram: 4096, adapters: 4, hda_disk_interface: 'virtio' }],
+  [/c8000v/, { name: 'C8000v', category: router }, { ram: 4096, adapters: 4, hda_disk_interface: 'virtio' }],
+  [/xrv9k/, { name: 'XRv9000', category: router }, { ram: 16384, cpus: 4, adapters: 5, ...e1000 }],
+  [/iosxrv/, { name: 'XRv', category: router }, { ram: 3072, adapters: 9, ...e1000 }],
+  [
+    /nexus9[53]00v|nxosv/,
+    { name: 'NX-OSv', category: 'switch' },
+    { ram: 12288, cpus: 2, adapters: 10, firmware: 'uefi' },
+  ],
+  [/asav/, { name: 'ASAv', category: firewall }, { ram: 2048, adapters: 8, hda_disk_interface: 'virtio', ...e1000 }],
+  [/veos/, { name: 'vEOS', category: 'switch' }, { ram: 2048, adapters: 13, ...e1000 }],
+  [/vqfx.*(pfe|cosim)/, { name: 'vQFX-PFE', category: 'switch' }, { ram: 2048, adapters: 2, ...e1000 }],
+  [/vqfx/, { name: 'vQFX', category: 'switch' }, { ram: 1024, adapters: 12, ...e1000 }],
+  [/vsrx/, { name: 'vSRX', category: firewall }, { ram: 4096, cpus: 2, adapters: 8, ...virtio }],
+  [/vjunos.*switch/, { name: 'vJunos-switch', category: 'switch' }, { ram: 5120, cpus: 4, adapters: 11, ...virtio }],
+  [/vjunos/, { name: 'vJunos', category: router }, { ram: 5120, cpus: 4, adapters: 11, ...virtio }],
+  [/^chr-/, { name: 'RouterOS', category: router }, { ram: 256, adapters: 8, ...virtio }],
+  [/vyos/, { name: 'VyOS', category: router }, { ram: 1024, adapters: 4, ...virtio }],
+  [/openwrt/, { name: 'OpenWrt', category: router }, { ram: 256, adapters: 4, ...virtio }],
+  [/fortios|fortigate|fgt[_-]vm/, { name: 'FortiGate', category: firewall }, { ram: 2048, adapters: 10, ...virtio }],
+  [/pfsense/, { name: 'pfSense', category: firewall }, { ram: 2048, adapters: 4, ...virtio }],
+  [/opnsense/, { name: 'OPNsense', category: firewall }, { ram: 2048, adapters: 4, ...virtio }],
+  [
+    /sonic-vs/,
+    { name: 'SONiC', category: 'switch' },
+    { ram: 4096, cpus: 2, adapters: 10, hda_disk_interface: 'virtio' },
+  ],
+  [/cumulus/, { name: 'Cumulus', category: 'switch' }, { ram: 1024, adapters: 7, ...virtio }],
+  [/cirros/, { name: 'CirrOS', category: guest }, { ram: 128, ...virtio }],
+  [/alpine/, { name: 'Alpine', category: guest }, { ram: 256, ...virtio }],
+  [/debian|ubuntu|fedora|centos|rocky|alma/, { name: 'Linux', category: guest }, { ram: 1024, ...virtio }],
+]
+
+/** The routers of dynamips whose images have the platform in their names, and a memory with which their last releases boot, MB. */
+const platforms: readonly (readonly [name: RegExp, platform: string, ram: number])[] = [
+  [/^c1[67]\d\d|^c1700/, 'c1700', 160],
+  [/^c26(?!91)/, 'c2600', 160],
+  [/^c2691/, 'c2691', 192],
+  [/^c36/, 'c3600', 192],
+  [/^c3725/, 'c3725', 128],
+  [/^c3745/, 'c3745', 256],
+  [/^c7[25]00/, 'c7200', 512],
+]
+
+/**
+ * The node type that a file suggests by its name and its first bytes (`headBytes` of them are enough); undefined when nodes of no kind
+ * start from such a file. ELF(5), QEMU docs/interop/qcow2.rst, ECMA-119.
+ */
+export function suggestedType(file: string, head: Uint8Array): SuggestedType | undefined {
+  const name = file.toLowerCase()
+  if (startsWith(head, [0x7f, 0x45, 0x4c, 0x46])) return ofProgram(file, name, head)
+  const isCd = text(head, 32_769, 5) === 'CD001'
+  const isDisk = diskMagic.some((magic) => text(head, 0, magic.length) === magic) || isBootSector(head)
+  if (!isCd && !isDisk && !/\.(qcow2?|vmdk|vdi|vhdx?|img|raw|iso)$/.test(name)) return undefined
+  const [, type, settings] = machines.find(([pattern]) => pattern.test(name)) ?? unknownMachine(file)
+  const symbol = type.category === 'guest' ? 'machine' : type.category
+  const image = isCd ? { cdrom_image: file, boot_priority: 'd' } : { hda_disk_image: file }
+  return { kind: 'machine-emulator', ...type, symbol, settings: { ...settings, ...image } }
+}
+
+const unknownMachine = (file: string): Row => [/^/, { name: titleOf(file), category: guest }, {}]
+
+/** A program: big-endian for a router of dynamips, little-endian for the host itself (IOU). */
+function ofProgram(file: string, name: string, head: Uint8Array): SuggestedType {
+  if (head[5] !== 2) {
+    const isSwitch = /l2/.test(name)
+    const category = isSwitch ? 'switch' : router
+    const settings = { path: file, ethernet_adapters: isSwitch ? 4 : 2, serial_adapters: isSwitch ? 0 : 2 }
+    return { kind: 'iou', name: isSwitch ? 'IOU-L2' : 'IOU-L3', category, symbol: category, settings }
+  }
+  const [, platform, ram] = platforms.find(([pattern]) => pattern.test(name)) ?? [undefined, 'c7200', 512]
+  const settings = { image: file, platform, ram }
+  return { kind: 'dynamips', name: platform, category: router, symbol: 'router', settings }
+}
+
+/** qcow2, VMDK, VHDX, VDI; a VHD has its magic at its end. */
+const diskMagic = ['QFI\xfb', 'KDMV', '# Disk DescriptorFile', 'vhdxfile', '<<< ']
+
+/** Whether it is a raw disk with a boot sector. */
+const isBootSector = (head: Uint8Array): boolean => head[510] === 0x55 && head[511] === 0xaa
+
+const startsWith = (head: Uint8Array, bytes: readonly number[]): boolean => bytes.every((byte, at) => head[at] === byte)
+
+const text = (head: Uint8Array, at: number, length: number): string =>
+  String.fromCharCode(...head.subarray(at, at + length))
+
+/** `my-router_1.2.qcow2` -> `my-router`: without what versions and formats add. */
+const titleOf = (file: string): string =>
+  file.replace(/\.[a-z0-9]+$/i, '').replace(/[-_. ]+(v?\d[\w.-]*|amd64|x86[_-]64|i386|disk\d?)*$/i, '') || file
