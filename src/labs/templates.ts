@@ -1,7 +1,7 @@
 import { v5 } from 'uuid'
 import { conflict, forbidden, notFound } from '../lib/errors/api-error.ts'
 import { kinds } from '../model/kinds/index.ts'
-import type { KindDescriptor } from '../model/kinds/kind.ts'
+import { type KindDescriptor, symbolOfKind } from '../model/kinds/kind.ts'
 import { kindOf } from '../model/kinds/node.ts'
 import type { LabListEvent } from '../model/lab/event.ts'
 import { nameKey } from '../model/lab/names.ts'
@@ -99,11 +99,12 @@ export class Templates {
     const kind = isKnownKind(input.template_type) ? (kindOf(input.template_type) as KindDescriptor) : undefined
     const template: LabTemplate = {
       ...rest,
+      ...kind?.typeDefaults?.(rest),
       template_id,
       compute_id: compute_id ?? null,
       category: category ?? kind?.template?.category ?? 'guest',
       default_name_format: default_name_format ?? '{name}-{0}',
-      symbol: symbol ?? kind?.template?.symbol ?? 'computer',
+      symbol: symbol ?? (kind === undefined ? 'computer' : symbolOfKind(kind)),
       usage: usage ?? '',
       builtin: false,
     }

@@ -17,3 +17,13 @@ export const isBuiltIn = (name: string): boolean => Object.hasOwn(symbolShapes, 
 
 /** The address of the picture of a symbol. */
 export const symbolUrl = (name: string): string => `/v2/symbols/${encodeURIComponent(wellFormed(name))}/raw`
+
+/** The picture of a symbol beside a text. */
+export const SymbolPicture = ({ name }: { name: string }) =>
+  isBuiltIn(name) ? (
+    <svg class="symbol" viewBox="0 0 60 60" aria-hidden="true">
+      <use href={`#symbol-${name}`} />
+    </svg>
+  ) : (
+    <img class="symbol" alt="" src={symbolUrl(name)} />
+  )

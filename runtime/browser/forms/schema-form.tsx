@@ -3,12 +3,15 @@ import type { TargetedEvent } from 'preact'
 import { ErrorMessage } from '../parts/error-message.tsx'
 import { messageOf } from '../state/notices.ts'
 import { type FormField, fieldsOf, type Schema, textOf, valueIn } from './fields.ts'
+import { type FormPart, FormParts } from './form-parts.tsx'
 import { hasFewRows, TableField } from './table-field.tsx'
 
 interface FormProps {
   readonly schema: Schema
   readonly values: Readonly<Record<string, unknown>>
   readonly isDisabled: boolean
+  /** Its parts; absent: it has one. */
+  readonly parts?: readonly FormPart[]
   /** The text of the button. */
   readonly verb?: string
   /** For a form in a dialog: both buttons are always shown, and one calls this. Absent: the buttons are shown when a field was changed. */
@@ -18,7 +21,7 @@ interface FormProps {
 }
 
 /** A form for the members of an object, from its JSON Schema. */
-export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onCancel, onSave }: FormProps) {
+export function SchemaForm({ schema, values, isDisabled, parts = [], verb = 'Save', onCancel, onSave }: FormProps) {
   /** The typed text, by field. Other fields follow the values. */
   const typed = useSignal<Readonly<Record<string, string | boolean>>>({})
   const isSaving = useSignal(false)
@@ -51,15 +54,18 @@ export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onCancel
         void save()
       }}
     >
-      {fields.map((field) => (
-        <FieldView
-          key={field.name}
-          field={field}
-          value={typed.value[field.name] ?? values[field.name]}
-          isDisabled={isDisabled}
-          onType={(value) => type(field.name, value)}
-        />
-      ))}
+      <FormParts
+        fields={fields}
+        parts={parts}
+        view={(field) => (
+          <FieldView
+            field={field}
+            value={typed.value[field.name] ?? values[field.name]}
+            isDisabled={isDisabled}
+            onType={(value) => type(field.name, value)}
+          />
+        )}
+      />
       <ErrorMessage text={failure.value} />
       {(isChanged || onCancel !== undefined) && (
         <div class="row form-actions">
@@ -89,7 +95,8 @@ interface FieldProps {
   readonly onType: (value: string | boolean) => void
 }
 
-function FieldView({ field, value, isDisabled, onType }: FieldProps) {
+/** One field of a form, with its label and its help. */
+export function FieldView({ field, value, isDisabled, onType }: FieldProps) {
   const { name, title } = field
   // Descriptions are Markdown of the API document.
   const description = field.description?.replaceAll('`', '')

@@ -84,6 +84,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
           <h3>Settings</h3>
           <SchemaForm
             schema={kind.settings as Schema}
+            parts={kind.form_parts}
             values={node.properties}
             isDisabled={isLocked}
             onSave={(properties) => editor.change(node_id, { properties })}

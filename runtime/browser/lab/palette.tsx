@@ -2,9 +2,12 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import type { LabTemplate } from '../../../src/client/patchbay.ts'
 import { templateMedia } from '../canvas/canvas.tsx'
-import { isBuiltIn, symbolUrl } from '../canvas/symbols.tsx'
+import { SymbolPicture } from '../canvas/symbols.tsx'
 import { type Drawable, drawables } from '../drawings/shape.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
+import { Icon } from '../parts/icon.tsx'
+import { IconButton } from '../parts/icon-button.tsx'
+import { Loaded } from '../parts/loaded.tsx'
 import { SearchField } from '../parts/search-field.tsx'
 
 /** Number of templates from which on they can be searched. */
@@ -18,42 +21,78 @@ export function Palette({ window: lab }: { window: LabWindow }) {
   const found = templates.filter(({ name, category }) => `${name} ${category}`.toLowerCase().includes(words))
   const [builtIn, own] = [found.filter((it) => it.builtin), found.filter((it) => !it.builtin)]
   const add = (template: LabTemplate) => void lab.addInMiddle(template)
+  /** The node type that is being made or changed. */
+  const draft = useSignal<{ readonly template?: LabTemplate } | undefined>(undefined)
   return (
-    <nav class="palette" aria-label="Templates">
-      {templates.length > manyTemplates && <SearchField label="Search templates" words={wanted} />}
-      <Group title="Nodes" templates={builtIn} onAdd={add} />
-      <Group title="Templates" templates={own} onAdd={add} />
-      <h2>Drawings</h2>
-      <ul>
-        {drawables.map(({ kind, noun, key }) => (
-          <li key={kind}>
-            <PaletteButton
-              {...{ dragged: kind, title: `Drag it onto the map (${key})`, onClick: () => void lab.draw(kind) }}
-            >
-              <DrawablePicture kind={kind} />
-              {noun}
-            </PaletteButton>
-          </li>
-        ))}
-      </ul>
-    </nav>
+    <>
+      <nav class="palette" aria-label="Node types">
+        {templates.length > manyTemplates && <SearchField label="Search node types" words={wanted} />}
+        <Group title="Nodes" templates={builtIn} onAdd={add} />
+        <Group
+          title="Your node types"
+          templates={own}
+          onAdd={add}
+          onChange={(template) => {
+            draft.value = { template }
+          }}
+        />
+        <button
+          type="button"
+          class="template is-adding"
+          onClick={() => {
+            draft.value = {}
+          }}
+        >
+          <Icon name="plus" /> Add node type
+        </button>
+        <h2>Drawings</h2>
+        <ul>
+          {drawables.map(({ kind, noun, key }) => (
+            <li key={kind}>
+              <PaletteButton
+                {...{ dragged: kind, title: `Drag it onto the map (${key})`, onClick: () => void lab.draw(kind) }}
+              >
+                <DrawablePicture kind={kind} />
+                {noun}
+              </PaletteButton>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      {draft.value !== undefined && (
+        <Loaded
+          load={nodeTypeDialog}
+          props={{
+            ...draft.value,
+            onChanged: () => void lab.editor.prepare(),
+            onClose: () => {
+              draft.value = undefined
+            },
+          }}
+        />
+      )}
+    </>
   )
 }
+
+const nodeTypeDialog = () => import('../node-types/node-type-dialog.tsx').then((module) => module.NodeTypeDialog)
 
 interface GroupProps {
   readonly title: string
   readonly templates: readonly LabTemplate[]
   readonly onAdd: (template: LabTemplate) => void
+  /** Absent: they cannot be changed. */
+  readonly onChange?: (template: LabTemplate) => void
 }
 
-function Group({ title, templates, onAdd }: GroupProps) {
+function Group({ title, templates, onAdd, onChange }: GroupProps) {
   if (templates.length === 0) return null
   return (
     <>
       <h2>{title}</h2>
       <ul>
         {templates.map((template) => (
-          <li key={template.template_id}>
+          <li key={template.template_id} class="template-row">
             <PaletteButton
               dragged={template.template_id}
               title={template.usage || `Drag ${template.name} onto the map`}
@@ -62,6 +101,9 @@ function Group({ title, templates, onAdd }: GroupProps) {
               <SymbolPicture name={template.symbol} />
               <bdi>{template.name}</bdi>
             </PaletteButton>
+            {onChange !== undefined && (
+              <IconButton icon="pencil" title={`Change ${template.name}`} onClick={() => onChange(template)} />
+            )}
           </li>
         ))}
       </ul>
@@ -100,12 +142,3 @@ const DrawablePicture = ({ kind }: { kind: Drawable }) => (
     {kind === 'text' && <path d="M16 16h28M30 16v30" />}
   </svg>
 )
-
-const SymbolPicture = ({ name }: { name: string }) =>
-  isBuiltIn(name) ? (
-    <svg class="symbol" viewBox="0 0 60 60" aria-hidden="true">
-      <use href={`#symbol-${name}`} />
-    </svg>
-  ) : (
-    <img class="symbol" alt="" src={symbolUrl(name)} />
-  )

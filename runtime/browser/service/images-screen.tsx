@@ -8,6 +8,7 @@ import { ErrorMessage } from '../parts/error-message.tsx'
 import { useFileDrop } from '../parts/file-drop.ts'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
+import { Loaded } from '../parts/loaded.tsx'
 import { sizeText } from '../parts/size-text.ts'
 import { TextField } from '../parts/text-field.tsx'
 import { client } from '../state/client.ts'
@@ -61,11 +62,15 @@ export function ImagesScreen() {
   )
 }
 
+const nodeTypeDialog = () => import('../node-types/node-type-dialog.tsx').then((module) => module.NodeTypeDialog)
+
 function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known: LabsAndComputes }) {
   const images = useSignal<readonly Image[] | undefined>(undefined)
   const uses = useSignal<ReadonlyMap<string, ImageUse>>(new Map())
   const gone = useSignal<Image | undefined>(undefined)
   const renamed = useSignal<Image | undefined>(undefined)
+  /** The image of which a node type is made. */
+  const used = useSignal<Image | undefined>(undefined)
   /** Files with the names of images that are there. */
   const twice = useSignal<readonly File[]>([])
   const section = useRef<HTMLElement>(null)
@@ -175,6 +180,13 @@ function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known:
             actions: mayEdit() && (
               <>
                 <IconButton
+                  icon="plus"
+                  title={`Make a node type of ${image.path}`}
+                  onClick={() => {
+                    used.value = image
+                  }}
+                />
+                <IconButton
                   icon="pencil"
                   title={`Rename ${image.path}`}
                   onClick={() => {
@@ -215,6 +227,18 @@ function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known:
             ))}
           </ul>
         </ActionDialog>
+      )}
+      {used.value !== undefined && (
+        <Loaded
+          load={nodeTypeDialog}
+          props={{
+            image: { kind, path: used.value.path },
+            onChanged: () => {},
+            onClose: () => {
+              used.value = undefined
+            },
+          }}
+        />
       )}
       {renamed.value !== undefined && (
         <RenameDialog

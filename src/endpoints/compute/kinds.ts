@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { kinds } from '../../model/kinds/index.ts'
-import type { KindDescriptor } from '../../model/kinds/kind.ts'
+import { type KindDescriptor, symbolOfKind } from '../../model/kinds/kind.ts'
 import { LabKind } from '../../model/lab/kind.ts'
 import { mapFields } from '../../model/lab/node.ts'
 import { type Endpoint, endpoint, ok } from '../../server/http/endpoint.ts'
@@ -20,11 +20,17 @@ export const kindEndpoints: readonly Endpoint[] = [
 
 const kindView = (kind: KindDescriptor): LabKind => ({
   ...{ name: kind.name, noun: kind.noun, consoles: [...kind.consoles], configs: Object.keys(kind.configs ?? {}) },
-  ...{ title: kind.title, first_settings: [...(kind.firstSettings ?? [])], image_setting: kind.image?.field ?? null },
+  ...{
+    title: kind.title,
+    symbol: symbolOfKind(kind),
+    first_settings: [...(kind.firstSettings ?? [])],
+    image_setting: kind.image?.field ?? null,
+  },
   is_always_on: kind.isAlwaysOn === true,
   can_be_suspended: kind.canBeSuspended,
   has_images: kind.image !== undefined,
   console_types: choicesOf(kind.update.properties.console_type),
+  form_parts: Object.entries(kind.formParts ?? {}).map(([title, settings]) => ({ title, settings: [...settings] })),
   settings: settingsOf(kind),
 })
 

@@ -150,6 +150,13 @@ export const dynamips = kind({
   name: 'dynamips',
   noun: 'router',
   title: 'Dynamips router',
+  symbol: 'router',
+  typeDefaults: ({ platform }) => (platform == null ? { platform: 'c7200' } : {}),
+  formParts: {
+    General: ['image', 'platform', 'ram', 'chassis', 'idlepc', 'usage'],
+    Cards: [...slotFields, ...wicFields],
+    Advanced: ['npe', 'nvram', 'iomem', 'disk0', 'disk1', 'mac_addr'],
+  },
   firstSettings: ['image', 'platform', 'ram'],
   aliases: ['ios'],
   gns3: gns3Kind({

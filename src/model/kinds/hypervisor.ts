@@ -122,6 +122,11 @@ export const hypervisor = kind({
   name: 'hypervisor',
   noun: 'VM',
   title: 'VM of a hypervisor',
+  formParts: {
+    General: ['vmname', 'ram', 'on_close', 'headless', 'enable_remote_console', 'usage'],
+    Network: ['adapters', 'adapter_type', 'use_any_adapter'],
+    Advanced: ['acpi_shutdown'],
+  },
   firstSettings: ['vmname', 'ram', 'adapters'],
   aliases: ['virtualbox', 'vmware'],
   gns3: gns3Kind({

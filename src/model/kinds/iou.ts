@@ -136,6 +136,11 @@ export const iou = kind({
   name: 'iou',
   noun: 'router',
   title: 'IOU router',
+  symbol: 'router',
+  formParts: {
+    General: ['path', 'ethernet_adapters', 'serial_adapters', 'usage'],
+    Advanced: ['use_default_iou_values', 'ram', 'nvram', 'l1_keepalives', 'application_id', 'iourc_content'],
+  },
   firstSettings: ['path', 'ethernet_adapters', 'serial_adapters'],
   gns3: gns3Kind({
     nodeType: 'iou',

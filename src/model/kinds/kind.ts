@@ -126,6 +126,12 @@ export interface KindDescriptor {
   readonly noun: string
   /** What people call the kind, with the emulator that they know it by: `QEMU machine`. */
   readonly title: string
+  /** What a new node type gets that a node must have, and that was not given. Default: nothing. */
+  readonly typeDefaults?: (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
+  /** The parts of a form of its settings, in order: title -> settings. A form shows the last part closed. Absent: one part. */
+  readonly formParts?: Readonly<Record<string, readonly string[]>>
+  /** Name of a built-in symbol, for a kind without `template`. Default: `machine`. */
+  readonly symbol?: string
   /** The settings that somebody is asked for who makes a node type (a template) of the kind. Absent: none. */
   readonly firstSettings?: readonly string[]
   /** Names of the kind in other programs: hints in errors translate them. */
@@ -253,3 +259,7 @@ export const unionBy =
     for (const item of lists.flat()) if (!found.has(key(item))) found.set(key(item), item)
     return [...found.values()]
   }
+
+/** The symbol of a node of a kind, where nothing else is said. */
+export const symbolOfKind = ({ template, symbol }: Pick<KindDescriptor, 'template' | 'symbol'>): string =>
+  template?.symbol ?? symbol ?? 'machine'

@@ -219,6 +219,18 @@ export const machineEmulator = kind({
   name: 'machine-emulator',
   noun: 'machine',
   title: 'QEMU machine',
+  typeDefaults: ({ platform, qemu_path }) => (platform == null && qemu_path == null ? { platform: 'x86_64' } : {}),
+  formParts: {
+    General: ['ram', 'cpus', 'platform', 'on_close', 'usage'],
+    Disks: [
+      ...diskSlots.flatMap((slot) => [`${slot}_disk_image`, `${slot}_disk_interface`]),
+      'cdrom_image',
+      'linked_clone',
+    ],
+    Network: ['adapters', 'adapter_type', 'mac_address'],
+    Boot: ['boot_priority', 'firmware', 'bios_image', 'kernel_image', 'initrd', 'kernel_command_line'],
+    Advanced: ['options', 'qemu_path', 'cpu_throttling', 'process_priority', 'acpi_shutdown', 'legacy_networking'],
+  },
   firstSettings: ['hda_disk_image', 'ram', 'cpus', 'adapters'],
   aliases: ['qemu'],
   gns3: gns3Kind({

@@ -7,6 +7,7 @@ export const LabKind = objectSchema('LabKind', 'A kind of node, and the form of 
   name: Type.String({ description: 'Its value in `node_type`' }),
   noun: Type.String({ description: 'The noun for a node of the kind, for use in a sentence' }),
   title: Type.String({ description: 'What people call the kind, such as `QEMU machine`' }),
+  symbol: Type.String({ description: 'The symbol of its nodes, where nothing else is said' }),
   first_settings: Type.Array(Type.String(), {
     description: 'The settings to ask for first when a template of the kind is made',
   }),
@@ -21,6 +22,10 @@ export const LabKind = objectSchema('LabKind', 'A kind of node, and the form of 
   }),
   configs: Type.Array(Type.String(), { description: 'Names of its configurations, the default first' }),
   console_types: Type.Array(Type.String(), { description: 'Possible values of `console_type`' }),
+  form_parts: Type.Array(
+    Type.Object({ title: Type.String(), settings: Type.Array(Type.String()) }, { additionalProperties: false }),
+    { description: 'The parts of a form of the settings, in order; empty: one part' },
+  ),
   settings: Type.Record(Type.String(), Type.Unknown(), {
     description: 'JSON Schema of `properties` in a change of a node, without configurations, which have their own path',
   }),

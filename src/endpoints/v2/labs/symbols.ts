@@ -3,7 +3,7 @@ import { sizeOfSvg } from '../../../labs/symbols.ts'
 import { badRequest, notFound } from '../../../lib/errors/api-error.ts'
 import { readBytes } from '../../../lib/http/body.ts'
 import { kinds } from '../../../model/kinds/index.ts'
-import type { KindDescriptor } from '../../../model/kinds/kind.ts'
+import { type KindDescriptor, symbolOfKind } from '../../../model/kinds/kind.ts'
 import { builtInSymbols, symbolNamed } from '../../../model/lab/built-in-symbols.ts'
 import { type Context, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
 import { catalogOf } from './lab-request.ts'
@@ -41,8 +41,7 @@ export const labSymbolEndpoints: readonly Endpoint[] = [
     ...{ method: 'GET', path: '/v2/default_symbols', owner, tag, scope: 'shared' },
     summary: 'The symbol of each kind of node',
     replies: { 200: { description: 'By kind', schema: Type.Record(Type.String(), Type.String()) } },
-    handle: () =>
-      ok(Object.fromEntries(descriptors.map(({ name, template }) => [name, template?.symbol ?? 'machine']))),
+    handle: () => ok(Object.fromEntries(descriptors.map((kind) => [kind.name, symbolOfKind(kind)]))),
   }),
   endpoint({
     ...{ method: 'GET', path: `${list}/{symbol_id}/raw`, owner, tag, params, scope: 'shared' },

@@ -1,0 +1,297 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useId } from 'preact/hooks'
+import type { LabKind, LabTemplate } from '../../../src/client/patchbay.ts'
+import { symbolShapes } from '../../../src/model/lab/symbol-shapes.ts'
+import { SymbolPicture } from '../canvas/symbols.tsx'
+import { FormParts } from '../forms/form-parts.tsx'
+import { FieldView } from '../forms/schema-form.tsx'
+import { ImportDialog } from '../importing/import-dialog.tsx'
+import { Dialog } from '../parts/dialog.tsx'
+import { ErrorMessage } from '../parts/error-message.tsx'
+import { useFileDrop } from '../parts/file-drop.ts'
+import { sizeText } from '../parts/size-text.ts'
+import { TextField } from '../parts/text-field.tsx'
+import { client } from '../state/client.ts'
+import { messageOf, notify, notifyError } from '../state/notices.ts'
+import { NodeTypeDraft, suggestionOf } from './node-type.ts'
+
+interface NodeTypeProps {
+  /** The type to change; absent: a new one is made. */
+  readonly template?: LabTemplate
+  /** An image that is stored, from which the new type starts. */
+  readonly image?: { readonly kind: string; readonly path: string }
+  /** Called when types were made, changed or deleted. */
+  readonly onChanged: () => void
+  readonly onClose: () => void
+}
+
+/** Makes a node type (a template) from an image or a kind, or changes one. */
+export function NodeTypeDialog({ template, image, onChanged, onClose }: NodeTypeProps) {
+  const kinds = useSignal<readonly LabKind[]>([])
+  const draft = useSignal<NodeTypeDraft | undefined>(undefined)
+  const appliances = useSignal<readonly File[]>([])
+  const failure = useSignal('')
+  const begin = (kind: LabKind, given?: LabTemplate) => {
+    failure.value = ''
+    draft.value = new NodeTypeDraft(kind, given)
+    draft.value.readImages().catch(notifyError)
+    return draft.value
+  }
+  useEffect(() => {
+    client
+      .call('GET /v2/kinds')
+      .then((all) => {
+        // Those that are made of an image come first: others are in the palette as they are.
+        kinds.value = all.toSorted((a, b) => b.first_settings.length - a.first_settings.length)
+        const kind = all.find(({ name }) => name === (template?.template_type ?? image?.kind))
+        if (kind === undefined) return
+        const begun = begin(kind, template)
+        if (image !== undefined && kind.image_setting !== null) begun.chooseImage(image.path)
+      })
+      .catch(notifyError)
+  }, [])
+  const take = async (files: Iterable<File>) => {
+    const [file] = files
+    if (file === undefined) return
+    if (/\.(gns3a|gns3appliance)$/i.test(file.name)) {
+      appliances.value = [...files]
+      return
+    }
+    const suggested = await suggestionOf(file)
+    const kind = draft.value?.kind ?? kinds.value.find(({ name }) => name === suggested?.kind)
+    if (kind === undefined) failure.value = `No node starts from ${file.name}: choose what it is.`
+    else await (draft.value ?? begin(kind)).send(file)
+  }
+  const { isOver, handlers } = useFileDrop((files) => void take(files).catch(notifyError))
+  if (appliances.value.length > 0)
+    return (
+      <ImportDialog
+        files={appliances.value}
+        onClose={() => {
+          onChanged()
+          onClose()
+        }}
+      />
+    )
+  const title = template === undefined ? 'Add a node type' : `Node type ${template.name}`
+  return (
+    // A press beside the dialog must not end an upload.
+    <Dialog title={title} isWide isFirm onClose={onClose}>
+      <div class={isOver.value ? 'node-type is-over' : 'node-type'} {...handlers}>
+        {draft.value === undefined ? (
+          <>
+            <FileChoice
+              text="Drop a disk, an image or an appliance (.gns3a) here, or"
+              onFiles={(files) => void take(files).catch(notifyError)}
+            />
+            <ErrorMessage text={failure.value} />
+            <ul class="kind-cards">
+              {kinds.value.map((kind) => (
+                <li key={kind.name}>
+                  <button type="button" class="kind-card" onClick={() => begin(kind)}>
+                    <SymbolPicture name={kind.symbol} />
+                    <b>{kind.title}</b>
+                  </button>
+                </li>
+              ))}
+            </ul>
+            <div class="row form-actions">
+              <button type="button" onClick={onClose}>
+                Cancel
+              </button>
+            </div>
+          </>
+        ) : (
+          <TypeForm
+            draft={draft.value}
+            onFiles={(files) => void take(files).catch(notifyError)}
+            {...{ onChanged, onClose }}
+          />
+        )}
+      </div>
+    </Dialog>
+  )
+}
+
+interface TypeFormProps extends Pick<NodeTypeProps, 'onChanged' | 'onClose'> {
+  readonly draft: NodeTypeDraft
+  readonly onFiles: (files: Iterable<File>) => void
+}
+
+function TypeForm({ draft, onFiles, onChanged, onClose }: TypeFormProps) {
+  const { kind, template, fields } = draft
+  const failure = useSignal('')
+  const isSending = useSignal(false)
+  const first = fields.filter(({ name }) => kind.first_settings.includes(name) && name !== kind.image_setting)
+  const more = fields.filter(({ name }) => !kind.first_settings.includes(name) && name !== kind.image_setting)
+  const act = async (work: () => Promise<{ readonly name: string }>, done: string) => {
+    isSending.value = true
+    failure.value = ''
+    try {
+      const { name } = await work()
+      notify('done', `Node type ${name} ${done}.`)
+      onChanged()
+      onClose()
+    } catch (error) {
+      failure.value = messageOf(error)
+    } finally {
+      isSending.value = false
+    }
+  }
+  const params = { template_id: template?.template_id ?? '' }
+  const view = (field: (typeof fields)[number]) => (
+    <FieldView
+      key={field.name}
+      field={field}
+      value={draft.valueOf(field)}
+      isDisabled={false}
+      onType={(value) => draft.type(field.name, value)}
+    />
+  )
+  return (
+    <form
+      class="schema-form"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void act(() => draft.save(), template === undefined ? 'was added' : 'was changed')
+      }}
+    >
+      <p class="muted">{kind.title}</p>
+      {kind.image_setting !== null && <ImageField {...{ draft, onFiles }} />}
+      <div class="short-fields">
+        <TextField id="type-name" title="Name" value={draft.name} isFirst={template === undefined} />
+        {first.map(view)}
+        <SymbolField draft={draft} />
+      </div>
+      {more.length > 0 && (
+        <details>
+          <summary>More</summary>
+          <FormParts fields={more} parts={kind.form_parts} view={view} />
+        </details>
+      )}
+      <ErrorMessage text={failure.value} />
+      <div class="row form-actions">
+        <button type="submit" class="is-main" disabled={isSending.value || !draft.isReady.value}>
+          {template === undefined ? 'Add' : 'Save'}
+        </button>
+        <button type="button" onClick={onClose}>
+          Cancel
+        </button>
+        {template !== undefined && (
+          <>
+            <span class="spacer" />
+            <button
+              type="button"
+              onClick={() =>
+                void act(() => client.call('POST /v2/templates/{template_id}/duplicate', { params }), 'was added')
+              }
+            >
+              Duplicate
+            </button>
+            <button
+              type="button"
+              class="is-danger"
+              onClick={() =>
+                void act(async () => {
+                  await client.call('DELETE /v2/templates/{template_id}', { params })
+                  return template
+                }, 'was deleted; its nodes stay')
+              }
+            >
+              Delete
+            </button>
+          </>
+        )}
+      </div>
+    </form>
+  )
+}
+
+/** The image: one that the service has, or one from this computer. */
+function ImageField({ draft, onFiles }: Pick<TypeFormProps, 'draft' | 'onFiles'>) {
+  const id = useId()
+  const upload = draft.upload.value
+  const chosen = draft.image
+  const known = draft.images.value.some(({ path }) => path === chosen)
+  return (
+    <div class="field">
+      <label for={id}>Image</label>
+      <select
+        id={id}
+        value={chosen}
+        onChange={({ currentTarget }) => {
+          draft.chooseImage(currentTarget.value)
+        }}
+      >
+        <option value="">{draft.images.value.length === 0 ? 'No image is stored yet' : 'Choose an image'}</option>
+        {!known && chosen !== '' && <option value={chosen}>{chosen}</option>}
+        {draft.images.value.map(({ path, filesize }) => (
+          <option key={path} value={path}>
+            {path} ({sizeText(filesize)})
+          </option>
+        ))}
+      </select>
+      {upload !== undefined && upload.state.value !== 'done' && (
+        <>
+          <progress
+            value={upload.stored.value}
+            max={Math.max(1, upload.total)}
+            aria-label={`Upload of ${upload.name}`}
+          />
+          <p class="muted" role="status">
+            {sizeText(upload.stored.value)} of {sizeText(upload.total)}
+          </p>
+          <ErrorMessage text={upload.reason.value} />
+        </>
+      )}
+      <FileChoice text="Or drop a file here, or" onFiles={onFiles} />
+    </div>
+  )
+}
+
+function SymbolField({ draft: { symbol } }: Pick<TypeFormProps, 'draft'>) {
+  const id = useId()
+  const names = Object.keys(symbolShapes)
+  return (
+    <div class="field">
+      <label for={id}>Symbol</label>
+      <select
+        id={id}
+        value={symbol.value}
+        onChange={({ currentTarget }) => {
+          symbol.value = currentTarget.value
+        }}
+      >
+        {!names.includes(symbol.value) && <option value={symbol.value}>{symbol.value}</option>}
+        {names.map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </div>
+  )
+}
+
+const FileChoice = ({
+  text,
+  onFiles,
+}: {
+  readonly text: string
+  readonly onFiles: (files: Iterable<File>) => void
+}) => (
+  <p class="file-choice">
+    <span class="muted">{text}</span>{' '}
+    <label class="button">
+      Choose a file
+      <input
+        class="hidden"
+        type="file"
+        onChange={(event) => {
+          onFiles([...(event.currentTarget.files ?? [])])
+          event.currentTarget.value = ''
+        }}
+      />
+    </label>
+  </p>
+)

@@ -1,0 +1,115 @@
+import { expect } from 'vitest'
+import type { LabTemplate } from '../../src/model/lab/template.ts'
+import { accessibilityFaults } from '../support/accessibility.ts'
+import { requireChromium } from '../support/chromium.ts'
+import { LabPage } from '../support/lab-page.ts'
+import { requireProgram } from '../support/require.ts'
+import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
+
+const browser = requireChromium()
+
+/** A disk as QEMU makes one (qemu docs/interop/qcow2.rst), without content: its machine stays at the words of its firmware. */
+function emptyDisk() {
+  const disk = Buffer.alloc(4 << 16)
+  disk.write('QFI\xfb', 0, 'latin1')
+  disk.writeUInt32BE(2, 4)
+  disk.writeUInt32BE(16, 20)
+  disk.writeBigUInt64BE(1n << 20n, 24)
+  disk.writeUInt32BE(1, 36)
+  disk.writeBigUInt64BE(3n << 16n, 40)
+  disk.writeBigUInt64BE(1n << 16n, 48)
+  disk.writeUInt32BE(1, 56)
+  // The table of reference counts, its block, and a count for each of the four clusters.
+  disk.writeBigUInt64BE(2n << 16n, 1 << 16)
+  for (let cluster = 0; cluster < 4; cluster++) disk.writeUInt16BE(1, (2 << 16) + 2 * cluster)
+  return disk
+}
+
+testWith(
+  browser,
+  requireProgram('qemu-system-x86_64'),
+  requireProgram('qemu-img'),
+)('a router from a disk of the user is a node type, and runs, after six gestures and no text', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const lab = await LabPage.open(service.url)
+  const { page } = lab
+  await lab.newLab('Routers')
+  const gestures: (() => Promise<unknown>)[] = [
+    () => page.getByRole('button', { name: 'Add node type' }).click(),
+    () =>
+      page.locator('.node-type input[type=file]').setInputFiles({
+        name: 'vios-adventerprisek9-m.qcow2',
+        mimeType: 'application/octet-stream',
+        buffer: emptyDisk(),
+      }),
+    () => page.getByRole('button', { name: 'Add', exact: true }).click(),
+    () => page.getByRole('button', { name: 'IOSv', exact: true }).click(),
+    () => page.getByRole('button', { name: 'Start', exact: true }).click(),
+    () => page.getByRole('button', { name: 'Console', exact: true }).click(),
+  ]
+  for (const gesture of gestures) await gesture()
+  await lab.node('IOSv-1', '.*started').waitFor()
+  await page.locator('.xterm').waitFor()
+  const [type] = (await service.call<LabTemplate[]>('GET', '/v2/templates')).filter(({ builtin }) => !builtin)
+  expect(type).toMatchObject({
+    ...{ name: 'IOSv', template_type: 'machine-emulator', category: 'router', symbol: 'router' },
+    ...{ ram: 512, adapters: 4, platform: 'x86_64', hda_disk_image: 'vios-adventerprisek9-m.qcow2' },
+  })
+  expect(lab.faults).toEqual([])
+})
+
+testWith(browser)('node types are made of a kind, changed, copied and deleted; their forms have parts', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const lab = await LabPage.open(service.url)
+  const { page } = lab
+  await lab.newLab('Types')
+  const own = async () => (await service.call<LabTemplate[]>('GET', '/v2/templates')).filter(({ builtin }) => !builtin)
+  await page.getByRole('button', { name: 'Add node type' }).click()
+  await page.getByRole('button', { name: 'Dynamips router' }).waitFor()
+  expect(await accessibilityFaults(page)).toEqual([])
+  await page.locator('.node-type input[type=file]').setInputFiles({
+    name: 'notes.txt',
+    mimeType: 'text/plain',
+    buffer: Buffer.from('hello'),
+  })
+  await page.getByText('No node starts from notes.txt').waitFor()
+
+  await page.getByRole('button', { name: 'QEMU machine' }).click()
+  await page.getByLabel('Name', { exact: true }).fill('Server')
+  await page.getByLabel('RAM').fill('1024')
+  await page.getByText('More', { exact: true }).click()
+  await page.getByText('Disks', { exact: true }).waitFor()
+  expect(await page.getByLabel('Options').isVisible()).toBe(false)
+  await page.getByLabel('Search settings').fill('kernel')
+  await page.getByLabel('Kernel command line').fill('quiet')
+  expect(await accessibilityFaults(page)).toEqual([])
+  await page.getByRole('button', { name: 'Add', exact: true }).click()
+  await page.getByRole('button', { name: 'Change Server' }).waitFor()
+  expect(await own()).toMatchObject([{ name: 'Server', ram: 1024, kernel_command_line: 'quiet', platform: 'x86_64' }])
+
+  await page.getByRole('button', { name: 'Change Server' }).click()
+  await page.getByLabel('CPUs').fill('2')
+  await page.getByLabel('Symbol').selectOption('server')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await expect.poll(own).toMatchObject([{ name: 'Server', ram: 1024, cpus: 2, symbol: 'server' }])
+  await page.getByRole('button', { name: 'Change Server' }).click()
+  await page.getByRole('button', { name: 'Duplicate' }).click()
+  await page.getByRole('button', { name: 'Change Server-copy' }).click()
+  await page.getByRole('button', { name: 'Delete', exact: true }).click()
+  await page.getByRole('button', { name: 'Change Server-copy' }).waitFor({ state: 'detached' })
+  expect(await own()).toHaveLength(1)
+  expect(lab.faults).toEqual([])
+})
+
+testWith(browser)('an image that is stored becomes a node type from its row', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  await service.fetch('/v2/compute/machine-emulator/images/alpine.qcow2', { method: 'POST', body: emptyDisk() })
+  const lab = await LabPage.open(service.url, '/#/images')
+  await lab.page.getByRole('button', { name: 'Make a node type of alpine.qcow2' }).click()
+  await lab.page.getByRole('button', { name: 'Add', exact: true }).click()
+  await lab.page.getByText('Node type Alpine was added.').waitFor()
+  const types = await service.call<LabTemplate[]>('GET', '/v2/templates')
+  expect(types.at(-1)).toMatchObject({ name: 'Alpine', hda_disk_image: 'alpine.qcow2' })
+  expect(lab.faults).toEqual([])
+})
