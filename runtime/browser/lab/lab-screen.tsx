@@ -113,7 +113,9 @@ export function LabScreen({ name }: { name: string }) {
 
 /** A key that no field and no console takes. */
 function press(event: KeyboardEvent, lab: LabWindow): void {
-  if (event.defaultPrevented || lab.dialog.value !== undefined) return
+  // A dialog whose focused part has just gone leaves the focus at the document.
+  if (event.defaultPrevented || lab.dialog.value !== undefined || document.querySelector('dialog[open]') !== null)
+    return
   const target = event.target instanceof Element ? event.target : undefined
   if (isTaken(event, (part) => target?.closest(part) != null)) return
   const node = target?.closest<SVGElement>('[data-node]')?.dataset.node

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useId } from 'preact/hooks'
+import { useEffect, useId, useRef } from 'preact/hooks'
 import type { LabKind, LabTemplate } from '../../../src/client/patchbay.ts'
 import { symbolShapes } from '../../../src/model/lab/symbol-shapes.ts'
 import { SymbolPicture } from '../canvas/symbols.tsx'
@@ -122,6 +122,9 @@ function TypeForm({ draft, onFiles, onChanged, onClose }: TypeFormProps) {
   const { kind, template, fields } = draft
   const failure = useSignal('')
   const isSending = useSignal(false)
+  const form = useRef<HTMLFormElement>(null)
+  // The card that was pressed is gone, and the focus with it.
+  useEffect(() => form.current?.querySelector<HTMLElement>('select, input')?.focus(), [])
   const first = fields.filter(({ name }) => kind.first_settings.includes(name) && name !== kind.image_setting)
   const more = fields.filter(({ name }) => !kind.first_settings.includes(name) && name !== kind.image_setting)
   const act = async (work: () => Promise<{ readonly name: string }>, done: string) => {
@@ -150,6 +153,7 @@ function TypeForm({ draft, onFiles, onChanged, onClose }: TypeFormProps) {
   )
   return (
     <form
+      ref={form}
       class="schema-form"
       onSubmit={(event) => {
         event.preventDefault()

@@ -1,4 +1,4 @@
-import { computed, type ReadonlySignal, signal } from '@preact/signals'
+import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import type { CallName, Image, LabKind, LabTemplate } from '../../../src/client/patchbay.ts'
 import { headBytes, type SuggestedType, suggestedType } from '../../../src/importers/known-images.ts'
 import { type FormField, fieldsOf, type Schema, valueIn } from '../forms/fields.ts'
@@ -15,7 +15,7 @@ export class NodeTypeDraft {
   /** Absent: it is a new one. */
   readonly template: LabTemplate | undefined
   readonly name = signal('')
-  readonly symbol = signal('computer')
+  readonly symbol: Signal<string>
   readonly images = signal<readonly Image[]>([])
   readonly upload = signal<ImageUpload | undefined>(undefined)
   /** What was typed, by field. */
@@ -32,7 +32,7 @@ export class NodeTypeDraft {
     this.#stored = template ?? {}
     this.fields = fieldsOf(kind.settings as Schema)
     this.name.value = template?.name ?? suggested?.name ?? ''
-    if (template !== undefined) this.symbol.value = template.symbol
+    this.symbol = signal(template?.symbol ?? kind.symbol)
     if (suggested !== undefined) this.suggest(suggested)
     this.isReady = computed(() => {
       const upload = this.upload.value
