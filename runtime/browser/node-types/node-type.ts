@@ -2,7 +2,7 @@ import { computed, type ReadonlySignal, type Signal, signal } from '@preact/sign
 import type { CallName, Image, LabKind, LabTemplate } from '../../../src/client/patchbay.ts'
 import { headBytes, type SuggestedType, suggestedType } from '../../../src/importers/known-images.ts'
 import { type FormField, fieldsOf, type Schema, valueIn } from '../forms/fields.ts'
-import { ImageUpload } from '../service/upload.ts'
+import { ImageUpload } from '../parts/image-upload.ts'
 import { client } from '../state/client.ts'
 
 type KindOf<T> = T extends `GET /v2/compute/${infer K}/images` ? K : never

@@ -8,6 +8,7 @@ import { ErrorMessage } from '../parts/error-message.tsx'
 import { useFileDrop } from '../parts/file-drop.ts'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
+import { ImageUpload } from '../parts/image-upload.ts'
 import { Loaded } from '../parts/loaded.tsx'
 import { sizeText } from '../parts/size-text.ts'
 import { TextField } from '../parts/text-field.tsx'
@@ -17,7 +18,6 @@ import { labPath } from '../state/route.ts'
 import { mayEdit } from '../state/session.ts'
 import { listComputes } from './computes.ts'
 import { StackedTable } from './stacked-table.tsx'
-import { ImageUpload } from './upload.ts'
 
 type KindOf<T> = T extends `GET /v2/compute/${infer K}/images` ? K : never
 /** A kind whose nodes start from images. */

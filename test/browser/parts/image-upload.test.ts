@@ -22,7 +22,7 @@ async function uploadTo(...statuses: readonly number[]) {
   // The page of the service is where its addresses begin.
   vi.stubGlobal('fetch', (url: string, init: RequestInit) => fetch(new URL(url, origin), init))
   onTestFinished(() => void vi.unstubAllGlobals())
-  const { ImageUpload } = await import('../../../runtime/browser/service/upload.ts')
+  const { ImageUpload } = await import('../../../runtime/browser/parts/image-upload.ts')
   const upload = new ImageUpload('machine-emulator', new File(['disk'], 'disk.img'))
   await upload.run()
   return { state: upload.state.value, reason: upload.reason.value, left: left.length }
