@@ -69,23 +69,23 @@ export class AutoStart {
 
   /** Starts the nodes that an apply of a lab file had stopped when the service ended, and reports that there is more to do. */
   resumeApply(lab: Lab, agentFor: ComputeAgents): void {
-    const { name, file } = lab.document.project
-    if (file?.pendingApply === undefined) return
-    const nodes = file.pendingApply.stopped.filter((id) => lab.reported.get(id)?.status === 'stopped')
+    const { name, lastApplied } = lab.document.project
+    if (lastApplied?.pendingApply === undefined) return
+    const nodes = lastApplied.pendingApply.stopped.filter((id) => lab.reported.get(id)?.status === 'stopped')
     const what = `The service stopped while it applied the lab file of ${name}`
     const more = nodes.length === 0 ? '' : `; the ${counted(nodes.length, 'node')} that it had stopped will be started`
     const message = `${what}: apply the file again to finish${more}`
     this.#warn(message)
     lab.emit({ action: 'log.warning', event: { message } })
     if (nodes.length === 0) return
-    const { pendingApply } = file
+    const { pendingApply } = lastApplied
     const done = async () => {
       // When the service ends, its next start starts the nodes that are left.
       if (lab.closing.signal.aborted) return
       await lab.edit(({ project }) => {
-        const isSame = project.file?.pendingApply?.job_id === pendingApply.job_id
+        const isSame = project.lastApplied?.pendingApply?.job_id === pendingApply.job_id
         const changed = isSame
-          ? { ...project, file: { ...file, pendingApply: { ...pendingApply, stopped: [] } } }
+          ? { ...project, lastApplied: { ...lastApplied, pendingApply: { ...pendingApply, stopped: [] } } }
           : project
         return { changes: new Changes().project(changed), news: () => [], result: undefined }
       })

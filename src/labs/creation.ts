@@ -48,7 +48,7 @@ export class LabCreation {
   async create(
     input: LabProjectCreate,
     agentFor: ComputeAgents,
-    { scope, ...more }: Pick<ProjectRecord, 'file'> & { readonly scope?: ProjectScope | undefined } = {},
+    { scope, ...more }: Pick<ProjectRecord, 'lastApplied'> & { readonly scope?: ProjectScope | undefined } = {},
   ): Promise<LabProject> {
     const { registry, documents, access, computes, projects, autoStart } = this.#options
     const { name, path = null, compute_id, project_id, ...settings } = input

@@ -21,7 +21,7 @@ export interface ApplyInput {
 type Changed =
   | { readonly node: string; readonly set: Partial<NodeRecord> }
   | { readonly link: string; readonly set: Partial<LinkRecord> }
-  | { readonly file: ProjectLastApplied }
+  | { readonly lastApplied: ProjectLastApplied }
 
 /** What the steps of an apply share. */
 export class ApplyContext {
@@ -57,8 +57,8 @@ export class ApplyContext {
   async stop(id: string): Promise<void> {
     if (!this.isRunning(id)) return
     this.stopped.add(id)
-    const file = { by: this.by, pendingApply: { job_id: this.jobId, stopped: [...this.stopped] } }
-    await this.write([{ file }], { by: 'rollback' }, false)
+    const lastApplied = { by: this.by, pendingApply: { job_id: this.jobId, stopped: [...this.stopped] } }
+    await this.write([{ lastApplied }], { by: 'rollback' }, false)
     await actOn(this.labs, this.lab, this.lab.node(id), 'stop', this.agentFor)
   }
 
@@ -70,7 +70,7 @@ export class ApplyContext {
       const changes = new Changes()
       const news: (() => LabEvent)[] = []
       for (const it of changed) {
-        if ('file' in it) changes.project({ ...project, file: it.file })
+        if ('lastApplied' in it) changes.project({ ...project, lastApplied: it.lastApplied })
         else if ('node' in it) {
           const now = nodes.get(it.node)
           if (now === undefined) continue

@@ -101,17 +101,23 @@ class ApplyExecutor {
   /** Records that the apply is done, or was reverted. */
   async end(): Promise<void> {
     const { lab, jobId, by } = this.#context
-    if (lab.closing.signal.aborted || lab.document.project.file?.pendingApply?.job_id !== jobId) return
-    await this.#context.write([{ file: { by } }], { by: 'rollback' }, false)
+    if (lab.closing.signal.aborted || lab.document.project.lastApplied?.pendingApply?.job_id !== jobId) return
+    await this.#context.write([{ lastApplied: { by } }], { by: 'rollback' }, false)
   }
 
   /** Saves what was applied to objects that need no step, and that the apply is pending. */
   async #recordLastApplied(): Promise<void> {
     const { lab, by, jobId, prepared } = this.#context
-    const nodes = lastAppliedIn(lab, prepared).map(({ record, file }) => ({ node: record.node_id, set: { file } }))
-    const links = prepared.plan.linksToMark.map((id) => ({ link: id, set: { file: { managed: true as const } } }))
-    const file = { by, pendingApply: { job_id: jobId, stopped: [] } }
-    await this.#context.write([{ file }, ...nodes, ...links], this.#context.edit, false)
+    const nodes = lastAppliedIn(lab, prepared).map(({ record, lastApplied }) => ({
+      node: record.node_id,
+      set: { lastApplied },
+    }))
+    const links = prepared.plan.linksToMark.map((id) => ({
+      link: id,
+      set: { lastApplied: { managed: true as const } },
+    }))
+    const lastApplied = { by, pendingApply: { job_id: jobId, stopped: [] } }
+    await this.#context.write([{ lastApplied }, ...nodes, ...links], this.#context.edit, false)
   }
 
   /** Removes the names of links that get other names, so that two links can exchange their names. */

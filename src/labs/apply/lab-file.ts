@@ -48,8 +48,8 @@ export async function labFileOf(lab: Lab, agentFor: ComputeAgents, schemaUrl: st
       ),
     ),
   })
-  for (const { name, file, properties } of records)
-    if (file?.day0 !== undefined && day0MediumIn(properties) !== undefined)
+  for (const { name, lastApplied, properties } of records)
+    if (lastApplied?.day0 !== undefined && day0MediumIn(properties) !== undefined)
       unread.push(`The files of the CD or disk of the node ${name} (day0): a new lab from this file has none.`)
   const missing = [...leftOut, ...unread]
   const comments = missing.length === 0 ? [] : ['Not in this file:', ...missing.map((line) => `* ${line}`)]

@@ -128,13 +128,13 @@ export const planView = (
 
 /** Whether an apply has ended with the service before it was done. */
 export const isInterrupted = ({ jobs }: Pick<Labs, 'jobs'>, { id, document: { project } }: Lab): boolean =>
-  project.file?.pendingApply !== undefined && !jobs.isBusy(id, 'apply')
+  project.lastApplied?.pendingApply !== undefined && !jobs.isBusy(id, 'apply')
 
 /** Whether an apply of the plan changes the document at all. */
 export const changesAnything = (lab: Lab, by: string, prepared: PreparedPlan): boolean =>
   prepared.plan.steps.length > 0 ||
-  lab.document.project.file?.by !== by ||
-  lab.document.project.file.pendingApply !== undefined ||
+  lab.document.project.lastApplied?.by !== by ||
+  lab.document.project.lastApplied.pendingApply !== undefined ||
   prepared.plan.linksToMark.length > 0 ||
   lastAppliedIn(lab, prepared).length > 0
 

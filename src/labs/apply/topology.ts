@@ -30,10 +30,12 @@ export function requireRevision(lab: Lab, ifMatch: string | null): void {
 
 /** 409 unless this user made the project from a lab file, or takes it over. */
 export function requireOwn(lab: Lab, by: string, { take_over }: Pick<PlanOptions, 'take_over'>): void {
-  const { name, file } = lab.document.project
-  if (take_over === true || file?.by === by) return
+  const { name, lastApplied } = lab.document.project
+  if (take_over === true || lastApplied?.by === by) return
   const why =
-    file === undefined ? 'was not made from a lab file' : `was made from a lab file by ${JSON.stringify(file.by)}`
+    lastApplied === undefined
+      ? 'was not made from a lab file'
+      : `was made from a lab file by ${JSON.stringify(lastApplied.by)}`
   throw conflict(
     `A project ${name} already exists and ${why}: give the lab another name, or take over the project (take_over)`,
     { code: 'made-otherwise' },

@@ -112,7 +112,7 @@ export function archiveOf(
     Object.entries(project).filter(([key]) => key in labSettings && key !== 'placement'),
   )
   const nodeOf = (node: NodeRecord) => {
-    const own = omit(resetsAddresses ? withoutAddresses(node) : node, 'creationError', 'file', 'compute_id')
+    const own = omit(resetsAddresses ? withoutAddresses(node) : node, 'creationError', 'lastApplied', 'compute_id')
     const { labels, after, ready, placement, label, kept, ...rest } = own
     const { create, gns3 } = isKnownKind(rest.node_type) ? kindOf(rest.node_type) : ({} as Partial<KindDescriptor>)
     const theirs = new Set([...(gns3?.members ?? []), ...(gns3?.settings ?? [])])

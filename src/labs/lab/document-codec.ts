@@ -30,7 +30,11 @@ const nodeLastApplied: Form<NodeLastApplied> = {
   computeDefaults: { name: 'own' },
   normalizedValues: { name: 'shownAs' },
 }
-const capture: Form<CaptureRecord> = { requestedName: { name: 'asked' }, managed: { name: 'made' } }
+const capture: Form<CaptureRecord> = {
+  fileName: { name: 'file' },
+  requestedName: { name: 'asked' },
+  managed: { name: 'made' },
+}
 const restoring: Form<Restoring> = {
   phase: {
     name: 'way',
@@ -40,7 +44,7 @@ const restoring: Form<Restoring> = {
   formerComputes: { name: 'left' },
 }
 const project: Form<ProjectRecord> = {
-  file: { form: projectLastApplied },
+  lastApplied: { name: 'file', form: projectLastApplied },
   snapshotInProgress: { name: 'taking' },
   restoring: { form: restoring },
   formerComputes: { name: 'left' },
@@ -48,8 +52,14 @@ const project: Form<ProjectRecord> = {
   backupRevision: { name: 'archived' },
   pendingBackup: { name: 'archiving' },
 }
-const node: Form<NodeRecord> = { creationError: { name: 'unmade' }, file: { form: nodeLastApplied } }
-const link: Form<LinkRecord> = { capture: { form: capture }, file: { form: { managed: { name: 'made' } } } }
+const node: Form<NodeRecord> = {
+  creationError: { name: 'unmade' },
+  lastApplied: { name: 'file', form: nodeLastApplied },
+}
+const link: Form<LinkRecord> = {
+  capture: { form: capture },
+  lastApplied: { name: 'file', form: { managed: { name: 'made' } } },
+}
 const snapshot: Form<SnapshotRecord> = { lastRunning: { name: 'ran' } }
 /** The document of a snapshot. */
 const document: Form<SnapshotContent> = { project: { form: project }, node: { form: node }, link: { form: link } }

@@ -31,7 +31,7 @@ export interface NodeLastApplied {
   readonly computeDefaults?: readonly string[]
   /** Fingerprints of properties that the node shows otherwise than the file gives them: as given, and as shown. */
   readonly normalizedValues?: Readonly<Record<string, readonly [given: string, shown: string]>>
-  /** SHA-256 of each configuration as it was last taken from the file, and as the node showed it then. */
+  /** SHA-256 of each configuration as it was last taken from the lab file (`file`), and as the node showed it then. */
   readonly configs: Readonly<Record<string, { readonly file: string; readonly node: string }>>
   /** SHA-256 of what is on its CD. */
   readonly day0?: string
@@ -58,7 +58,7 @@ export type ProjectRecord = Omit<
   /** The project is being imported or copied. It is not shown; if the service ends before, the next start removes it. */
   readonly unfinished?: true
   /** Present when it was made from a lab file. */
-  readonly file?: ProjectLastApplied
+  readonly lastApplied?: ProjectLastApplied
   /** The id of a snapshot that is being taken. After a crash it is undone. */
   readonly snapshotInProgress?: string
   readonly restoring?: Restoring
@@ -74,7 +74,16 @@ export type ProjectRecord = Omit<
 export const shownOf = (record: ProjectRecord) =>
   omit(
     record,
-    ...(['computes', 'sizes', 'is_open', 'unfinished', 'restoring', 'snapshotInProgress', 'file', 'moving'] as const),
+    ...([
+      'computes',
+      'sizes',
+      'is_open',
+      'unfinished',
+      'restoring',
+      'snapshotInProgress',
+      'lastApplied',
+      'moving',
+    ] as const),
     ...(['formerComputes', 'pendingLinks', 'backupRevision', 'pendingBackup'] as const),
   )
 
@@ -108,7 +117,7 @@ export type NodeRecord = Omit<
 > & {
   /** Why its compute could not make the node. The next start of the node tries again. */
   readonly creationError?: string
-  readonly file?: NodeLastApplied
+  readonly lastApplied?: NodeLastApplied
 }
 
 /** How the two endpoints of a link are attached: as one link of a compute, by UDP between two computes, or not. */
@@ -121,8 +130,7 @@ export type LinkWiring =
 /** The capture of a link, and the endpoint at which it runs. */
 export interface CaptureRecord {
   readonly end: 0 | 1
-  /** The name of its file. */
-  readonly file: string
+  readonly fileName: string
   /** The name that the client asked for, when the capture was continued in another file. */
   readonly requestedName?: string
   /** The type that the client asked for. */
@@ -147,7 +155,7 @@ export type LinkRecord = Omit<
   readonly wiring: LinkWiring
   readonly capture: CaptureRecord | null
   /** Present when it was made from a lab file. */
-  readonly file?: { readonly managed: true }
+  readonly lastApplied?: { readonly managed: true }
 }
 
 /** The record of a snapshot. The document of the snapshot is apart (`apart` in store.ts). */

@@ -91,8 +91,8 @@ export const isSame = (key: string, a: unknown, b: unknown): boolean =>
 export function setBy(key: string, value: unknown): unknown {
   if (value === undefined || key.startsWith('snapshot/')) return undefined
   if (key === 'project') return settingsOf(value as ProjectRecord)
-  if (key.startsWith('link/')) return omit(value as LinkRecord, 'capture', 'wiring', 'file')
-  if (key.startsWith('node/')) return omit(value as NodeRecord, 'console', 'creationError', 'file')
+  if (key.startsWith('link/')) return omit(value as LinkRecord, 'capture', 'wiring', 'lastApplied')
+  if (key.startsWith('node/')) return omit(value as NodeRecord, 'console', 'creationError', 'lastApplied')
   return value
 }
 

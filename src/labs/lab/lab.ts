@@ -335,7 +335,7 @@ export class Lab {
   }
 
   /** A node as the interface shows it: its record, with its state on its compute. */
-  nodeView({ creationError, file: _, ...record }: NodeRecord): LabNode {
+  nodeView({ creationError, lastApplied: _, ...record }: NodeRecord): LabNode {
     const shown = this.reported.get(record.node_id)
     const trouble = this.unknownReasons.get(record.node_id)
     const status = shown?.status === 'started' || shown?.status === 'suspended' ? shown.status : 'stopped'
@@ -357,7 +357,7 @@ export class Lab {
     }
   }
 
-  linkView({ wiring: _, file: __, capture, ...record }: LinkRecord): LabLink {
+  linkView({ wiring: _, lastApplied: __, capture, ...record }: LinkRecord): LabLink {
     const end = capture === null ? undefined : record.nodes[capture.end]
     const node = end && this.document.nodes.get(end.node_id)
     const state = this.linkStates.get(record.link_id)
@@ -371,8 +371,8 @@ export class Lab {
       traffic_ab: state?.traffic_ab ?? null,
       traffic_ba: state?.traffic_ba ?? null,
       capturing: capture !== null,
-      capture_file_name: capture?.file ?? null,
-      capture_file_path: capture === null ? null : this.#capturePath(capture.file),
+      capture_file_name: capture?.fileName ?? null,
+      capture_file_path: capture === null ? null : this.#capturePath(capture.fileName),
       capture_compute_id: node?.compute_id ?? null,
     }
   }
@@ -381,9 +381,9 @@ export class Lab {
     return { ...record, project_id: this.id }
   }
 
-  #capturePath(file: string): string | null {
+  #capturePath(fileName: string): string | null {
     const { path } = this.document.project
-    return path === null ? null : `${path}/project-files/captures/${file}`
+    return path === null ? null : `${path}/project-files/captures/${fileName}`
   }
 }
 

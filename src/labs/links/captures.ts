@@ -32,21 +32,21 @@ export async function startCapture(
   const end = endOnCompute(lab, link)
   const { node, ref, port } = pointOf(lab, link, end)
   const { nodes } = agentFor(node.compute_id)
-  const file = input.capture_file_name ?? defaultName(lab, link)
+  const fileName = input.capture_file_name ?? defaultName(lab, link)
   const data_link_type = input.data_link_type ?? undefined
-  await nodes.startCapture(ref, port, inputOf(link, { file, data_link_type }))
+  await nodes.startCapture(ref, port, inputOf(link, { fileName, data_link_type }))
   return saveOrRevert(
     lab,
-    () => save(lab, link.link_id, { end, file, ...withoutNulls({ managed, data_link_type }) }),
+    () => save(lab, link.link_id, { end, fileName, ...withoutNulls({ managed, data_link_type }) }),
     () => nodes.stopCapture(ref, port),
   )
 }
 
 const inputOf = (
   { link_type }: Pick<LinkRecord, 'link_type'>,
-  { file, data_link_type }: { file: string; data_link_type: string | undefined },
+  { fileName, data_link_type }: { fileName: string; data_link_type: string | undefined },
 ): CaptureStart => ({
-  capture_file_name: file,
+  capture_file_name: fileName,
   // The compute checks that the port has this type.
   data_link_type: (data_link_type ?? linkTypesOf[link_type][0]) as LinkTypeName,
 })
@@ -62,7 +62,7 @@ export async function resumeCapture(
 ): Promise<LinkRecord['capture']> {
   const { capture } = link
   if (capture === null) return null
-  const { end, file, requestedName = file, data_link_type } = capture
+  const { end, fileName, requestedName = fileName, data_link_type } = capture
   const { node, ref, port } = pointOf(lab, link, end)
   const compute = agentFor(node.compute_id)
   try {
@@ -70,11 +70,11 @@ export async function resumeCapture(
     const [, stem = requestedName, extension = ''] = /^(.+?)(\.[^.]*)?$/.exec(requestedName) ?? []
     let free = requestedName
     for (let number = 2; taken.has(`project-files/captures/${free}`); number++) free = `${stem}-${number}${extension}`
-    await compute.nodes.startCapture(ref, port, inputOf(link, { file: free, data_link_type }))
-    return { ...capture, file: free, ...(free !== requestedName && { requestedName }) }
+    await compute.nodes.startCapture(ref, port, inputOf(link, { fileName: free, data_link_type }))
+    return { ...capture, fileName: free, ...(free !== requestedName && { requestedName }) }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    const message = `The capture to ${file} ended when its link was recreated, and could not be resumed: ${error.message}`
+    const message = `The capture to ${fileName} ended when its link was recreated, and could not be resumed: ${error.message}`
     lab.emit({ action: 'log.warning', event: { message } })
     return null
   }

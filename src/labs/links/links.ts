@@ -24,7 +24,7 @@ interface LinkOptions {
   /** The step of the edit. */
   readonly step?: EditStep
   /** Members of the record that no client gives. */
-  readonly more?: Pick<LinkRecord, 'file'>
+  readonly more?: Pick<LinkRecord, 'lastApplied'>
   readonly conventions?: Conventions | undefined
 }
 
@@ -184,7 +184,7 @@ function errorOf({ status, message }: NonNullable<DirectLinkJoined['error']>): A
 
 interface UpdateOptions {
   readonly step?: EditStep
-  readonly more?: Pick<LinkRecord, 'file'> & { readonly name?: string | null }
+  readonly more?: Pick<LinkRecord, 'lastApplied'> & { readonly name?: string | null }
 }
 
 const linkChanges = new WeakMap<Lab, KeyedMutex>()

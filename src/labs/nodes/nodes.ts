@@ -47,7 +47,7 @@ interface CreateOptions {
   /** The step of the edit. */
   readonly step?: EditStep
   /** Gives members of the record that no client gives. */
-  readonly more?: (record: NodeRecord) => Promise<Pick<NodeRecord, 'file'>>
+  readonly more?: (record: NodeRecord) => Promise<Pick<NodeRecord, 'lastApplied'>>
   readonly conventions?: Conventions | undefined
   /** Its label, by its name; default: that of the input, or the name. */
   readonly label?: (name: string) => LabLabel

@@ -30,7 +30,7 @@ export function indexLinks(links: ReadonlyMap<string, LinkRecord>): LinkIndex {
 }
 
 /** Whether a link was made from the file. */
-export const isManagedLink = ({ file }: LinkRecord): boolean => file?.managed === true
+export const isManagedLink = ({ lastApplied }: LinkRecord): boolean => lastApplied?.managed === true
 
 /** Numbers of the ports of a node that links of others use. */
 export const foreignPorts = ({ ofNode }: LinkIndex, node_id: string): number[] =>

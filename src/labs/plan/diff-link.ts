@@ -87,7 +87,7 @@ function changeLink({ link, want }: ResolvedLink, have: LinkRecord, context: Lin
         : []
   if (parts.length > 0)
     return { ...nothing, steps: [stepOf(step, { type: 'change-link', link_id, link, isTurned, parts }), ...ended] }
-  const isMarked = have.file === undefined && options.take_over === true
+  const isMarked = have.lastApplied === undefined && options.take_over === true
   return { ...nothing, steps: ended, ...(isMarked && { marked: link_id }) }
 }
 
@@ -157,7 +157,7 @@ function linkDifferenceText(parts: readonly LinkPart[], link: WantedLink, have: 
 
 /** The name of the file of a capture, as it was asked for. */
 export const captureName = (capture: LinkRecord['capture']): string | undefined =>
-  capture?.requestedName ?? capture?.file
+  capture?.requestedName ?? capture?.fileName
 
 const hasPort = (node: NodeRecord, { adapter_number, port_number }: WantedEnd): boolean =>
   !isKnownKind(node.node_type) ||

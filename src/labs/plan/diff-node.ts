@@ -97,7 +97,7 @@ function recreationOf(
   const keys = Object.entries(isManaged ? want.properties : {}).flatMap(([key, value]) =>
     key in create.properties && !(key in update.properties) && !isShown(have, key, value) ? [key] : [],
   )
-  const hasOtherCd = have.file?.managed === true && have.file.day0 !== day0In(want, have)
+  const hasOtherCd = have.lastApplied?.managed === true && have.lastApplied.day0 !== day0In(want, have)
   const words = [...keys, ...(hasOtherCd ? ['day0'] : [])]
   const compute = wantedCompute(want, options)
   const reasons = [
@@ -166,7 +166,7 @@ function differencesOf(
   const given = Object.entries(properties).filter(([key, value]) => !held.includes(key) && !isShown(have, key, value))
   const reset = defaultsOf(want.kind, have).filter(
     ([key, value]) =>
-      !(held.includes(key) || key in properties || have.file?.computeDefaults?.includes(key)) &&
+      !(held.includes(key) || key in properties || have.lastApplied?.computeDefaults?.includes(key)) &&
       !same(have.properties[key], value),
   )
   return [
@@ -187,9 +187,10 @@ function settingDifference(
   const given = settings[key]
   const isPlace = key === 'x' || key === 'y'
   const isGiven =
-    given !== undefined && (!isPlace || want.settings[key] !== undefined || have.file?.keys.includes(key) === true)
+    given !== undefined &&
+    (!isPlace || want.settings[key] !== undefined || have.lastApplied?.keys.includes(key) === true)
   const isReset =
-    isManaged && !isGiven && !isPlace && key !== 'console' && have.file?.computeDefaults?.includes(key) !== true
+    isManaged && !isGiven && !isPlace && key !== 'console' && have.lastApplied?.computeDefaults?.includes(key) !== true
   if (!isGiven && !isReset) return undefined
   const value = isGiven ? given : settingDefault(want.kind, key)
   const now = key === 'labels' || key === 'placement' ? (have[key] ?? {}) : have[key]

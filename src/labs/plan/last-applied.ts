@@ -13,14 +13,14 @@ export const day0Keys = ({ day0 }: DesiredNode, { properties }: NodeRecord): str
  * The digest of the CD or disk that the file describes. A file that only names the CD, as an exported file does, leaves it as it
  * is.
  */
-export const day0In = ({ day0, properties }: DesiredNode, { file }: NodeRecord): string | undefined =>
-  day0?.digest ?? (day0MediumIn(properties) !== undefined ? file?.day0 : undefined)
+export const day0In = ({ day0, properties }: DesiredNode, { lastApplied }: NodeRecord): string | undefined =>
+  day0?.digest ?? (day0MediumIn(properties) !== undefined ? lastApplied?.day0 : undefined)
 
 /** Whether a node has a value of the file: it shows it, or it shows what it showed after it had taken it. */
-export function isShown({ properties, file }: NodeRecord, key: string, value: unknown): boolean {
+export function isShown({ properties, lastApplied }: NodeRecord, key: string, value: unknown): boolean {
   const shown = properties[key]
   if (key === 'ports_mapping' ? samePorts(shown, value) : same(shown, value)) return true
-  const taken = file?.normalizedValues?.[key]
+  const taken = lastApplied?.normalizedValues?.[key]
   return taken !== undefined && taken[0] === fingerprint(value) && taken[1] === fingerprint(shown)
 }
 
@@ -45,7 +45,7 @@ export function lastAppliedOf(
   const keys = [...Object.keys(want.settings), ...Object.keys(want.properties)]
   const normalizedValues = Object.entries(want.properties).flatMap(([key, value]) => {
     const shown = record.properties[key]
-    const before = record.file?.normalizedValues?.[key]
+    const before = record.lastApplied?.normalizedValues?.[key]
     if (held.includes(key)) return before === undefined ? [] : [[key, before] as const]
     return same(shown, value) ? [] : [[key, [fingerprint(value), fingerprint(shown)]] as const]
   })
@@ -59,8 +59,8 @@ export function lastAppliedOf(
           ? ['console_type']
           : []),
       ]
-    : (record.file?.computeDefaults ?? [])
-  const day0 = held.some(isDay0Property) ? record.file?.day0 : day0In(want, record)
+    : (record.lastApplied?.computeDefaults ?? [])
+  const day0 = held.some(isDay0Property) ? record.lastApplied?.day0 : day0In(want, record)
   return {
     managed,
     keys,

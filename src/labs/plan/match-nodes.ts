@@ -43,11 +43,11 @@ export function matchNodes({ lab, nodes }: Desired, actual: Actual, { take_over 
   for (const want of nodes)
     for (const id of [want.node_id, ...(want.was === undefined ? [] : [nodeIdOf(lab, want.was)])]) {
       const node = actual.nodes.get(id)
-      if (node?.file?.managed === true) match(want, node)
+      if (node?.lastApplied?.managed === true) match(want, node)
     }
   const all = nodes.map((want): NodeMatch => {
     const have = found.get(want)
-    return { want, have, isManaged: have === undefined || have.file?.managed === true || take_over === true }
+    return { want, have, isManaged: have === undefined || have.lastApplied?.managed === true || take_over === true }
   })
   return {
     all,

@@ -26,7 +26,7 @@ export function mergeConfigs(
   const { configs = {} }: KindDescriptor = kindOf(want.kind)
   for (const [name, { field, keepsEmpty }] of Object.entries(configs)) {
     const config = want.configs[name]
-    const [base, digest] = [have.file?.configs[name], now[name]]
+    const [base, digest] = [have.lastApplied?.configs[name], now[name]]
     if (config !== undefined && digest === config.digest) continue
     const word = name === 'startup' ? 'config' : `${name} config`
     const isNodeChanged = digest !== undefined && digest !== base?.node

@@ -15,13 +15,13 @@ export function removeLink(link: LinkRecord, actual: Actual): PlanPart {
 
 /** What becomes of a node that is not in the file. */
 export function removeNode(
-  { name, node_id, node_type, file, locked }: NodeRecord,
+  { name, node_id, node_type, lastApplied, locked }: NodeRecord,
   { delete_extra }: PlanOptions,
 ): PlanPart {
   const isSegment = isSegmentKind(node_type)
   const object = { what: isSegment ? 'segment' : 'node', name } as const
   const nothing = { steps: [], withheld: [], extra: [] }
-  if (file?.managed !== true) return { ...nothing, extra: [object] }
+  if (lastApplied?.managed !== true) return { ...nothing, extra: [object] }
   if (locked) return { ...nothing, extra: [{ ...object, because: `${because}, and is locked` }] }
   const step = { do: 'delete', ...object, how: 'live', because } as const
   if (isSegment || delete_extra === true) return { ...nothing, steps: [stepOf(step, { type: 'delete-node', node_id })] }

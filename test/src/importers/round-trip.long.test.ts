@@ -24,7 +24,7 @@ test.each(names)('%s is imported, applied and shown as a lab file again without 
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
   const ask = compute.agent
-  const { project_id } = await labs.creation.create({ name: desired.lab }, ask, { file: { by: 'me' } })
+  const { project_id } = await labs.creation.create({ name: desired.lab }, ask, { lastApplied: { by: 'me' } })
   const lab = await labs.lab(project_id)
   const prepared = await prepare(labs, lab, desired, {}, ask)
   await applyPlan(labs, lab, { prepared, by: 'me' }, ask).over

@@ -246,7 +246,7 @@ async function newLab(project_id: string, { lab: name, nodes }: Desired, context
   const compute_id = nodes.find((node) => node.compute_id !== undefined)?.compute_id
   const input = { name, project_id, ...(compute_id !== undefined && { compute_id }) }
   const created = labs.creation.create(input, agentFor, {
-    file: { by: context.identity.name },
+    lastApplied: { by: context.identity.name },
     scope: context.projects.scope,
   })
   const isNew = await created.then(

@@ -13,18 +13,18 @@ import type { PreparedPlan } from '../prepare.ts'
 export function lastAppliedIn(
   lab: Lab,
   { plan, actual, options }: PreparedPlan,
-): { record: NodeRecord; file: NodeLastApplied }[] {
+): { record: NodeRecord; lastApplied: NodeLastApplied }[] {
   return [...plan.marks].flatMap(([node_id, want]) => {
     const record = lab.document.nodes.get(node_id)
     if (record === undefined) return []
-    const managed = record.file?.managed === true || options.take_over === true
-    const file = lastAppliedOf(
+    const managed = record.lastApplied?.managed === true || options.take_over === true
+    const lastApplied = lastAppliedOf(
       want,
       record,
       { managed, configs: basesOf(want, record, actual.configs.get(node_id) ?? {}) },
       false,
     )
-    return same(file, record.file) ? [] : [{ record, file }]
+    return same(lastApplied, record.lastApplied) ? [] : [{ record, lastApplied }]
   })
 }
 
@@ -39,12 +39,12 @@ function basesOf(
   held: readonly string[] = [],
 ): NodeLastApplied['configs'] {
   const { configs: access = {} }: Pick<KindDescriptor, 'configs'> = kindOf(want.kind)
-  const left = Object.entries(record.file?.configs ?? {}).filter(
+  const left = Object.entries(record.lastApplied?.configs ?? {}).filter(
     ([name]) => !(name in want.configs) && held.includes(access[name]?.field ?? ''),
   )
   const bases = Object.entries(want.configs).flatMap(([name, { digest }]) => {
     if (now[name] === digest) return [[name, { file: digest, node: digest }] as const]
-    const base = record.file?.configs[name]
+    const base = record.lastApplied?.configs[name]
     return base === undefined ? [] : [[name, base] as const]
   })
   return Object.fromEntries([...left, ...bases])
@@ -59,7 +59,7 @@ export async function appliedTo(
   taken: readonly string[],
   held: readonly string[] = [],
 ): Promise<NodeLastApplied> {
-  const managed = isNew || record.file?.managed === true || options.take_over === true
+  const managed = isNew || record.lastApplied?.managed === true || options.take_over === true
   const configs = { ...basesOf(want, record, isNew ? {} : (actual.configs.get(record.node_id) ?? {}), held) }
   if (taken.length > 0) {
     const now = await configDigests(lab, record, agentFor)

@@ -19,7 +19,7 @@ export async function makeLinks(context: ApplyContext, wanted: readonly WantedLi
     const nodes = [at(ends[0]), at(ends[1])] as [LinkRecord['nodes'][number], LinkRecord['nodes'][number]]
     return { ...withoutNulls({ link_id, name }), nodes, filters, filters_ab, filters_ba, suspend }
   })
-  const made = await createLinks(labs, lab, inputs, agentFor, { step: edit, more: { file: { managed: true } } })
+  const made = await createLinks(labs, lab, inputs, agentFor, { step: edit, more: { lastApplied: { managed: true } } })
   return mapLimit(made, async (id, index) => {
     const capture = wanted[index]?.capture
     if (typeof id !== 'string') return id
@@ -33,12 +33,15 @@ export async function changeLink(
 ): Promise<void> {
   const { lab, agentFor, prepared, edit } = context
   const [ab, ba] = isTurned ? [filters_ba, filters_ab] : [filters_ab, filters_ba]
-  const isManaged = lab.link(link_id).file?.managed === true || prepared.options.take_over === true
+  const isManaged = lab.link(link_id).lastApplied?.managed === true || prepared.options.take_over === true
   const changes = {
     ...(parts.includes('impairment') && { filters, filters_ab: ab, filters_ba: ba }),
     ...((parts.includes('down') || parts.includes('up')) && { suspend }),
   }
-  const more = { ...(parts.includes('name') && { name }), ...(isManaged && { file: { managed: true as const } }) }
+  const more = {
+    ...(parts.includes('name') && { name }),
+    ...(isManaged && { lastApplied: { managed: true as const } }),
+  }
   await updateLink(lab, link_id, changes, agentFor, { step: edit, more })
   if (parts.includes('capture') && capture !== undefined) {
     await startLinkCapture(context, link_id, capture)

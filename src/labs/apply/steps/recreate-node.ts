@@ -43,8 +43,8 @@ export async function recreateNode(
   await retryPlaceholder(labs, lab, record, agentFor, edit)
   const made = lab.node(id)
   lab.show(await agentFor(made.compute_id).nodes.get(nodeRefOf(lab, made)))
-  const file = await appliedTo(context, want, made, true, configs)
-  await context.write([{ node: id, set: { file } }])
+  const lastApplied = await appliedTo(context, want, made, true, configs)
+  await context.write([{ node: id, set: { lastApplied } }])
   await giveConsole(context, id, settings)
   if (want.day0 !== undefined) await insertMedium(context, id, want.day0)
 }

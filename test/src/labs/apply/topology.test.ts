@@ -20,7 +20,7 @@ async function newLab() {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
   const agentFor: ComputeAgents = compute.agent
-  const { project_id } = await labs.creation.create({ name: 'lab' }, agentFor, { file: { by: 'me' } })
+  const { project_id } = await labs.creation.create({ name: 'lab' }, agentFor, { lastApplied: { by: 'me' } })
   const lab = await labs.lab(project_id)
   const plan = (desired: Desired, options: PlanOptions = all) => prepare(labs, lab, desired, options, agentFor)
   const apply = async (desired: Desired, options: PlanOptions = all) => {
@@ -210,7 +210,7 @@ test('of several failures of an apply every defect is logged, also one after a r
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute, undefined, { report: (error) => void reported.push(error) })
   const agentFor: ComputeAgents = compute.agent
-  const { project_id } = await labs.creation.create({ name: 'lab' }, agentFor, { file: { by: 'me' } })
+  const { project_id } = await labs.creation.create({ name: 'lab' }, agentFor, { lastApplied: { by: 'me' } })
   const lab = await labs.lab(project_id)
   const pcs = { nodes: [{ kind: 'pc' }, { kind: 'pc' }, { kind: 'pc' }], switches: [], offset: 0, links: [] } as const
   const prepared = await prepare(labs, lab, desiredOf({ ...pcs, nodes: [...pcs.nodes] } as never), all, agentFor)
@@ -286,6 +286,6 @@ test.each([
 const withoutMarks = (whole: unknown): unknown =>
   JSON.parse(
     JSON.stringify(whole, (key, value) =>
-      key === 'file' || key === 'wiring' ? undefined : value === null ? '' : value,
+      key === 'lastApplied' || key === 'wiring' ? undefined : value === null ? '' : value,
     ),
   )

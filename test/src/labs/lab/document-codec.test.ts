@@ -18,6 +18,8 @@ const project = (way: string) => ({
   moving: { from: 'c1', to: 'c2' },
   left: ['c4'],
   unjoined: ['l'],
+  archived: 7,
+  archiving: { tries: 1 },
   variables: [{ name: 'taking', value: 'unjoined' }],
 })
 const node = {
@@ -62,7 +64,7 @@ test('a stored document is read and written unchanged, to the byte', () => {
 test('records have the names of the code', () => {
   const read = decodeEntries(stored('on'))
   expect(read.get('project')).toMatchObject({
-    file: { by: 'ann', pendingApply: { job_id: 'j' } },
+    lastApplied: { by: 'ann', pendingApply: { job_id: 'j' } },
     snapshotInProgress: 's',
     restoring: {
       snapshot_id: 's',
@@ -72,12 +74,14 @@ test('records have the names of the code', () => {
     },
     formerComputes: ['c4'],
     pendingLinks: ['l'],
+    backupRevision: 7,
+    pendingBackup: { tries: 1 },
     variables: [{ name: 'taking', value: 'unjoined' }],
   })
   expect(read.get('node/n')).toMatchObject({
     creationError: 'no such image',
     properties: node.properties,
-    file: {
+    lastApplied: {
       managed: true,
       computeDefaults: ['ram'],
       normalizedValues: { own: ['a', 'b'] },
@@ -85,8 +89,8 @@ test('records have the names of the code', () => {
     },
   })
   expect(read.get('link/l')).toMatchObject({
-    capture: { requestedName: 'a.pcap', managed: true },
-    file: { managed: true },
+    capture: { fileName: 'b.pcap', requestedName: 'a.pcap', managed: true },
+    lastApplied: { managed: true },
   })
   expect(read.get('snapshot/s')).toMatchObject({ lastRunning: { n: 'started' } })
   expect(read.get('drawing/d')).toEqual({ drawing_id: 'd', left: 1 })
