@@ -198,9 +198,9 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     emit: (project, payload) => events.emit(project.id, payload),
   })
   keeper.listen({
-    exited(key, run, exit) {
+    onUnitExit(key, run, exit) {
       lifecycle.recordExit(key, run)
-      table.queue(key, (node) => lifecycle.exited(node, run, exit))
+      table.queue(key, (node) => lifecycle.onUnitExit(node, run, exit))
     },
     captureFailed(key, file, message) {
       const node = table.get(key.split('/')[0] ?? '')

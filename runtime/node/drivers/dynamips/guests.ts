@@ -84,13 +84,13 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
     return this.state(node)
   }
 
-  async end(node: DynamipsKindNode, { ended }: GuestProcess, how: StopReason): Promise<void> {
+  async endGuest(node: DynamipsKindNode, { ended }: GuestProcess, how: StopReason): Promise<void> {
     if (how === 'remove' || ended.aborted || node.record.properties.is_measured) return
     await this.saveConfigs(node)
     await this.#do(node, 'vm stop', [], this.#timeouts.stop)
   }
 
-  ended(node: DynamipsKindNode): void {
+  release(node: DynamipsKindNode): void {
     this.#running.get(node.key)?.client?.close()
     this.#running.delete(node.key)
     this.#onEnded(node)

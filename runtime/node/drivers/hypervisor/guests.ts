@@ -65,13 +65,13 @@ export class VmGuests implements GuestControl<HypervisorProperties> {
     return this.state(node)
   }
 
-  async end(node: VmKindNode, { skipGracePeriod }: GuestProcess, how: StopReason): Promise<void> {
+  async endGuest(node: VmKindNode, { skipGracePeriod }: GuestProcess, how: StopReason): Promise<void> {
     const { vm_uuid, on_close } = node.record.properties
     const isAtOnce = how === 'remove' || (how === 'close' && on_close === 'shutdown_signal')
     await this.#driverOf(node).stop(vm_uuid, isAtOnce ? 'power_off' : on_close, skipGracePeriod)
   }
 
-  ended(node: VmKindNode): void {
+  release(node: VmKindNode): void {
     this.#carrierPending.delete(node.key)
     for (const [driver, { nodes, end }] of this.#watches) {
       if (!nodes.delete(node.key) || nodes.size > 0) continue

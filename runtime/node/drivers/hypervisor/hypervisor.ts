@@ -74,7 +74,7 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
     dispose: (node) => {
       this.#ports.releaseSerial(node)
       this.#ports.releaseScreen(node)
-      this.control.ended(node)
+      this.control.release(node)
       this.#use.forget(node)
     },
   }

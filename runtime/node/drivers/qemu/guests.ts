@@ -88,7 +88,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     })
   }
 
-  async end(node: MachineKindNode, { ended, skipGracePeriod }: GuestProcess, how: StopReason): Promise<void> {
+  async endGuest(node: MachineKindNode, { ended, skipGracePeriod }: GuestProcess, how: StopReason): Promise<void> {
     const { on_close } = node.record.properties
     if (on_close === 'power_off' || how === 'remove' || ended.aborted) return
     if (on_close === 'shutdown_signal' && how === 'close') return
@@ -102,7 +102,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     })
   }
 
-  ended(node: MachineKindNode): void {
+  release(node: MachineKindNode): void {
     this.#monitors.release(node)
     this.#complaints.delete(node.key)
   }

@@ -62,6 +62,19 @@ export class EngineNode implements KindNode {
     return this.#states.status
   }
 
+  get isStopped(): boolean {
+    return this.#states.state === 'stopped'
+  }
+
+  /** Its program has started, as far as this service knows, and has not ended: also while its guest is paused, or is being stopped. */
+  get isRunning(): boolean {
+    return this.can('end')
+  }
+
+  get isSuspended(): boolean {
+    return this.#states.state === 'suspended'
+  }
+
   /** Whether its state has such a transition. */
   can(event: NodeEvent): boolean {
     return this.#states.can(event)

@@ -35,7 +35,7 @@ const endMs = 8000
 /** The events of keepers. */
 export interface KeeperListener {
   /** A unit ended. */
-  exited(key: string, run: number, exit: Exit): void
+  onUnitExit(key: string, run: number, exit: Exit): void
   /** A capture ended because its file cannot be written. */
   captureFailed(key: string, file: string, message: string): void
   /** Frames go in a circle through a switch. */
@@ -414,7 +414,7 @@ export class KeeperLink {
   }
 
   #listenTo(client: KeeperClient, older?: Older): void {
-    client.onExit = (key, run, exit) => this.#listener?.exited(key, run, exit)
+    client.onExit = (key, run, exit) => this.#listener?.onUnitExit(key, run, exit)
     client.onLooped = (loop) => this.#listener?.looped?.(loop)
     client.onCaptureFailed = ({ key, file, message }) => {
       if (older?.retiring === undefined) this.#listener?.captureFailed(key, file, message)

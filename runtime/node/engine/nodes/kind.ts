@@ -212,9 +212,9 @@ export interface GuestControl<P> {
   /** Connects to a guest that an earlier service started. */
   adopt(node: KindNode<P>, process: GuestProcess): Promise<GuestState>
   /** Shuts the guest down, or saves it, with a timeout. The caller ends the process afterwards in any case. */
-  end(node: KindNode<P>, process: GuestProcess, how: StopReason): Promise<void>
+  endGuest(node: KindNode<P>, process: GuestProcess, how: StopReason): Promise<void>
   /** Releases resources after the end of the process. */
-  ended(node: KindNode<P>): void
+  release(node: KindNode<P>): void
   state(node: KindNode<P>): Promise<GuestState>
   suspend(node: KindNode<P>): Promise<void>
   resume(node: KindNode<P>): Promise<void>

@@ -30,6 +30,13 @@ export interface NodeLifecycleOptions {
   readonly runsAlways: (kind: KindDescriptor) => boolean
 }
 
+/** The starts of a node that follow from one request. */
+interface StartTries {
+  readonly at: number
+  count: number
+  mayRetryGuest: boolean
+}
+
 /** Start and stop of nodes, and events of their guests, the same for every kind. Callers hold the lock of the node. */
 export class NodeLifecycle {
   readonly #options: NodeLifecycleOptions
@@ -37,7 +44,7 @@ export class NodeLifecycle {
   readonly #processes = new RunningProcesses()
   /** The starts that are being prepared. */
   readonly #preparing = new Map<string, AbortController>()
-  readonly #starts = new WeakMap<EngineNode, { tries: number; readonly at: number }>()
+  readonly #starts = new WeakMap<EngineNode, StartTries>()
 
   constructor(options: NodeLifecycleOptions) {
     this.#options = options
@@ -51,19 +58,16 @@ export class NodeLifecycle {
 
   /** Starts a stopped node, resumes a suspended node. 409 with the reason when it cannot run; it is stopped then. */
   async start(node: EngineNode): Promise<void> {
-    if (node.can('resume')) return this.resume(node)
-    if (!node.can('start')) return
-    this.#starts.set(node, { tries: 1, at: performance.now() })
-    for (let isAgain = false; ; ) {
+    if (node.isSuspended) return this.resume(node)
+    if (!node.isStopped) return
+    const tries: StartTries = { at: performance.now(), count: 1, mayRetryGuest: true }
+    this.#starts.set(node, tries)
+    for (;;) {
       try {
         return await this.#startOnce(node)
       } catch (error) {
-        if (this.#changesPorts(node, (error as Error).message)) continue
-        if (!isAgain && node.kind.control?.startsAgain?.(error) === true) {
-          isAgain = true
-          this.#warn(node, `${(error as Error).message}; it will be started again`)
-          continue
-        }
+        if (this.#giveOtherPorts(node, (error as Error).message)) continue
+        if (this.#retryGuest(node, tries, error as Error)) continue
         this.#options.emit(node, node.updated())
         throw error
       }
@@ -75,14 +79,22 @@ export class NodeLifecycle {
     await this.start(node).catch(ignore('its status_reason says why it does not run'))
   }
 
-  /** Gives a node other ports if its program ended because one of them was taken. Returns whether to start it again. */
-  #changesPorts(node: EngineNode, words: string): boolean {
-    const start = this.#starts.get(node)
-    if (!saysPortTaken.test(words) || start === undefined) return false
-    if (start.tries >= maxStarts || performance.now() - start.at > startAgainMs) return false
-    start.tries++
+  /** Gives a node other ports if its program ended because one of them was taken; true: it is to be started again. */
+  #giveOtherPorts(node: EngineNode, lastWords: string): boolean {
+    const tries = this.#starts.get(node)
+    if (!saysPortTaken.test(lastWords) || tries === undefined) return false
+    if (tries.count >= maxStarts || performance.now() - tries.at > startAgainMs) return false
+    tries.count++
     this.#options.links.changePorts(node)
     this.#warn(node, 'another program uses a port of this program; it will be started again with other ports')
+    return true
+  }
+
+  /** Uses the one retry of a guest whose start failed before it did anything; true: it is to be started again. */
+  #retryGuest(node: EngineNode, tries: StartTries, error: Error): boolean {
+    if (!tries.mayRetryGuest || node.kind.control?.startsAgain?.(error) !== true) return false
+    tries.mayRetryGuest = false
+    this.#warn(node, `${error.message}; it will be started again`)
     return true
   }
 
@@ -133,24 +145,24 @@ export class NodeLifecycle {
   /** Stops a node; resolves when all its processes have ended. One that is stopped begins without kept memory then. */
   async stop(node: EngineNode, how: StopReason = 'stop'): Promise<void> {
     if (!node.can('stop')) return how === 'stop' ? node.kind.control?.dropMemory?.(node) : undefined
-    await this.#end(node, how, async () => {
+    await this.#stopUnit(node, how, async () => {
       const process = this.#processes.get(node.key)
       const { control } = node.kind
       if (process === undefined || control === undefined) return
-      await control.end(node, process, how).catch((error: unknown) => {
+      await control.endGuest(node, process, how).catch((error: unknown) => {
         if (control.isOutsideKeeper === true && how !== 'close') throw error
         this.#warn(node, (error as Error).message)
       })
     })
   }
 
-  /** Ends the unit of a node whose guest could not be stopped, for a project that must close. */
-  async abandon(node: EngineNode): Promise<void> {
-    if (node.can('stop')) await this.#end(node)
+  /** Stops a node without its guest, which could not be stopped, for a project that must close. */
+  async forceStop(node: EngineNode): Promise<void> {
+    if (node.can('stop')) await this.#stopUnit(node)
   }
 
-  /** Ends the unit of a node, after its guest. */
-  async #end(node: EngineNode, how: StopReason = 'stop', endGuest = async () => {}): Promise<void> {
+  /** Ends the unit of a node, after `endGuest`; the node is stopped then. */
+  async #stopUnit(node: EngineNode, how: StopReason = 'stop', endGuest = async () => {}): Promise<void> {
     const { stopGraceMs } = node.kind
     node.move('stop')
     try {
@@ -166,7 +178,7 @@ export class NodeLifecycle {
     node.record.status_reason = null
     // A full disk must not keep a node running.
     await node.saveOrTell()
-    await this.#stopped(node)
+    await this.#finishStop(node)
   }
 
   /** Pauses a node; does nothing for kinds that cannot be paused. 409 when the guest does not pause. */
@@ -180,9 +192,9 @@ export class NodeLifecycle {
   }
 
   async resume(node: EngineNode): Promise<void> {
-    if (node.can('start')) throw conflict('The node is stopped: start it instead', { code: 'node-stopped' })
+    if (node.isStopped) throw conflict('The node is stopped: start it instead', { code: 'node-stopped' })
     const { control } = node.kind
-    if (!node.can('resume') && control?.isOutsideKeeper !== true) return
+    if (!node.isSuspended && control?.isOutsideKeeper !== true) return
     if (control !== undefined) await control.resume(node)
     else if (node.kind.canBeHeld === true) await this.#hold(node, false)
     else return
@@ -203,7 +215,7 @@ export class NodeLifecycle {
   async reload(node: EngineNode): Promise<void> {
     const { control } = node.kind
     if (control !== undefined) {
-      if (node.can('start')) {
+      if (node.isStopped) {
         if (control.isOutsideKeeper === true)
           throw conflict('The node is stopped: start it instead', { code: 'node-stopped' })
         return
@@ -219,21 +231,21 @@ export class NodeLifecycle {
   /** Reads the state of a guest again, after an event. */
   async refresh(node: EngineNode): Promise<void> {
     const { control } = node.kind
-    if (control === undefined || !node.can('end')) return
+    if (control === undefined || !node.isRunning) return
     // The keeper reports the end of a guest.
     const state = await control.state(node).catch(() => undefined)
-    if (state?.status === 'stopped') await this.#end(node)
+    if (state?.status === 'stopped') await this.#stopUnit(node)
     else if (state !== undefined) await this.#setState(node, state)
   }
 
-  /** Notes the end of a process at once; `exited` follows with the lock of the node. */
+  /** Notes the end of a process at once; `onUnitExit` follows with the lock of the node. */
   recordExit(key: string, run: number): void {
     this.#processes.end(key, run)
   }
 
-  /** Cleans up after a unit that ended by itself, and stores the reason; `quietly`: the reason of a successful end. */
-  async exited(node: EngineNode, run: number, exit: Exit, quietly: string | null = null): Promise<void> {
-    if (node.run !== run || !node.can('end')) return
+  /** Cleans up after a unit that ended by itself, and stores the reason; `cleanExitReason`: that of an end without an error. */
+  async onUnitExit(node: EngineNode, run: number, exit: Exit, cleanExitReason: string | null = null): Promise<void> {
+    if (node.run !== run || !node.isRunning) return
     await this.#options.keeper
       .call('unit.forget', { key: node.key })
       .catch(ignore('a keeper that cannot be asked has the unit no more, or says it again'))
@@ -241,10 +253,10 @@ export class NodeLifecycle {
     const isQuiet = exit.code === 0 || exit.requested
     const end = `${describeExit(exit)}${hinted(node.kind.hint?.(exit))}`
     node.record.running = false
-    node.record.status_reason = isQuiet ? quietly : `The program ended by itself ${end}`
+    node.record.status_reason = isQuiet ? cleanExitReason : `The program ended by itself ${end}`
     await node.saveOrTell()
-    await this.#stopped(node)
-    if (!isQuiet && this.#changesPorts(node, exit.last_words))
+    await this.#finishStop(node)
+    if (!isQuiet && this.#giveOtherPorts(node, exit.last_words))
       await this.#startOnce(node).catch(() => this.#options.emit(node, node.updated()))
     else if (!isQuiet) {
       const message = `${node.record.name}: the program ended by itself ${end}`
@@ -261,7 +273,7 @@ export class NodeLifecycle {
     const exit = unit.exit ?? (process.ended.aborted ? await this.#exitOf(node) : null)
     if (exit !== null) {
       this.#processes.end(node.key, unit.run)
-      return this.exited(node, unit.run, exit, 'It ended by itself while no service was running')
+      return this.onUnitExit(node, unit.run, exit, 'It ended by itself while no service was running')
     }
     if (unit.is_held === true) node.move('suspend')
     node.kind.onStarted?.(node, false)
@@ -281,13 +293,13 @@ export class NodeLifecycle {
 
   /** Its unit is gone without an exit, as its keeper died: the node is stopped, unless it was started again meanwhile. */
   async onUnitGone(node: EngineNode, reason: string): Promise<void> {
-    if (!node.can('end')) return
+    if (!node.isRunning) return
     const mayRun = this.#processes.get(node.key)?.ended.aborted === false
     if (mayRun && (await this.#options.keeper.unit(node.key, node.run))?.exit === null) return
     node.record.running = false
     node.record.status_reason = reason
     await node.saveOrTell()
-    await this.#stopped(node)
+    await this.#finishStop(node)
   }
 
   async #adoptGuest(node: EngineNode, process: GuestProcess): Promise<void> {
@@ -297,7 +309,7 @@ export class NodeLifecycle {
       const { status, reason } = await control.adopt(node, process)
       follow(node, status)
       node.record.status_reason = reason
-      if (status === 'stopped') await this.#end(node)
+      if (status === 'stopped') await this.#stopUnit(node)
     } catch (error) {
       const message = `${node.record.name} is running, but cannot be controlled: ${(error as Error).message}`
       node.record.status_reason = message
@@ -336,7 +348,7 @@ export class NodeLifecycle {
     const { exit } = await this.#options.keeper
       .call('unit.stop', { key: node.key, grace_ms: node.kind.stopGraceMs })
       .catch(() => ({ exit: null }))
-    this.#dispose(node, 'fail')
+    this.#releaseProcess(node, 'fail')
     const hint = launch?.hint ?? (exit === null ? undefined : node.kind.hint?.(exit))
     // For a guest of another program the error says more than the end of its serial port.
     const isShown = hasEnded && node.kind.control?.isOutsideKeeper !== true
@@ -344,7 +356,7 @@ export class NodeLifecycle {
     node.record.running = false
     node.record.status_reason = reason.message.slice(0, maxReason)
     await node.saveOrTell()
-    if (launch !== undefined) await this.#cleanUp(node)
+    if (launch !== undefined) await this.#cleanUpOfKind(node)
     return reason
   }
 
@@ -370,14 +382,14 @@ export class NodeLifecycle {
   }
 
   /** Shows the node as stopped, after the clean-up. */
-  async #stopped(node: EngineNode): Promise<void> {
-    await this.#cleanUp(node)
-    this.#dispose(node, 'end')
+  async #finishStop(node: EngineNode): Promise<void> {
+    await this.#cleanUpOfKind(node)
+    this.#releaseProcess(node, 'end')
     this.#options.emit(node, node.updated('stopped'))
   }
 
   /** Runs the clean-up of the kind. Its failure does not keep the node from being stopped. */
-  async #cleanUp(node: EngineNode): Promise<void> {
+  async #cleanUpOfKind(node: EngineNode): Promise<void> {
     await node.kind.onExited?.(node).catch((error: unknown) => this.#warn(node, (error as Error).message))
   }
 
@@ -385,18 +397,19 @@ export class NodeLifecycle {
     this.#options.emit(node, { type: 'log.warning', message: `${node.record.name}: ${text}` })
   }
 
-  #dispose(node: EngineNode, event: 'fail' | 'end'): void {
+  /** Ends a run: nothing of its process is kept. */
+  #releaseProcess(node: EngineNode, event: 'fail' | 'end'): void {
     node.move(event)
     node.run = undefined
     this.#processes.forget(node.key)
-    node.kind.control?.ended(node)
+    node.kind.control?.release(node)
   }
 }
 
 /** Takes the state of a guest that runs or is paused; the caller handles one that has stopped. */
 function follow(node: EngineNode, status: NodeStatus): void {
   if (status === 'suspended' && node.can('suspend')) node.move('suspend')
-  else if (status !== 'suspended' && node.can('resume')) node.move('resume')
+  else if (status !== 'suspended' && node.isSuspended) node.move('resume')
 }
 
 export const keeperDiedReason = 'The process that holds the nodes died'

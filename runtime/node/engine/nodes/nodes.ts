@@ -299,7 +299,7 @@ export class Nodes implements NodeAgent {
       await lifecycle.stop(node, how).catch(async (error: unknown) => {
         // A node that may still run must not lose its files.
         if (isUnknown(error)) throw error
-        await lifecycle.abandon(node).catch((failure: unknown) => {
+        await lifecycle.forceStop(node).catch((failure: unknown) => {
           if (isUnknown(failure)) throw failure
         })
       })

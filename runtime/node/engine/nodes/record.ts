@@ -25,7 +25,10 @@ export const EngineNodeRecord = Type.Object({
   command_line: Type.String(),
   /** Why the node does not run, if that was not requested. */
   status_reason: Type.Union([Type.String(), Type.Null()]),
-  /** Whether the node ran at the time of the write. A later service compares it with the keeper. */
+  /**
+   * Whether the next opening of its project expects it to run: it ran at the time of the write, or its project was closed and it is always
+   * on. The opening compares this with the keeper.
+   */
   running: Type.Boolean(),
   /** The properties of its kind. */
   properties: Type.Record(Type.String(), Type.Unknown()),

@@ -15,7 +15,7 @@ async function open() {
   onTestFinished(() => link.close({ stop: true }))
   let losses = 0
   link.listen({
-    exited: quiet,
+    onUnitExit: quiet,
     captureFailed: quiet,
     onUnresponsive: quiet,
     moved: quiet,

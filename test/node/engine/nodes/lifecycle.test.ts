@@ -77,7 +77,7 @@ test('a node is stopped, also when a hook of its kind fails', async () => {
   expect([node.status, warnings()]).toEqual(['stopped', ['R1: no such thing']])
   expect(events.at(-1)).toMatchObject({ change: 'stopped' })
   await lifecycle.start(node)
-  await lifecycle.exited(node, 1, ended(1))
+  await lifecycle.onUnitExit(node, 1, ended(1))
   expect([node.status, warnings().length]).toEqual(['stopped', 2])
 })
 
@@ -133,7 +133,7 @@ test('a hint is reported with the end of a process that ended by itself', async 
   const { node, lifecycle, events } = await lab({ hint })
   for (const code of [11, 12]) {
     await lifecycle.start(node)
-    await lifecycle.exited(node, 1, ended(code))
+    await lifecycle.onUnitExit(node, 1, ended(code))
   }
   const errors = events.flatMap((event) => (event.type === 'log.error' ? [event.message] : []))
   expect(errors).toEqual([
@@ -165,7 +165,7 @@ test.each([
     if (silent-- > 0) throw new Error('silent')
   }
   const startsAgain = (error: unknown) => (error as Error).message === 'silent'
-  const { node, lifecycle, told, warnings } = await lab({ control: { begin, startsAgain, ended() {} } as never })
+  const { node, lifecycle, told, warnings } = await lab({ control: { begin, startsAgain, release() {} } as never })
   const start = lifecycle.start(node)
   if (message === undefined) await start
   else await expect(start).rejects.toThrow(message)
