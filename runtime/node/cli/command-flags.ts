@@ -133,6 +133,13 @@ export const imagePushing = {
   ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
+export const templateAdding = {
+  name: { value: 'NAME', about: 'name of the node type (default: suggested by the image)' },
+  kind: { value: 'KIND', about: 'kind of its nodes (default: detected)' },
+  set: { value: 'KEY=VALUE', many: true, about: 'a setting of its nodes, such as ram=1024' },
+  ...serviceFlags,
+} as const satisfies Readonly<Record<string, Flag>>
+
 export const imageChoosing = {
   kind: { value: 'KIND', about: 'only images of this kind of node' },
   ...serviceFlags,

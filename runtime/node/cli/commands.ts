@@ -18,6 +18,7 @@ import {
   organizationCreating,
   organizationRemoving,
   saving,
+  templateAdding,
   testFlags,
   tokenCreating,
   upFlags,
@@ -263,6 +264,43 @@ Other captures are not affected, and nothing is left on the service. The exit co
     args: [{ name: 'LAB/LINK', about: 'a link: NODE:PORT, NODE--NODE or its name', complete: 'link' }],
     flags: capturing,
     run: async (input) => (await import('./capture.ts')).capture(input),
+  }),
+  'templates ls': command({
+    group: 'files',
+    summary: 'list the node types (templates)',
+    text: 'Lists the node types from which nodes are created: those of Patchbay, and your own with their images.',
+    flags: serviceFlags,
+    run: async (input) => (await import('./templates.ts')).templatesLs(input),
+  }),
+  'templates add': command({
+    group: 'files',
+    summary: 'make a node type of an image',
+    text: `Makes a node type of an image: a file, which is pushed first, or an image that the service has. Kind, name and
+settings are suggested by the name and the content of the image; the flags replace them:
+patchbay templates add vios.qcow2 --name R --set ram=1024 --set adapters=8`,
+    args: [{ name: 'FILE|IMAGE', about: 'an image', complete: 'image' }],
+    flags: templateAdding,
+    run: async (input) => (await import('./templates.ts')).templatesAdd(input),
+  }),
+  'templates set': command({
+    group: 'files',
+    summary: 'change settings of a node type',
+    text: `Changes settings of a node type, such as ram=2048, name=Router or symbol=firewall. Nodes that were made of it before
+stay as they are.`,
+    args: [
+      { name: 'TEMPLATE', about: 'name or id of a node type', complete: 'template' },
+      { name: 'KEY=VALUE', about: 'a setting', many: true },
+    ],
+    flags: serviceFlags,
+    run: async (input) => (await import('./templates.ts')).templatesSet(input),
+  }),
+  'templates rm': command({
+    group: 'files',
+    summary: 'delete node types; their nodes stay',
+    text: 'Deletes node types. Nodes that were made of them stay.',
+    args: [{ name: 'TEMPLATE', about: 'name or id of a node type', many: true, complete: 'template' }],
+    flags: serviceFlags,
+    run: async (input) => (await import('./templates.ts')).templatesRm(input),
   }),
   'images ls': command({
     group: 'files',

@@ -82,6 +82,11 @@ const lists: Partial<Readonly<Record<Completion, List>>> = {
       word: organization_id,
       about: name,
     })),
+  template: async (client, _, signal) =>
+    (await client.call('GET /v2/templates', { signal })).map(({ name, template_type }) => ({
+      word: name,
+      about: template_type,
+    })),
   image: async (client, _, signal) => {
     const { imageKinds } = await import('../../../src/model/image.ts')
     const listOf = async (kind: (typeof imageKinds)[number]) =>

@@ -47,12 +47,7 @@ export async function imagesLs({ flags, signal }: CommandInput<typeof serviceFla
 export async function imagesPush({ args, flags, signal }: CommandInput<typeof imagePushing>): Promise<CommandOutcome> {
   if (flags.name !== undefined && args.length > 1) throw wrongArguments('--name can be used with one FILE only')
   const context = { client: await clientOf(flags), signal }
-  // All files are looked at before one is sent.
-  const files = []
-  for (const file of args) files.push(await fileOf(file, flags))
-  const known = await imagesOf(context)
-  const pushed: Pushed[] = []
-  for (const file of files) pushed.push(await push(file, { ...context, flags, known }))
+  const pushed = await pushFiles(args, context, flags)
   return {
     json: { images: pushed },
     async text() {
@@ -66,6 +61,22 @@ export async function imagesPush({ args, flags, signal }: CommandInput<typeof im
         .join('\n')
     },
   }
+}
+
+type PushFlags = Pick<CommandInput<typeof imagePushing>['flags'], 'kind' | 'name' | 'force' | 'json'>
+
+/** Brings images to a service. All files are looked at before one is sent: CommandError 3 for what is no image, 64 without its kind. */
+export async function pushFiles(
+  names: readonly string[],
+  context: CommandContext,
+  flags: PushFlags,
+): Promise<readonly Pushed[]> {
+  const files = []
+  for (const name of names) files.push(await fileOf(name, flags))
+  const known = await imagesOf(context)
+  const pushed: Pushed[] = []
+  for (const file of files) pushed.push(await push(file, { ...context, flags, known }))
+  return pushed
 }
 
 /** `patchbay images rm IMAGE...`: deletes images. */
@@ -105,7 +116,7 @@ export async function imagesRename({
 }
 
 /** Finds an image by its name, and the kind that the user names. CommandError 1 when there is none, 64 when there are several. */
-async function imageFinder(
+export async function imageFinder(
   context: CommandContext,
   kindWord: string | undefined,
 ): Promise<(word: string) => KindImage> {
@@ -136,7 +147,7 @@ async function imagesOf({ client, signal }: CommandContext): Promise<KindImage[]
   return lists.flat().sort((a, b) => compareText(a.path, b.path))
 }
 
-interface Pushed {
+export interface Pushed {
   readonly image: string
   readonly kind: ImageKindName
   /** Bytes. */
