@@ -8,7 +8,7 @@ import type { LabDocuments } from './documents.ts'
 import { Changes, type ProjectRecord } from './lab/document.ts'
 import { withoutNulls } from './lab/fields.ts'
 import { requireSmallHead } from './lab/head-size.ts'
-import type { EditStep } from './lab/history.ts'
+import type { UndoGroup } from './lab/history.ts'
 import type { Lab } from './lab/lab.ts'
 import { saveOrRevert } from './lab/save-or-revert.ts'
 import type { LabLists } from './lists.ts'
@@ -45,11 +45,16 @@ export class LabSettings {
   }
 
   /** Changes the settings of a lab. In contrast to `update` null is a value. */
-  async set(lab: Lab, input: Partial<ProjectRecord>, agentFor: ComputeAgents, step?: EditStep): Promise<LabProject> {
+  async set(
+    lab: Lab,
+    input: Partial<ProjectRecord>,
+    agentFor: ComputeAgents,
+    undoGroup?: UndoGroup,
+  ): Promise<LabProject> {
     const { registry, documents, autoStart } = this.#options
     const { name, ...settings } = input
     requireSmallHead({ ...lab.document.project, ...settings }, lab.document.project)
-    if (step?.by !== 'rollback') {
+    if (undoGroup?.by !== 'rollback') {
       const head = { ...lab.document.project, ...settings }
       registry.requireRoom(lab.id, head)
       // Before it is saved: the directory refuses what is too much together with other labs.
@@ -64,7 +69,7 @@ export class LabSettings {
           news: () => [],
           result: undefined,
         }),
-        step,
+        undoGroup,
       )
     }
     if (name === undefined || name === lab.document.project.name) await save({})

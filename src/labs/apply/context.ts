@@ -3,7 +3,7 @@ import { Revert } from '../../lib/revert.ts'
 import type { LabEvent } from '../../model/lab/event.ts'
 import type { ComputeAgents } from '../computes/agents.ts'
 import { Changes, type LinkRecord, type NodeRecord, type ProjectLastApplied } from '../lab/document.ts'
-import type { EditStep } from '../lab/history.ts'
+import type { UndoGroup } from '../lab/history.ts'
 import type { Lab } from '../lab/lab.ts'
 import { actOn } from '../nodes/nodes.ts'
 import type { Labs } from '../service.ts'
@@ -29,8 +29,8 @@ export class ApplyContext {
   readonly lab: Lab
   readonly agentFor: ComputeAgents
   readonly by: string
-  /** The edit of all steps: what they change in the document is reverted with it. */
-  readonly edit: EditStep = { by: 'edit', consoles: new Set() }
+  /** The edits of all steps: what they change in the document is reverted together. */
+  readonly undoGroup: UndoGroup = { by: 'edit', consoles: new Set() }
   /** Reverts changes that are not in the document. */
   readonly revert = new Revert((error) => this.noteLeft(error))
   /** Why changes could not be reverted. */
@@ -63,7 +63,7 @@ export class ApplyContext {
   }
 
   /** Changes members of records that still exist, and emits their events unless only what was applied has changed. */
-  async write(changed: readonly Changed[], step: EditStep = this.edit, isTold = true): Promise<void> {
+  async write(changed: readonly Changed[], undoGroup: UndoGroup = this.undoGroup, isTold = true): Promise<void> {
     if (changed.length === 0) return
     const lab = this.lab
     await lab.edit(({ project, nodes, links }) => {
@@ -86,7 +86,7 @@ export class ApplyContext {
         }
       }
       return { changes, news: () => (isTold ? news.map((newsOf) => newsOf()) : []), result: undefined }
-    }, step)
+    }, undoGroup)
   }
 
   /** Notes a change that could not be reverted. */

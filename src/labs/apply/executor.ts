@@ -117,18 +117,18 @@ class ApplyExecutor {
       set: { lastApplied: { managed: true as const } },
     }))
     const lastApplied = { by, pendingApply: { job_id: jobId, stopped: [] } }
-    await this.#context.write([{ lastApplied }, ...nodes, ...links], this.#context.edit, false)
+    await this.#context.write([{ lastApplied }, ...nodes, ...links], this.#context.undoGroup, false)
   }
 
   /** Removes the names of links that get other names, so that two links can exchange their names. */
   async #freeLinkNames(steps: readonly StepProgress[]): Promise<void> {
-    const { lab, edit } = this.#context
+    const { lab, undoGroup } = this.#context
     const renamed = steps.flatMap(({ step: { task } }) => {
       if (task.type !== 'change-link' || !task.parts.includes('name')) return []
       const link = lab.link(task.link_id)
       return link.name == null ? [] : [{ link: link.link_id, set: { name: null } }]
     })
-    await this.#context.write(renamed, edit, false)
+    await this.#context.write(renamed, undoGroup, false)
   }
 
   /**
@@ -193,7 +193,7 @@ class ApplyExecutor {
     const context = this.#context
     const { labs, lab, agentFor, left } = context
     const note = (error: unknown) => context.noteLeft(error)
-    left.push(...(await rollBack(labs, lab, context.edit, agentFor)))
+    left.push(...(await rollBack(labs, lab, context.undoGroup, agentFor)))
     await context.revert[Symbol.asyncDispose]()
     const unwired = [...lab.document.links.values()].filter(({ wiring }) => wiring.type === 'none')
     const ids = unwired.map(({ link_id }) => link_id)

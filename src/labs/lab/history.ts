@@ -8,19 +8,19 @@ const maxEdits = 100
 /** Memory of all edits together, bytes. */
 const maxBytes = 16 << 20
 
-/** Groups the edits that one undo reverts together. Steps are compared by identity. */
-export interface EditStep {
+/** The edits that one undo reverts together. Groups are compared by identity. */
+export interface UndoGroup {
   /** `rollback`: reverts what has failed, and is not recorded. */
   readonly by: 'edit' | 'undo' | 'redo' | 'rollback'
-  /** Keys of the nodes whose console ports this step has set. All other changes of console ports are made by the service itself. */
+  /** Keys of the nodes whose console ports these edits have set. All other changes of console ports are made by the service itself. */
   readonly consoles?: Set<string>
 }
 
-/** The entries of a document that one step changed, before and after it. */
+/** The entries of a document that one group of edits changed, before and after it. */
 export interface PastEdit {
   readonly before: Map<string, unknown>
   readonly after: Map<string, unknown>
-  readonly step: EditStep
+  readonly undoGroup: UndoGroup
   /** Memory of the entries. */
   bytes: number
 }
@@ -30,21 +30,23 @@ export class LabHistory {
   readonly #undo: PastEdit[] = []
   readonly #redo: PastEdit[] = []
 
-  /** Records an edit. Edits of one step become one. An edit that changes no field that a user sets is not recorded. */
-  note(before: LabEntries, after: LabEntries, step: EditStep = { by: 'edit' }): void {
-    const isSet = (key: string) => step.consoles?.has(key) && consoleOf(before.get(key)) !== consoleOf(after.get(key))
+  /** Records an edit. Edits of one group become one. An edit that changes no field that a user sets is not recorded. */
+  note(before: LabEntries, after: LabEntries, undoGroup: UndoGroup = { by: 'edit' }): void {
+    const isSet = (key: string) =>
+      undoGroup.consoles?.has(key) && consoleOf(before.get(key)) !== consoleOf(after.get(key))
     const keys = [...after.keys()].filter((key) => isSet(key) || !isSame(key, before.get(key), after.get(key)))
-    if (keys.length === 0 || step.by === 'rollback') return
-    const list = step.by === 'undo' ? this.#redo : this.#undo
+    if (keys.length === 0 || undoGroup.by === 'rollback') return
+    const list = undoGroup.by === 'undo' ? this.#redo : this.#undo
     const last = list.at(-1)
-    const edit: PastEdit = last?.step === step ? last : { before: new Map(), after: new Map(), step, bytes: 0 }
+    const edit: PastEdit =
+      last?.undoGroup === undoGroup ? last : { before: new Map(), after: new Map(), undoGroup, bytes: 0 }
     for (const key of keys) {
       if (!edit.before.has(key)) edit.before.set(key, before.get(key))
       edit.after.set(key, after.get(key))
       edit.bytes += sizeOf(before.get(key)).memory + sizeOf(after.get(key)).memory
     }
     if (edit !== last) list.push(edit)
-    if (step.by === 'edit') this.#redo.length = 0
+    if (undoGroup.by === 'edit') this.#redo.length = 0
     for (const it of [this.#undo, this.#redo]) while (it.length > maxEdits) it.shift()
     this.shrink(this.bytes - maxBytes)
   }
@@ -63,9 +65,9 @@ export class LabHistory {
     return forgotten
   }
 
-  /** The edits of one step, the last first: several when others edited in between. */
-  of(step: EditStep): PastEdit[] {
-    return this.#undo.filter((edit) => edit.step === step).reverse()
+  /** The edits of one group, the last first: several when others edited in between. */
+  of(undoGroup: UndoGroup): PastEdit[] {
+    return this.#undo.filter((edit) => edit.undoGroup === undoGroup).reverse()
   }
 
   last(way: 'undo' | 'redo'): PastEdit | undefined {

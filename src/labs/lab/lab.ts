@@ -23,7 +23,7 @@ import {
   shownOf,
 } from './document.ts'
 import { withoutNulls } from './fields.ts'
-import { type EditStep, LabHistory, setBy } from './history.ts'
+import { LabHistory, setBy, type UndoGroup } from './history.ts'
 import { defaultLabLimits, inMebibytes, jsonBytes, type LabLimits, limitReached, mebibyte } from './lab-limits.ts'
 import type { ReportedNode } from './node-on-compute.ts'
 import { placeholderPorts, placeholderReason } from './placeholder-view.ts'
@@ -33,7 +33,7 @@ import type { LabEntries, LabStorage } from './store.ts'
 interface Edit {
   readonly changes: Changes
   readonly news: () => readonly LabEvent[]
-  readonly step: EditStep | undefined
+  readonly undoGroup: UndoGroup | undefined
   /** Whether the edit changes nothing that users made, as a closing: the time of the last change stays. */
   readonly isUpkeep?: boolean | undefined
   /** Whether its size was checked before, and it must not be refused any more. */
@@ -183,21 +183,24 @@ export class Lab {
 
   /**
    * Edits the document, one edit at a time. `change` gets the present document, and is synchronous. When the promise resolves, the edit is
-   * durable, and its events are emitted; when it rejects, nothing has changed. One undo reverts all edits of a `step`.
+   * durable, and its events are emitted; when it rejects, nothing has changed. One undo reverts all edits of an `undoGroup`.
    */
-  edit<T>(change: (document: LabDocument) => Omit<Edit, 'step'> & { readonly result: T }, step?: EditStep): Promise<T> {
+  edit<T>(
+    change: (document: LabDocument) => Omit<Edit, 'undoGroup'> & { readonly result: T },
+    undoGroup?: UndoGroup,
+  ): Promise<T> {
     return this.#edits.run(async () => {
       const { result, ...edit } = change(this.document)
-      this.#requireRoomOf({ ...edit, step })
-      await this.#write([{ ...edit, step }])
+      this.#requireRoomOf({ ...edit, undoGroup })
+      await this.#write([{ ...edit, undoGroup }])
       return result
     })
   }
 
   /** An edit that does not depend on the document. Such edits that come during a write are written together after it. */
-  async add(changes: Changes, news: () => readonly LabEvent[], step?: EditStep): Promise<void> {
-    this.#requireRoomOf({ changes, step })
-    this.#added.push({ changes, news, step })
+  async add(changes: Changes, news: () => readonly LabEvent[], undoGroup?: UndoGroup): Promise<void> {
+    this.#requireRoomOf({ changes, undoGroup })
+    this.#added.push({ changes, news, undoGroup })
     this.#adding ??= this.#edits.run(async () => {
       const all = this.#added
       this.#added = []
@@ -208,8 +211,8 @@ export class Lab {
   }
 
   /** What the service itself notes, and what puts back what was there, is not refused. */
-  #requireRoomOf({ changes, step, isUpkeep, isChecked }: Omit<Edit, 'news'>): void {
-    if (!isUpkeep && !isChecked && step?.by !== 'rollback') this.requireRoomFor(changes.entries)
+  #requireRoomOf({ changes, undoGroup, isUpkeep, isChecked }: Omit<Edit, 'news'>): void {
+    if (!isUpkeep && !isChecked && undoGroup?.by !== 'rollback') this.requireRoomFor(changes.entries)
   }
 
   /** Writes edits at once, as one revision. */
@@ -228,7 +231,7 @@ export class Lab {
     const before = this.document.read(all.entries.keys())
     await this.#save(all.entries)
     this.document.apply(all.entries)
-    for (const { changes, step } of edits) this.history.note(before, changes.entries, step)
+    for (const { changes, undoGroup } of edits) this.history.note(before, changes.entries, undoGroup)
     if (this.isOpen) this.#room.excess(0)
     for (const { news } of edits) for (const it of news()) this.emit(it)
   }

@@ -11,7 +11,7 @@ import type { ComputeAgents } from '../computes/agents.ts'
 import type { Conventions } from '../lab/conventions.ts'
 import { Changes, type LinkRecord, type LinkWiring } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
-import type { EditStep } from '../lab/history.ts'
+import type { UndoGroup } from '../lab/history.ts'
 import type { Lab } from '../lab/lab.ts'
 import { all, createOrCleanUp, linkOrphan } from '../lab/leftovers.ts'
 import { nodeRefOf, portRefOf } from '../lab/node-on-compute.ts'
@@ -21,8 +21,7 @@ import { type Ends, findEnd } from './link-ends.ts'
 import { directOf, impair, unwire, unwireAll, wire, wireAgain } from './wiring.ts'
 
 interface LinkOptions {
-  /** The step of the edit. */
-  readonly step?: EditStep
+  readonly undoGroup?: UndoGroup
   /** Members of the record that no client gives. */
   readonly more?: Pick<LinkRecord, 'lastApplied'>
   readonly conventions?: Conventions | undefined
@@ -125,7 +124,7 @@ async function saveLinks(
   lab: Lab,
   records: readonly LinkRecord[],
   agentFor: ComputeAgents,
-  { step }: LinkOptions,
+  { undoGroup }: LinkOptions,
 ): Promise<void> {
   if (records.length === 0) return
   const write = () =>
@@ -138,7 +137,7 @@ async function saveLinks(
         news: () => records.map((link) => ({ action: 'link.created', event: lab.linkView(link) })),
         result: undefined,
       }
-    }, step)
+    }, undoGroup)
   await saveOrRevert(lab, write, () => unwireAll(lab, records, agentFor))
   // A compute has reported the state of a link of its own already.
   if (records.some(({ wiring }) => wiring.type === 'udp')) lab.linksReadAt = 0
@@ -183,7 +182,7 @@ function errorOf({ status, message }: NonNullable<DirectLinkJoined['error']>): A
 }
 
 interface UpdateOptions {
-  readonly step?: EditStep
+  readonly undoGroup?: UndoGroup
   readonly more?: Pick<LinkRecord, 'lastApplied'> & { readonly name?: string | null }
 }
 
@@ -219,7 +218,7 @@ async function update(
   id: string,
   input: LabLinkUpdate,
   agentFor: ComputeAgents,
-  { step, more = {} }: UpdateOptions,
+  { undoGroup, more = {} }: UpdateOptions,
 ): Promise<LabLink> {
   const before = lab.link(id)
   const wanted = more.name ?? input.name ?? null
@@ -251,7 +250,7 @@ async function update(
         news: () => [{ action: 'link.updated', event: lab.linkView(record) }],
         result: lab.linkView(record),
       }
-    }, step)
+    }, undoGroup)
   return saveOrRevert(lab, write, async () => isImpaired && impair(lab, before, agentFor))
 }
 
@@ -271,10 +270,10 @@ export async function removeLink(
   lab: Lab,
   id: string,
   agentFor: ComputeAgents,
-  step?: EditStep,
+  undoGroup?: UndoGroup,
 ): Promise<void> {
   const { link_id } = lab.link(id)
-  await lab.change(() => remove(labs, lab, link_id, agentFor, step))
+  await lab.change(() => remove(labs, lab, link_id, agentFor, undoGroup))
 }
 
 /** Removes a link, unless another request has done so meanwhile. */
@@ -283,7 +282,7 @@ const remove = (
   lab: Lab,
   id: string,
   agentFor: ComputeAgents,
-  step: EditStep | undefined,
+  undoGroup: UndoGroup | undefined,
 ): Promise<void> =>
   withLinkLock(lab, [id], async () => {
     const record = lab.document.links.get(id)
@@ -297,7 +296,7 @@ const remove = (
           news: () => [{ action: 'link.deleted', event: lab.linkView(record) }],
           result: undefined,
         }),
-        step,
+        undoGroup,
       )
     await saveOrRevert(lab, write, () => wireAgain(labs, lab, record, agentFor))
   })
@@ -308,9 +307,9 @@ export async function unlinkNode(
   lab: Lab,
   nodeId: string,
   agentFor: ComputeAgents,
-  step: EditStep,
+  undoGroup: UndoGroup,
 ): Promise<void> {
-  for (const { link_id } of lab.document.linksOf(nodeId)) await remove(labs, lab, link_id, agentFor, step)
+  for (const { link_id } of lab.document.linksOf(nodeId)) await remove(labs, lab, link_id, agentFor, undoGroup)
 }
 
 const unfit = { code: 'ports-do-not-fit' } as const

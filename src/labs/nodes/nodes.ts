@@ -20,7 +20,7 @@ import { act, type ComputeAgents, createOnCompute, withImages } from '../compute
 import type { Conventions } from '../lab/conventions.ts'
 import { Changes, type NodeRecord } from '../lab/document.ts'
 import { withDefaults, withoutNulls } from '../lab/fields.ts'
-import type { EditStep } from '../lab/history.ts'
+import type { UndoGroup } from '../lab/history.ts'
 import { keptWith, sorted } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodeOrphan, removeOrphan, revertOrphans } from '../lab/leftovers.ts'
@@ -44,8 +44,7 @@ export function nodeOnCompute(lab: Lab, word: string): NodeRecord {
 interface CreateOptions {
   readonly agentFor: ComputeAgents
   readonly unique?: 'refuse' | undefined
-  /** The step of the edit. */
-  readonly step?: EditStep
+  readonly undoGroup?: UndoGroup
   /** Gives members of the record that no client gives. */
   readonly more?: (record: NodeRecord) => Promise<Pick<NodeRecord, 'lastApplied'>>
   readonly conventions?: Conventions | undefined
@@ -63,7 +62,7 @@ export async function createNode(
   labs: Labs,
   lab: Lab,
   input: LabNodeCreate,
-  { agentFor, unique, step, more, conventions, label, fill }: CreateOptions,
+  { agentFor, unique, undoGroup, more, conventions, label, fill }: CreateOptions,
 ): Promise<LabNode> {
   const { node_type, console, console_type, template_id = null } = input
   if (!isKnownKind(node_type)) throw noSuchKind('node_type', node_type)
@@ -117,7 +116,7 @@ export async function createNode(
       const write = async () => {
         const record = { ...known, ...(await more?.(known)) }
         const news = (): LabEvent[] => [{ action: 'node.created', event: lab.nodeView(record) }]
-        await lab.add(new Changes().put('node', node_id, record), news, step)
+        await lab.add(new Changes().put('node', node_id, record), news, undoGroup)
         return lab.nodeView(record)
       }
       return saveOrRevert(lab, write, () => {
@@ -169,11 +168,11 @@ export async function updateNode(
   input: LabNodeUpdate,
   agentFor: ComputeAgents,
   {
-    step = { by: 'edit', consoles: new Set() },
+    undoGroup = { by: 'edit', consoles: new Set() },
     more,
     conventions,
   }: {
-    step?: EditStep
+    undoGroup?: UndoGroup
     more?: (record: NodeRecord) => Promise<Partial<NodeRecord>>
     conventions?: Conventions | undefined
   } = {},
@@ -208,7 +207,7 @@ export async function updateNode(
     const send = () => agentFor(record.compute_id).nodes.update(nodeRefOf(lab, record), update as NodeUpdate)
     const shown = isUpdated ? await send().catch(refusedOf(properties)) : undefined
     if (shown !== undefined) lab.show(shown)
-    if ('console' in update) step.consoles?.add(`node/${record.node_id}`)
+    if ('console' in update) undoGroup.consoles?.add(`node/${record.node_id}`)
     const write = (added: Partial<NodeRecord> | undefined) =>
       lab.edit(({ nodes }) => {
         // 404 for a node that was deleted meanwhile.
@@ -240,7 +239,7 @@ export async function updateNode(
             return lab.nodeView(next)
           },
         }
-      }, step)
+      }, undoGroup)
     return await saveOrRevert(
       lab,
       async () => write(await more?.({ ...record, ...(shown !== undefined && reportedFields(shown)) })),
@@ -312,14 +311,14 @@ export async function removeNode(
   lab: Lab,
   word: string,
   agentFor: ComputeAgents,
-  step: EditStep = { by: 'edit' },
+  undoGroup: UndoGroup = { by: 'edit' },
 ): Promise<void> {
   const { node_id } = lab.node(word)
   await lab.change(async () => {
     // 404 when it is gone by then.
     const record = lab.node(node_id)
     requireUnlocked(record, `The node ${record.name}`)
-    await remove(labs, lab, record, agentFor, step)
+    await remove(labs, lab, record, agentFor, undoGroup)
   })
 }
 
@@ -328,10 +327,10 @@ async function remove(
   lab: Lab,
   record: NodeRecord,
   agentFor: ComputeAgents,
-  step: EditStep,
+  undoGroup: UndoGroup,
 ): Promise<void> {
   await lab.requireSavable()
-  await unlinkNode(labs, lab, record.node_id, agentFor, step)
+  await unlinkNode(labs, lab, record.node_id, agentFor, undoGroup)
   if (isKnownKind(record.node_type))
     await agentFor(record.compute_id).nodes.remove(nodeRefOf(lab, record), { files: 'later' }).catch(ignoreNotFound)
   const last = lab.nodeView(record)
@@ -342,13 +341,13 @@ async function remove(
         news: () => [{ action: 'node.deleted', event: last }],
         result: undefined,
       }),
-      step,
+      undoGroup,
     )
   await saveOrRevert(lab, write, () => remake(lab, record, agentFor))
   lab.reported.delete(record.node_id)
   lab.unknownReasons.delete(record.node_id)
   // A link that was being made may have been written before the node was gone.
-  await unlinkNode(labs, lab, record.node_id, agentFor, step)
+  await unlinkNode(labs, lab, record.node_id, agentFor, undoGroup)
 }
 
 /** Makes a node again that was removed from its compute in vain, in its directory. It is stopped. */

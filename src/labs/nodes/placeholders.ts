@@ -7,7 +7,7 @@ import { isKnownKind } from '../../model/lab/node.ts'
 import { type ComputeAgents, createOnCompute, withImages } from '../computes/agents.ts'
 import { Changes, type LinkRecord, type NodeRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
-import type { EditStep } from '../lab/history.ts'
+import type { UndoGroup } from '../lab/history.ts'
 import { keptWith, sorted } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
 import { createOrCleanUp, nodeOrphan } from '../lab/leftovers.ts'
@@ -105,7 +105,7 @@ export function joinAgain(
   lab: Lab,
   ids: readonly string[],
   agentFor: ComputeAgents,
-  step?: EditStep,
+  undoGroup?: UndoGroup,
 ): Promise<void> {
   return withLinkLock(lab, ids, async () => {
     const links = ids.flatMap((id) => lab.document.links.get(id) ?? [])
@@ -118,7 +118,7 @@ export function joinAgain(
           news: () => joined.map((link) => ({ action: 'link.updated', event: lab.linkView(link) })),
           result: undefined,
         }),
-        step,
+        undoGroup,
       )
     await saveOrRevert(lab, write, () => unwireAll(lab, joined, agentFor))
   })
@@ -130,7 +130,7 @@ export async function retryPlaceholder(
   lab: Lab,
   record: NodeRecord,
   agentFor: ComputeAgents,
-  step?: EditStep,
+  undoGroup?: UndoGroup,
 ): Promise<void> {
   if (!isKnownKind(record.node_type)) throw conflict(`node_type: ${placeholderReason(record)}`)
   if (record.creationError === undefined) return
@@ -151,14 +151,14 @@ export async function retryPlaceholder(
             news: () => [{ action: 'node.updated', event: lab.nodeView(made) }],
             result: undefined,
           }),
-          step,
+          undoGroup,
         )
       await saveOrRevert(lab, write, () =>
         agentFor(made.compute_id).nodes.remove(nodeRefOf(lab, made), { files: 'later' }),
       )
       lab.unknownReasons.delete(record.node_id)
       const ids = lab.document.linksOf(record.node_id).map(({ link_id }) => link_id)
-      await joinAgain(labs, lab, ids, agentFor, step)
+      await joinAgain(labs, lab, ids, agentFor, undoGroup)
     })
   await withImages(agentFor(record.compute_id), make).catch((error: unknown) => {
     throw lacksImage(error) ? refused(error) : error

@@ -8,7 +8,7 @@ import type { LabProject } from '../../model/lab/project.ts'
 import type { ComputeAgents } from '../computes/agents.ts'
 import { Changes, type DrawingRecord, type LinkRecord, type NodeRecord, type ProjectRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
-import { consoleOf, type EditStep, isSame, type PastEdit, settingsOf } from '../lab/history.ts'
+import { consoleOf, isSame, type PastEdit, settingsOf, type UndoGroup } from '../lab/history.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodeRefOf, reportedFields } from '../lab/node-on-compute.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
@@ -37,7 +37,7 @@ export function undoEdit(
       if (!(error instanceof ApiError)) throw error
       throw conflict(`Cannot ${way}: ${error.message}. The edit was removed from the history`, { cause: error })
     }
-    await revert(labs, lab, edit, { by: way, ...withoutNulls({ consoles: edit.step.consoles }) }, agentFor)
+    await revert(labs, lab, edit, { by: way, ...withoutNulls({ consoles: edit.undoGroup.consoles }) }, agentFor)
     lab.history.drop(edit)
     return lab.project()
   })
@@ -75,12 +75,12 @@ function requirePorts(lab: Lab, { before, after }: PastEdit, key: string): void 
 }
 
 /**
- * Reverts all edits of a step that has failed, except entries that another edit has changed since. The result: what could not be
+ * Reverts all edits of a group that has failed, except entries that another edit has changed since. The result: what could not be
  * reverted, for people.
  */
-export async function rollBack(labs: Labs, lab: Lab, step: EditStep, agentFor: ComputeAgents): Promise<string[]> {
+export async function rollBack(labs: Labs, lab: Lab, undoGroup: UndoGroup, agentFor: ComputeAgents): Promise<string[]> {
   const left: string[] = []
-  for (const edit of lab.history.of(step)) {
+  for (const edit of lab.history.of(undoGroup)) {
     const now = lab.document.read(edit.after.keys())
     const isOurs = ([key]: readonly [string, unknown]) => isSame(key, now.get(key), edit.after.get(key))
     const own = {
@@ -101,7 +101,13 @@ export async function rollBack(labs: Labs, lab: Lab, step: EditStep, agentFor: C
 }
 
 /** Reverts an edit that was just found to be unchanged. The names that nodes get again are claimed meanwhile; 409 when one is. */
-async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, agentFor: ComputeAgents): Promise<void> {
+async function revert(
+  labs: Labs,
+  lab: Lab,
+  edit: PastEdit,
+  undoGroup: UndoGroup,
+  agentFor: ComputeAgents,
+): Promise<void> {
   const names = [...edit.before].flatMap(([key, value]) => {
     const then = key.startsWith('node/') ? (value as NodeRecord | undefined) : undefined
     const now = lab.document.read([key]).get(key) as NodeRecord | undefined
@@ -117,7 +123,7 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, agen
   try {
     releaseEnds = claimEnds(lab, links)
     await lab.requireSavable()
-    await revertAll(labs, lab, edit, step, agentFor)
+    await revertAll(labs, lab, edit, undoGroup, agentFor)
   } finally {
     releaseNames()
     releaseEnds()
@@ -125,7 +131,13 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, agen
 }
 
 /** Makes the reverse changes on the computes, and writes the former entries. Nodes come before the links that need them. */
-async function revertAll(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, agentFor: ComputeAgents): Promise<void> {
+async function revertAll(
+  labs: Labs,
+  lab: Lab,
+  edit: PastEdit,
+  undoGroup: UndoGroup,
+  agentFor: ComputeAgents,
+): Promise<void> {
   const entries = [...edit.before].map(([key, then]) => ({ key, then, now: lab.document.read([key]).get(key) }))
   const of = (table: string) => entries.filter(({ key }) => key.startsWith(`${table}/`))
   const write = async (records: readonly (readonly [key: string, record: unknown])[]) => {
@@ -133,7 +145,7 @@ async function revertAll(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, a
     const news = records.map(([key, record]) => newsOf(lab, key, lab.document.read([key]).get(key), record))
     const changes = new Changes()
     for (const [key, record] of records) changes.entries.set(key, record)
-    await lab.edit(() => ({ changes, news: () => news.map((make) => make()), result: undefined }), step)
+    await lab.edit(() => ({ changes, news: () => news.map((make) => make()), result: undefined }), undoGroup)
   }
   /** Changes a link while no other request does, unless one has deleted it meanwhile. 409 when one has changed it. */
   const changeLink = (key: string, change: (present: LinkRecord) => Promise<void>): Promise<void> => {
@@ -142,7 +154,7 @@ async function revertAll(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, a
       const present = lab.document.links.get(id)
       if (present === undefined) return
       // What has failed is reverted nevertheless: it would be left half done.
-      if (step.by !== 'rollback' && !isSame(key, present, edit.after.get(key)))
+      if (undoGroup.by !== 'rollback' && !isSame(key, present, edit.after.get(key)))
         throw conflict(`Cannot revert the edit: the link ${id} was changed meanwhile`)
       await change(present)
     })
@@ -211,7 +223,8 @@ async function revertAll(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, a
   }
   await write(of('drawing').map(({ key, then }) => [key, then] as const))
   const project = entries.find(({ key }) => key === 'project')
-  if (project !== undefined) await labs.settings.set(lab, settingsOf(project.then as ProjectRecord), agentFor, step)
+  if (project !== undefined)
+    await labs.settings.set(lab, settingsOf(project.then as ProjectRecord), agentFor, undoGroup)
 }
 
 /** Whether a link was deleted and made again at other ports under the same id, which a lab file derives from its name. */
@@ -238,8 +251,8 @@ async function remade(lab: Lab, record: NodeRecord, agentFor: ComputeAgents): Pr
 }
 
 /** Whether the present console port of a node is the one that the edit set. */
-const isConsoleSet = ({ step, after }: PastEdit, key: string, now: NodeRecord): boolean =>
-  step.consoles?.has(key) === true && consoleOf(after.get(key)) === now.console
+const isConsoleSet = ({ undoGroup, after }: PastEdit, key: string, now: NodeRecord): boolean =>
+  undoGroup.consoles?.has(key) === true && consoleOf(after.get(key)) === now.console
 
 /** Changes a node back. `console`: also its console port. */
 async function changed(

@@ -11,7 +11,7 @@ type JointTask = 'create-link' | 'start-node'
 type RunTask<T extends PlanTask['type']> = (context: ApplyContext, task: Task<T>) => Promise<unknown>
 
 /**
- * How the tasks are run. What they change in the document is reverted with the edit; for the rest each adds to `context.revert`.
+ * How the tasks are run. What they change in the document is reverted with its undo group; for the rest each adds to `context.revert`.
  */
 const tasks: { readonly [T in Exclude<PlanTask['type'], JointTask>]: RunTask<T> } = {
   project: renameProject,

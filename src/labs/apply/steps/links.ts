@@ -10,7 +10,7 @@ import type { Task } from './task.ts'
 
 /** Makes links together. The result: for each the reason why it failed, or undefined. */
 export async function makeLinks(context: ApplyContext, wanted: readonly WantedLink[]): Promise<unknown[]> {
-  const { labs, lab, agentFor, edit } = context
+  const { labs, lab, agentFor, undoGroup } = context
   const ids = new Map([...lab.document.nodes.values()].map(({ name, node_id }) => [nameKey(name), node_id]))
   const inputs = wanted.map(({ link_id, ends, name, filters, filters_ab, filters_ba, suspend }) => {
     const at = ({ node, adapter_number, port_number }: (typeof ends)[number]) => ({
@@ -19,7 +19,7 @@ export async function makeLinks(context: ApplyContext, wanted: readonly WantedLi
     const nodes = [at(ends[0]), at(ends[1])] as [LinkRecord['nodes'][number], LinkRecord['nodes'][number]]
     return { ...withoutNulls({ link_id, name }), nodes, filters, filters_ab, filters_ba, suspend }
   })
-  const made = await createLinks(labs, lab, inputs, agentFor, { step: edit, more: { lastApplied: { managed: true } } })
+  const made = await createLinks(labs, lab, inputs, agentFor, { undoGroup, more: { lastApplied: { managed: true } } })
   return mapLimit(made, async (id, index) => {
     const capture = wanted[index]?.capture
     if (typeof id !== 'string') return id
@@ -31,7 +31,7 @@ export async function changeLink(
   context: ApplyContext,
   { link_id, link: { name, filters, filters_ab, filters_ba, suspend, capture }, isTurned, parts }: Task<'change-link'>,
 ): Promise<void> {
-  const { lab, agentFor, prepared, edit } = context
+  const { lab, agentFor, prepared, undoGroup } = context
   const [ab, ba] = isTurned ? [filters_ba, filters_ab] : [filters_ab, filters_ba]
   const isManaged = lab.link(link_id).lastApplied?.managed === true || prepared.options.take_over === true
   const changes = {
@@ -42,7 +42,7 @@ export async function changeLink(
     ...(parts.includes('name') && { name }),
     ...(isManaged && { lastApplied: { managed: true as const } }),
   }
-  await updateLink(lab, link_id, changes, agentFor, { step: edit, more })
+  await updateLink(lab, link_id, changes, agentFor, { undoGroup, more })
   if (parts.includes('capture') && capture !== undefined) {
     await startLinkCapture(context, link_id, capture)
     context.revert.add(() => stopCapture(lab, link_id, agentFor))
@@ -50,9 +50,9 @@ export async function changeLink(
 }
 
 export const deleteLink = (
-  { labs, lab, agentFor, edit }: ApplyContext,
+  { labs, lab, agentFor, undoGroup }: ApplyContext,
   { link_id }: Task<'delete-link'>,
-): Promise<unknown> => removeLink(labs, lab, link_id, agentFor, edit)
+): Promise<unknown> => removeLink(labs, lab, link_id, agentFor, undoGroup)
 
 export async function endLinkCapture(context: ApplyContext, { link_id, next }: Task<'end-capture'>): Promise<void> {
   await stopCapture(context.lab, link_id, context.agentFor)

@@ -19,7 +19,7 @@ export async function createPlannedNode(
   context: ApplyContext,
   { want, node_id, change: { settings, properties, configs } }: Task<'create-node'>,
 ): Promise<void> {
-  const { labs, lab, agentFor, edit, prepared } = context
+  const { labs, lab, agentFor, undoGroup, prepared } = context
   const compute_id = wantedCompute(want, prepared.options)
   const input: LabNodeCreate = {
     ...{ name: want.name, node_type: want.kind, ...withoutNulls({ node_id, compute_id }) },
@@ -27,7 +27,7 @@ export async function createPlannedNode(
     properties: { ...properties, ...configInputs(want, configs) },
   }
   const more = async (record: NodeRecord) => ({ lastApplied: await appliedTo(context, want, record, true, configs) })
-  const create = () => createNode(labs, lab, input, { agentFor, unique: 'refuse', step: edit, more })
+  const create = () => createNode(labs, lab, input, { agentFor, unique: 'refuse', undoGroup, more })
   const made = await create().catch(async (error: unknown) => {
     if (!(await removeOrphan(context, error, want, node_id))) throw error
     return create()
@@ -63,16 +63,16 @@ export async function changePlannedNode(
 
 /** Makes a node that its compute could not make. */
 export async function retryNode(context: ApplyContext, { want, node_id, change }: Task<'retry-node'>): Promise<void> {
-  const { labs, lab, agentFor, edit } = context
+  const { labs, lab, agentFor, undoGroup } = context
   await changeNode(context, want, node_id, change)
-  await retryPlaceholder(labs, lab, lab.node(node_id), agentFor, edit)
+  await retryPlaceholder(labs, lab, lab.node(node_id), agentFor, undoGroup)
   await giveConsole(context, node_id, change.settings)
 }
 
 export async function deleteNode(context: ApplyContext, { node_id }: Task<'delete-node'>): Promise<void> {
-  const { labs, lab, agentFor, edit } = context
+  const { labs, lab, agentFor, undoGroup } = context
   if (context.isRunning(node_id)) context.stopped.add(node_id)
-  await removeNode(labs, lab, node_id, agentFor, edit)
+  await removeNode(labs, lab, node_id, agentFor, undoGroup)
 }
 
 async function changeNode(
@@ -82,7 +82,7 @@ async function changeNode(
   change: PlannedChange,
   held: readonly string[] = [],
 ): Promise<void> {
-  const { lab, agentFor, edit } = context
+  const { lab, agentFor, undoGroup } = context
   const { name, settings, properties, configs } = change
   await restoreConfigsOnFailure(context, want, lab.node(id), change)
   const { console, console_type, custom_adapters, ...map } = settings
@@ -94,7 +94,7 @@ async function changeNode(
     ...withoutNulls({ name, console, console_type, custom_adapters }),
     properties: { ...properties, ...configInputs(want, configs) },
   }
-  await updateNode(lab, id, input, agentFor, { step: edit, more })
+  await updateNode(lab, id, input, agentFor, { undoGroup, more })
   if (want.day0 !== undefined && day0MediumIn(properties) === day0Media[want.day0.medium])
     await insertMedium(context, id, want.day0)
 }
@@ -116,6 +116,6 @@ async function restoreConfigsOnFailure(
     const text = before[name] ?? ''
     if (text === '' && keepsEmpty !== true) continue
     const input = { properties: { [field]: text } }
-    revert.add(() => updateNode(lab, record.node_id, input, agentFor, { step: { by: 'rollback' } }))
+    revert.add(() => updateNode(lab, record.node_id, input, agentFor, { undoGroup: { by: 'rollback' } }))
   }
 }

@@ -22,7 +22,7 @@ export async function recreateNode(
   context: ApplyContext,
   { want, node_id: id, change: { settings, properties, configs } }: Task<'recreate-node'>,
 ): Promise<void> {
-  const { labs, lab, agentFor, prepared, edit } = context
+  const { labs, lab, agentFor, prepared, undoGroup } = context
   const before = lab.node(id)
   await context.stop(id)
   const to = wantedCompute(want, prepared.options) ?? before.compute_id
@@ -40,7 +40,7 @@ export async function recreateNode(
       .nodes.remove(nodeRefOf(lab, before))
       .catch(ignore('the creation reports what is left of it'))
   lab.reported.delete(id)
-  await retryPlaceholder(labs, lab, record, agentFor, edit)
+  await retryPlaceholder(labs, lab, record, agentFor, undoGroup)
   const made = lab.node(id)
   lab.show(await agentFor(made.compute_id).nodes.get(nodeRefOf(lab, made)))
   const lastApplied = await appliedTo(context, want, made, true, configs)
