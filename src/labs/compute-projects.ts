@@ -33,7 +33,7 @@ export class ComputeProjects {
   readonly #options: ComputeProjectsOptions
   readonly states = new LabStates()
   /** Closed labs that `withOpen` is closing on their computes again. */
-  readonly #leaving = new Map<string, Promise<void>>()
+  readonly #releasing = new Map<string, Promise<void>>()
   /** Number of running operations of `withOpen`, by lab. */
   readonly #users = new Map<string, number>()
 
@@ -74,20 +74,20 @@ export class ComputeProjects {
     this.#users.set(lab.id, (this.#users.get(lab.id) ?? 0) + 1)
     try {
       if (!lab.isOpen) {
-        await this.left(lab.id)
+        await this.waitUntilReleased(lab.id)
         for (const id of computes) await openProject(agentFor(id), { project_id: lab.id, name })
       }
       return await run()
     } finally {
-      const left = (this.#users.get(lab.id) ?? 1) - 1
-      if (left > 0) this.#users.set(lab.id, left)
+      const remaining = (this.#users.get(lab.id) ?? 1) - 1
+      if (remaining > 0) this.#users.set(lab.id, remaining)
       else {
         this.#users.delete(lab.id)
         const isOpening = this.states.of(lab.id) === 'opening'
         if (!lab.isOpen && documents.get(lab.id) === undefined && !isOpening) {
-          const leaving = this.close(lab, agentFor)
-          this.#leaving.set(lab.id, leaving)
-          await leaving.finally(() => this.#leaving.delete(lab.id))
+          const releasing = this.close(lab, agentFor)
+          this.#releasing.set(lab.id, releasing)
+          await releasing.finally(() => this.#releasing.delete(lab.id))
         }
       }
     }
@@ -131,8 +131,8 @@ export class ComputeProjects {
   }
 
   /** Resolves when an operation that is closing the lab again on its computes has done so. */
-  async left(id: string): Promise<void> {
-    await this.#leaving.get(id)?.catch(ignore('the operation reports that it could not close the project'))
+  async waitUntilReleased(id: string): Promise<void> {
+    await this.#releasing.get(id)?.catch(ignore('the operation reports that it could not close the project'))
   }
 
   /** Whether an operation of `withOpen` runs, such as a copy or a backup. */

@@ -91,10 +91,10 @@ export class LabLifecycle {
   /** Recovers moves of closed labs that ended with the service; those of open ones are recovered when they are opened. */
   async #recoverMoves(): Promise<void> {
     const { registry, documents, access, recovery } = this.#options
-    const left = registry.all().filter(([id, { moving, formerComputes, pendingLinks, unfinished }]) => {
+    const unrecovered = registry.all().filter(([id, { moving, formerComputes, pendingLinks, unfinished }]) => {
       return documents.get(id) === undefined && !unfinished && (moving ?? formerComputes ?? pendingLinks) !== undefined
     })
-    await mapLimit(left, async ([id]) => {
+    await mapLimit(unrecovered, async ([id]) => {
       const settle = async () => recovery.recoverMove(await access.find(id), this.#ownAgents)
       await access.locked(id, settle).catch(ignore('the next opening or move of the project tries again'))
     })
@@ -127,7 +127,7 @@ export class LabLifecycle {
       const { computes, name } = lab.document.project
       using _opening = projects.states.begin(id, 'open', 'fail')
       try {
-        await projects.left(id)
+        await projects.waitUntilReleased(id)
         await mapLimit(computes, async (computeId) => {
           await openProject(agentFor(computeId), { project_id: id, name }).catch((error: Error) => {
             // The compute has just gone: `recordReason` did not know it yet.
@@ -272,9 +272,9 @@ export class LabLifecycle {
     using _ = projects.states.begin(id, 'delete', 'refuse')
     const { formerComputes = [], name } = document.project
     for (const computeId of computesWithFiles(document.project)) {
-      const isLeft = formerComputes.includes(computeId)
+      const isFormer = formerComputes.includes(computeId)
       await removeProject(agentFor(computeId), id).catch((error: unknown) => {
-        if (!isLeft || !isAway(error)) return ignoreNotFound(error)
+        if (!isFormer || !isAway(error)) return ignoreNotFound(error)
         warn(
           `The project ${name} was deleted, but compute ${computeId}, which is not connected, may still have an old copy of its ` +
             'files. When the compute is back, the copy is listed as a project and can be deleted',

@@ -32,9 +32,9 @@ export class ApplyContext {
   /** The edits of all steps: what they change in the document is reverted together. */
   readonly undoGroup: UndoGroup = { by: 'edit', consoles: new Set() }
   /** Reverts changes that are not in the document. */
-  readonly revert = new Revert((error) => this.noteLeft(error))
+  readonly revert = new Revert((error) => this.noteUnreverted(error))
   /** Why changes could not be reverted. */
-  readonly left: string[] = []
+  readonly unreverted: string[] = []
   /** Ids of nodes that steps have stopped. */
   readonly stopped = new Set<string>()
   prepared: PreparedPlan
@@ -90,9 +90,9 @@ export class ApplyContext {
   }
 
   /** Notes a change that could not be reverted. */
-  noteLeft(error: unknown): void {
+  noteUnreverted(error: unknown): void {
     this.reportDefect(error, 'could not be reverted')
-    this.left.push((error as Error).message)
+    this.unreverted.push((error as Error).message)
   }
 
   /** Logs an error that is not a refusal. After a cancel every request that was under way fails. */

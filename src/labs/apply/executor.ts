@@ -191,9 +191,9 @@ class ApplyExecutor {
   /** Reverts all changes: first those in the document, then the others, the last one first. */
   async #revert(): Promise<void> {
     const context = this.#context
-    const { labs, lab, agentFor, left } = context
-    const note = (error: unknown) => context.noteLeft(error)
-    left.push(...(await rollBack(labs, lab, context.undoGroup, agentFor)))
+    const { labs, lab, agentFor, unreverted } = context
+    const note = (error: unknown) => context.noteUnreverted(error)
+    unreverted.push(...(await rollBack(labs, lab, context.undoGroup, agentFor)))
     await context.revert[Symbol.asyncDispose]()
     const unwired = [...lab.document.links.values()].filter(({ wiring }) => wiring.type === 'none')
     const ids = unwired.map(({ link_id }) => link_id)
@@ -203,7 +203,7 @@ class ApplyExecutor {
       if (record !== undefined) await actOn(labs, lab, record, 'start', agentFor).catch(note)
     }
     for (const it of this.#steps) if (it.state === 'done') this.#show(it, 'undone')
-    for (const reason of left) {
+    for (const reason of unreverted) {
       const message = `Not all changes of the failed apply could be reverted: ${reason}`
       lab.emit({ action: 'log.warning', event: { message } })
     }

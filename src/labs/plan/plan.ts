@@ -37,8 +37,8 @@ export function planOf(desired: Desired, actual: Actual, options: PlanOptions = 
   const replaced = new Set(links.flatMap((decision) => decision.replaced))
 
   const keptLinks = new Set(resolved.map(({ have }) => have))
-  const leftLinks = [...actual.links.values()].filter((link) => !keptLinks.has(link) && !replaced.has(link))
-  const leftNodes = [...actual.nodes.values()].filter(({ node_id }) => !matches.byId.has(node_id))
+  const linksNotInFile = [...actual.links.values()].filter((link) => !keptLinks.has(link) && !replaced.has(link))
+  const nodesNotInFile = [...actual.nodes.values()].filter(({ node_id }) => !matches.byId.has(node_id))
 
   const deletions = [...replaced].map((link) => deleteLink(link, actual, 'it is at a port of a link of the file'))
   const starts = nodes.flatMap((decision) => startNode(decision, actual, options))
@@ -47,8 +47,8 @@ export function planOf(desired: Desired, actual: Actual, options: PlanOptions = 
     ...nodes,
     onlySteps(deletions),
     ...links,
-    ...leftLinks.map((link) => removeLink(link, actual)),
-    ...leftNodes.map((node) => removeNode(node, options)),
+    ...linksNotInFile.map((link) => removeLink(link, actual)),
+    ...nodesNotInFile.map((node) => removeNode(node, options)),
     onlySteps(starts),
   ]
   return {

@@ -79,7 +79,7 @@ function requirePorts(lab: Lab, { before, after }: PastEdit, key: string): void 
  * reverted, for people.
  */
 export async function rollBack(labs: Labs, lab: Lab, undoGroup: UndoGroup, agentFor: ComputeAgents): Promise<string[]> {
-  const left: string[] = []
+  const unreverted: string[] = []
   for (const edit of lab.history.of(undoGroup)) {
     const now = lab.document.read(edit.after.keys())
     const isOurs = ([key]: readonly [string, unknown]) => isSame(key, now.get(key), edit.after.get(key))
@@ -88,16 +88,16 @@ export async function rollBack(labs: Labs, lab: Lab, undoGroup: UndoGroup, agent
       before: new Map([...edit.before].filter(isOurs)),
       after: new Map([...edit.after].filter(isOurs)),
     }
-    for (const key of edit.after.keys()) if (!own.after.has(key)) left.push(`${key} was changed since`)
+    for (const key of edit.after.keys()) if (!own.after.has(key)) unreverted.push(`${key} was changed since`)
     try {
       requireUnchanged(lab, own)
       await revert(labs, lab, own, { by: 'rollback' }, agentFor)
     } catch (error) {
-      left.push((error as Error).message)
+      unreverted.push((error as Error).message)
     }
     lab.history.drop(edit)
   }
-  return left
+  return unreverted
 }
 
 /** Reverts an edit that was just found to be unchanged. The names that nodes get again are claimed meanwhile; 409 when one is. */

@@ -39,7 +39,7 @@ function basesOf(
   held: readonly string[] = [],
 ): NodeLastApplied['configs'] {
   const { configs: access = {} }: Pick<KindDescriptor, 'configs'> = kindOf(want.kind)
-  const left = Object.entries(record.lastApplied?.configs ?? {}).filter(
+  const keptBases = Object.entries(record.lastApplied?.configs ?? {}).filter(
     ([name]) => !(name in want.configs) && held.includes(access[name]?.field ?? ''),
   )
   const bases = Object.entries(want.configs).flatMap(([name, { digest }]) => {
@@ -47,7 +47,7 @@ function basesOf(
     const base = record.lastApplied?.configs[name]
     return base === undefined ? [] : [[name, base] as const]
   })
-  return Object.fromEntries([...left, ...bases])
+  return Object.fromEntries([...keptBases, ...bases])
 }
 
 /** What the record of a node says of the file once its settings are applied. `taken`: the configurations applied now. */
