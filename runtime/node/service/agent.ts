@@ -60,14 +60,14 @@ export interface NodeAgentOptions {
 }
 
 /** What the service before left open. */
-export type TakenOver = { readonly projects: number; readonly runningNodes: number }
+export type ReopenedProjects = { readonly projects: number; readonly runningNodes: number }
 
 export interface NodeAgentService {
   readonly agent: LocalHostAgent
   /** The drivers of hypervisors. They close with the agent. */
   readonly drivers: Drivers
   /** Resolves when each project of the service before is open again, or has failed to open. */
-  readonly takenOver: Promise<TakenOver>
+  readonly reopened: Promise<ReopenedProjects>
   /** Whether a path is inside the directories of images of a kind. */
   readonly isImage: (kind: ImageKindName, path: string) => Promise<boolean>
   /** Stops the nodes and the keeper, unless `on_exit` is keep. */
@@ -82,7 +82,7 @@ const imageUser = (node: EngineNode): ImageUser => ({
   images: node.kind.images?.(node) ?? [],
 })
 
-/** The host agent of this machine. It reopens the projects of the service before in the background (`takenOver`). */
+/** The host agent of this machine. It reopens the projects of the service before in the background (`reopened`). */
 export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAgentService> {
   const { config, log, diagnose } = options
   const { data, limits, console_host } = config.current
@@ -284,14 +284,14 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       action: async (kind, name, input) => namedAction(kinds[kind].computeActions, name)(input as never),
     },
   }
-  const takenOver = restored.then(async () => ({
+  const reopened = restored.then(async () => ({
     projects: (await projects.list('open')).length,
     runningNodes: [...table.values()].filter(({ status }) => status !== 'stopped').length,
   }))
   return {
     agent,
     drivers,
-    takenOver,
+    reopened,
     isImage: (kind, path) => images.library.isInside(kind, path),
     async close() {
       const stop = config.current.on_exit === 'stop'

@@ -14,7 +14,7 @@ import { composeCompute, composeGateway } from '../../../src/server/compose.ts'
 import type { ServiceRecords } from '../engine/storage/service-records.ts'
 import type { Log } from '../os/log/log.ts'
 import { version } from '../os/system/version.ts'
-import { createNodeAgent, type TakenOver } from './agent.ts'
+import { createNodeAgent, type ReopenedProjects } from './agent.ts'
 import { openAppliance } from './appliance-vm/node-appliance.ts'
 import { labLimitsOf } from './config/lab-limits.ts'
 import type { LoadedConfig } from './config/load.ts'
@@ -30,17 +30,17 @@ import { TrustedFiles } from './labs/trusted-files.ts'
 import { FileZipArchives } from './labs/zip-archives.ts'
 import { processMetrics, versionFamily } from './metrics/process-metrics.ts'
 
-/** Where the labs of a service run: on this host, or on the computes of a gateway. */
-export interface LabHost extends Pick<AppOptions, 'agent'> {
+/** What runs the labs of a service: this host, or the computes of a gateway. */
+export interface LabRuntime extends Pick<AppOptions, 'agent'> {
   readonly services: AppServices
   /** What the service before left open. Absent on a gateway. */
-  readonly takenOver?: Promise<TakenOver>
-  /** Ends the appliance VM, which takes its time; it has a timeout of its own. */
-  end(): Promise<void>
+  readonly reopened?: Promise<ReopenedProjects>
+  /** Shuts the appliance VM down, which takes its time; it has a timeout of its own. Before `close`. */
+  closeApplianceVm(): Promise<void>
   close(): Promise<void>
 }
 
-export interface LabHostOptions {
+export interface LabRuntimeOptions {
   readonly config: LoadedConfig
   readonly log: Log
   readonly records: ServiceRecords
@@ -52,13 +52,13 @@ export interface LabHostOptions {
 }
 
 /** Of a gateway: `records` and `tokens` are those of one organization. */
-export interface LabGatewayOptions extends Omit<LabHostOptions, 'port' | 'answerOwnRequest'> {
+export interface GatewayLabOptions extends Omit<LabRuntimeOptions, 'port' | 'answerOwnRequest'> {
   /** Absent: `default`. */
   readonly organization?: string
   readonly limits: () => OrganizationLimits
 }
 
-export interface GatewayLabHost extends LabHost {
+export interface GatewayLabRuntime extends LabRuntime {
   /** What there is: projects, labs among them, and computes. */
   readonly content: () => { readonly projects: number; readonly computes: number }
 }
@@ -71,12 +71,12 @@ export async function openCompute({
   tokens,
   port,
   answerOwnRequest,
-}: LabHostOptions): Promise<LabHost> {
+}: LabRuntimeOptions): Promise<LabRuntime> {
   const opening = [
     createNodeAgent({ config, log, records, diagnose }),
     LabFiles.open(records, { maxBytes: maxBytesOf(config) }),
   ] as const
-  const [{ agent, drivers, isImage, takenOver, close: closeAgent }, store] = await Promise.all(opening)
+  const [{ agent, drivers, isImage, reopened, close: closeAgent }, store] = await Promise.all(opening)
   const trusted = await TrustedFiles.open(records)
   const local = { port, agent: checkedAgent(agent), fetch: answerOwnRequest }
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, local })
@@ -96,12 +96,12 @@ export async function openCompute({
       add: (digest) => trusted.add(digest),
     },
   })
-  void labs.lifecycle.reopenAfterStart(takenOver)
+  void labs.lifecycle.reopenAfterStart(reopened)
   return {
     agent,
     services: { ...services, appliance },
-    takenOver,
-    end: () => appliance.close(),
+    reopened,
+    closeApplianceVm: () => appliance.close(),
     async close() {
       await labs.shutdown()
       await store.close()
@@ -112,7 +112,7 @@ export async function openCompute({
 }
 
 /** The computes of a fleet as one host. */
-export async function openGateway(options: LabGatewayOptions): Promise<GatewayLabHost> {
+export async function openGateway(options: GatewayLabOptions): Promise<GatewayLabRuntime> {
   const { config, log, records, tokens, limits, organization } = options
   const placements = await PlacementLog.open(records)
   const maxComputes = () => limits().max_computes
@@ -142,7 +142,7 @@ export async function openGateway(options: LabGatewayOptions): Promise<GatewayLa
     agent: gateway.agent,
     services,
     content: () => ({ projects: projects().size, computes: fleet.remote.length }),
-    end: async () => {},
+    closeApplianceVm: async () => {},
     async close() {
       await labs.shutdown()
       await store.close()
@@ -155,7 +155,7 @@ export async function openGateway(options: LabGatewayOptions): Promise<GatewayLa
 
 const maxBytesOf = (config: LoadedConfig) => () => labLimitsOf(config)().open_labs_mb * mebibyte
 
-interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> {
+interface LabPortsOptions extends Pick<LabRuntimeOptions, 'config' | 'log' | 'records'> {
   readonly store: LabFiles
   readonly load?: () => Promise<Load>
   /** Whether closed labs are backed up. */
@@ -163,7 +163,7 @@ interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> 
 }
 
 /** What labs get on any host of Node: their documents are in the data directory. */
-async function labPorts({ config, log, records, store, load, backsUp = false }: LabOptions): Promise<LabPorts> {
+async function labPorts({ config, log, records, store, load, backsUp = false }: LabPortsOptions): Promise<LabPorts> {
   const { limits } = config.current
   const zipOptions = {
     records,

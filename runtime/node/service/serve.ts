@@ -45,7 +45,7 @@ import { WebSockets } from './http/websocket.ts'
 import { computeIdOf } from './join/compute-id.ts'
 import { contentAtGateway } from './join/content-at-gateway.ts'
 import { Joiner } from './join/joiner.ts'
-import { type LabHost, openCompute, openGateway } from './lab-host.ts'
+import { type LabRuntime, openCompute, openGateway } from './lab-host.ts'
 import { ReaderThreads } from './labs/reader-threads.ts'
 import { NodeOrganizations } from './organizations/node-organizations.ts'
 
@@ -89,7 +89,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
         log,
         records,
         tickets,
-        openHost: openGateway,
+        openGateway: openGateway,
         appOf: ({ agent, services }, ownTokens, organization) =>
           createApp({
             ...common,
@@ -117,7 +117,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const open = current.gateway ? openGateway : openCompute
   const answerOwnRequest = (request: Request) => app.answerOwnRequest(request)
   const limits = () => organizations?.limitsOf(defaultOrganization) ?? withoutLimits
-  const host = await open({ config, log, records, tokens, limits, port: () => port, answerOwnRequest }).catch(
+  const labRuntime = await open({ config, log, records, tokens, limits, port: () => port, answerOwnRequest }).catch(
     notReadable,
   )
   const admits = { access: accessOf(config, verifier), peer: peerOf(config), tickets } satisfies AdmissionParts
@@ -148,8 +148,8 @@ export async function serve(config: LoadedConfig): Promise<number> {
   } satisfies Partial<AppOptions>
   const app: App = createApp({
     ...common,
-    agent: host.agent,
-    services: { ...host.services, tokens, organizations: organizations?.all },
+    agent: labRuntime.agent,
+    services: { ...labRuntime.services, tokens, organizations: organizations?.all },
     admission: {
       ...admits,
       rateLimit,
@@ -176,7 +176,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     peer: peerOfMessage(config),
     certificate,
   }).catch(async (error: NodeJS.ErrnoException) => {
-    await host.close()
+    await labRuntime.close()
     if (error.code === 'EADDRINUSE')
       throw new StartError(`Port ${current.port} of ${current.host} is in use; choose another one with --port`)
     const address = `${current.host}:${current.port}`
@@ -186,10 +186,10 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const tell = () => printCommands(config, server.url, log)
   tell()
   config.listen(tell)
-  sayReady(server.url, current.data, host.takenOver)
+  sayReady(server.url, current.data, labRuntime.reopened)
   memory.recordStart()
   // Not awaited: the appliance VM takes minutes to start, and the compute `vm` shows its progress.
-  host.services.appliance?.ready().catch(({ message }: Error) => log.warn({}, message))
+  labRuntime.services.appliance?.ready().catch(({ message }: Error) => log.warn({}, message))
   const joiner = computeId === undefined ? undefined : join(config, computeId, log, app)
   await end
   memory.close()
@@ -200,8 +200,8 @@ export async function serve(config: LoadedConfig): Promise<number> {
   await exitAfter(async () => organizations?.close())
   await exitAfter(() => readerThreads.close())
   // Without `exitAfter`: the guest needs time to shut down, and `end` has a timeout of its own.
-  await host.end()
-  await exitAfter(() => host.close())
+  await labRuntime.closeApplianceVm()
+  await exitAfter(() => labRuntime.close())
   return 0
 }
 
@@ -236,13 +236,13 @@ function notReadable(error: Error): never {
 }
 
 /** Writes to standard output: the line that tools look for, the addresses, and what the service took over. */
-function sayReady(url: string, data: string, takenOver: LabHost['takenOver']): void {
+function sayReady(url: string, data: string, reopened: LabRuntime['reopened']): void {
   // The program that started us may close the pipe after the first line.
   process.stdout.on('error', () => {})
   process.stdout.write(
     `Patchbay ${version} is ready on ${url}\n  labs        ${url}/\n  reference   ${url}/docs\n  data        ${data}\n`,
   )
-  void takenOver?.then(({ projects, runningNodes }) => {
+  void reopened?.then(({ projects, runningNodes }) => {
     if (projects === 0) return
     process.stdout.write(`  taken over  ${counted(projects, 'project')}, ${counted(runningNodes, 'running node')}\n`)
   })

@@ -20,7 +20,7 @@ import type { ServiceRecords } from '../../engine/storage/service-records.ts'
 import type { Log } from '../../os/log/log.ts'
 import { type OrganizationAuth, openOrganizationAuth } from '../auth/open-auth.ts'
 import type { LoadedConfig } from '../config/load.ts'
-import type { GatewayLabHost, LabGatewayOptions } from '../lab-host.ts'
+import type { GatewayLabOptions, GatewayLabRuntime } from '../lab-host.ts'
 import { OrganizationFiles } from './organization-files.ts'
 
 /** Most organizations of one gateway: each has its computes and labs in the memory of the process. */
@@ -30,7 +30,7 @@ const openedTogether = 4
 
 /** An organization whose computes are connected and whose labs are open. */
 interface OpenOrganization extends OrganizationAuth {
-  readonly host: GatewayLabHost
+  readonly labRuntime: GatewayLabRuntime
   readonly app: App
   close(): Promise<void>
 }
@@ -41,9 +41,9 @@ export interface NodeOrganizationsOptions {
   readonly records: ServiceRecords
   readonly tickets: OrganizationTickets
   /** Opens the computes and labs in the records of an organization. */
-  readonly openHost: (options: LabGatewayOptions) => Promise<GatewayLabHost>
+  readonly openGateway: (options: GatewayLabOptions) => Promise<GatewayLabRuntime>
   /** The app of an organization. */
-  readonly appOf: (host: GatewayLabHost, tokens: Tokens, id: string) => App
+  readonly appOf: (labRuntime: GatewayLabRuntime, tokens: Tokens, id: string) => App
 }
 
 /**
@@ -118,7 +118,7 @@ export class NodeOrganizations implements OrganizationStates {
   }
 
   async content(id: string): Promise<OrganizationContent> {
-    return (await this.#of(id)).host.content()
+    return (await this.#of(id)).labRuntime.content()
   }
 
   /** Its directory is all that it needs. */
@@ -181,19 +181,19 @@ export class NodeOrganizations implements OrganizationStates {
   }
 
   async #opened(id: string): Promise<OpenOrganization> {
-    const { config, log, appOf, openHost } = this.#options
+    const { config, log, appOf, openGateway } = this.#options
     const found = this.#files.find(id)
     if (found === undefined) throw noSuchOrganization(id)
     if (this.#isClosed || this.#ending.has(id)) throw retryLater(503, `The organization ${id} is shutting down`, 5)
     const { records } = found
     const limits = () => this.limitsOf(id)
     const { tokens, keeper } = await openOrganizationAuth(records, id)
-    const host = await openHost({ config, log, records, tokens, limits, organization: id })
+    const labRuntime = await openGateway({ config, log, records, tokens, limits, organization: id })
     return {
-      ...{ tokens, keeper, host, app: appOf(host, tokens, id) },
+      ...{ tokens, keeper, labRuntime, app: appOf(labRuntime, tokens, id) },
       async close() {
-        await host.end()
-        await host.close()
+        await labRuntime.closeApplianceVm()
+        await labRuntime.close()
       },
     }
   }
