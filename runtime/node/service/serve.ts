@@ -45,7 +45,7 @@ import { WebSockets } from './http/websocket.ts'
 import { computeIdOf } from './join/compute-id.ts'
 import { contentAtGateway } from './join/content-at-gateway.ts'
 import { Joiner } from './join/joiner.ts'
-import { type LabRuntime, openCompute, openGateway } from './lab-host.ts'
+import { type LabRuntime, openCompute, openGateway } from './lab-runtime.ts'
 import { ReaderThreads } from './labs/reader-threads.ts'
 import { NodeOrganizations } from './organizations/node-organizations.ts'
 

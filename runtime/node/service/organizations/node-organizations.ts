@@ -20,7 +20,7 @@ import type { ServiceRecords } from '../../engine/storage/service-records.ts'
 import type { Log } from '../../os/log/log.ts'
 import { type OrganizationAuth, openOrganizationAuth } from '../auth/open-auth.ts'
 import type { LoadedConfig } from '../config/load.ts'
-import type { GatewayLabOptions, GatewayLabRuntime } from '../lab-host.ts'
+import type { GatewayLabOptions, GatewayLabRuntime } from '../lab-runtime.ts'
 import { OrganizationFiles } from './organization-files.ts'
 
 /** Most organizations of one gateway: each has its computes and labs in the memory of the process. */
