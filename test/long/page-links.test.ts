@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import type { LabLink } from '../../src/model/lab/link.ts'
 import { accessibilityFaults } from '../support/accessibility.ts'
 import { requireChromium } from '../support/chromium.ts'
 import { LabPage } from '../support/lab-page.ts'
@@ -81,4 +82,36 @@ testWith(browser)(
     expect(lab.faults.filter((it) => !/status of 400/.test(it))).toEqual([])
   },
   120_000,
+)
+
+testWith(browser)(
+  'an end of a link is plugged into another port, with its impairment, and undo plugs it back',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const lab = await LabPage.open(service.url)
+    const { page } = lab
+    await lab.newLab('Ports')
+    await lab.place('PC', { x: 200, y: 320 }, 'PC1')
+    await lab.place('Switch', { x: 500, y: 320 }, 'Switch1')
+    await lab.draw('PC1', 'Switch1')
+    const ends = async () => {
+      const [link] = await service.call<LabLink[]>('GET', '/v2/projects/Ports/links')
+      return link?.nodes.map(({ adapter_number, port_number }) => `${adapter_number}/${port_number}`)
+    }
+    await lab.link('PC1', 'Switch1').focus()
+    await page.getByRole('button', { name: 'DSL' }).click()
+    await page.locator('.badge', { hasText: '15 ms' }).waitFor()
+    // A pc has one port, and nothing to choose.
+    expect(await page.getByLabel('Port of PC1').count()).toBe(0)
+    await page.getByLabel('Port of Switch1').selectOption('Ethernet5')
+    await expect.poll(ends).toEqual(['0/0', '0/5'])
+    await page.locator('.badge', { hasText: '15 ms' }).waitFor()
+    await expect.poll(() => page.getByLabel('Port of Switch1').inputValue()).toBe('Ethernet5')
+    expect(await accessibilityFaults(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await page.locator('header').click()
+    await page.keyboard.press('Control+z')
+    await expect.poll(ends).toEqual(['0/0', '0/0'])
+    expect(lab.faults).toEqual([])
+  },
 )

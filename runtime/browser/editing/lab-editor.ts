@@ -3,6 +3,7 @@ import type {
   LabDrawing,
   LabDrawingUpdate,
   LabKind,
+  LabLink,
   LabLinkEnd,
   LabLinkUpdate,
   LabNode,
@@ -18,6 +19,7 @@ import type { Filters } from '../../../src/model/schema/filters.ts'
 import { restacked } from '../drawings/layers.ts'
 import { type Drawable, newShape, type Shape, svgOf } from '../drawings/shape.ts'
 import { type Point, tile } from '../map/geometry.ts'
+import type { MapPort } from '../map/ports.ts'
 import type { LabStore } from '../state/lab-store.ts'
 import { messageOf, notify, notifyError } from '../state/notices.ts'
 import type { Table } from '../state/table.ts'
@@ -297,6 +299,28 @@ export class LabEditor {
       }),
     )
     if (link !== undefined && !this.store.links.has(link.link_id)) this.store.links.put(link.link_id, link)
+  }
+
+  /** Plugs an end of a link into another port of its node, as one edit; name and impairment stay. */
+  async replug(link: LabLink, end: LabLinkEnd, port: MapPort): Promise<void> {
+    const { adapter_number, port_number } = port
+    const [a, b] = link.nodes.map((other) =>
+      other.node_id === end.node_id ? { node_id: end.node_id, adapter_number, port_number } : other,
+    )
+    if (a === undefined || b === undefined) return
+    const { link_id, name, filters, filters_ab, filters_ba, suspend } = link
+    const made = await this.#edit(2, async () => {
+      await this.#client.call('DELETE /v2/projects/{project_id}/links/{link_id}', {
+        params: { ...this.#params, link_id },
+      })
+      return this.#client.call('POST /v2/projects/{project_id}/links', {
+        params: this.#params,
+        body: { nodes: [a, b], name, filters, filters_ab, filters_ba, suspend },
+      })
+    })
+    if (made === undefined) return
+    if (!this.store.links.has(made.link_id)) this.store.links.put(made.link_id, made)
+    this.select([made.link_id])
   }
 
   /** Deletes the selected nodes, with their links, the selected links, and the selected drawings. */

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
-import type { LabLink } from '../../../src/client/patchbay.ts'
+import type { LabLink, LabLinkEnd } from '../../../src/client/patchbay.ts'
+import type { LabEditor } from '../editing/lab-editor.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { wiresharkLine } from '../links/drops.ts'
 import { FrameFilter } from '../links/frame-filter.tsx'
@@ -18,7 +19,7 @@ import {
 } from '../links/impairment.ts'
 import { Traffic } from '../links/traffic.tsx'
 import { verdictOf } from '../links/verdict.ts'
-import { portName } from '../map/ports.ts'
+import { isPort, portName, portsFor } from '../map/ports.ts'
 import { CopyText } from '../parts/copy-text.tsx'
 import { FieldDraft } from '../parts/draft.ts'
 import { Icon } from '../parts/icon.tsx'
@@ -45,6 +46,13 @@ export function LinkPanel({ link, window: { editor, dock } }: { link: LabLink; w
           <bdi>{names[1]}</bdi> <small>{second && portName(b, second)}</small>
         </button>
       </h2>
+      {mayEdit() && (
+        <div class="form-fields">
+          {link.nodes.map((end) => (
+            <PortField key={end.node_id} {...{ link, end, editor }} />
+          ))}
+        </div>
+      )}
       <p class={`verdict-line is-${grade}`} role="status">
         <span class={`verdict is-${grade}`} /> <span dir="auto">{sentence}</span>
       </p>
@@ -80,6 +88,41 @@ export function LinkPanel({ link, window: { editor, dock } }: { link: LabLink; w
         </details>
       )}
     </aside>
+  )
+}
+
+interface PortFieldProps {
+  readonly link: LabLink
+  readonly end: LabLinkEnd
+  readonly editor: LabEditor
+}
+
+/** The port at an end of a link, and the free ones to plug it into; nothing for a node with a single port. */
+function PortField({ link, end, editor }: PortFieldProps) {
+  const node = editor.store.nodes.get(end.node_id)
+  if (node === undefined || node.ports.length < 2) return null
+  const ports = portsFor(node, end, editor.store.links.values())
+  const id = `port-of-${node.node_id}`
+  return (
+    <div class="field">
+      <label for={id}>
+        Port of <bdi>{node.name}</bdi>
+      </label>
+      <select
+        id={id}
+        value={portName(node, end)}
+        onChange={({ currentTarget: { value } }) => {
+          const port = ports.find(({ name }) => name === value)
+          if (port !== undefined && !isPort(port, end)) void editor.replug(link, end, port)
+        }}
+      >
+        {ports.map(({ name }) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </div>
   )
 }
 

@@ -53,3 +53,10 @@ const endOf = ({ node_id }: LabNode, { adapter_number, port_number }: MapPort): 
 /** The end of a link that is not at a node. */
 export const otherEnd = ({ nodes }: LabLink, nodeId: string): LabLinkEnd | undefined =>
   nodes.find((end) => end.node_id !== nodeId)
+
+/** The ports into which an end of a link can be plugged: its own, and the free ones of the same line type. */
+export function portsFor(node: LabNode, end: MapPort, links: readonly LabLink[]): Port[] {
+  const own = node.ports.find((port) => isPort(port, end))
+  const free = new Set(freePorts(node, links))
+  return node.ports.filter((port) => port === own || (free.has(port) && port.link_type === own?.link_type))
+}
