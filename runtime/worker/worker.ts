@@ -1,4 +1,4 @@
-import { codeOfStatus, errorHeader } from '../../src/lib/errors/words.ts'
+import { codeOfStatus, errorHeader } from '../../src/lib/errors/error-codes.ts'
 import { serviceHeaders } from '../../src/server/finish.ts'
 import { EdgeRouters } from './isolate/edge-routers.ts'
 import { type Env, missingSetting } from './shared/env.ts'

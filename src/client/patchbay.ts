@@ -1,6 +1,6 @@
 import { causeOf, jsonIn } from '../compute/remote/answer.ts'
 import { path as pathOf, search } from '../compute/remote/paths.ts'
-import { errorHeader } from '../lib/errors/words.ts'
+import { errorHeader } from '../lib/errors/error-codes.ts'
 import { bytesOfText } from '../lib/http/header-text.ts'
 import { organizationHeader } from '../model/access/organization-header.ts'
 import type { Calls } from './calls.ts'

@@ -2,7 +2,7 @@ import { Diagnostics } from '../labfile/diagnostics.ts'
 import type { Position } from '../labfile/position.ts'
 import { LabFileError } from '../labfile/read.ts'
 import { joined, treeOf, type Value } from '../labfile/tree.ts'
-import type { ErrorCode } from '../lib/errors/words.ts'
+import type { ErrorCode } from '../lib/errors/error-codes.ts'
 
 const maxShown = 80
 /** Most parts that are listed as left out. */

@@ -1,5 +1,5 @@
 import { ApiError } from '../lib/errors/api-error.ts'
-import type { ErrorCode } from '../lib/errors/words.ts'
+import type { ErrorCode } from '../lib/errors/error-codes.ts'
 import { quotedPath } from '../lib/text/escape.ts'
 import { isUuid } from '../model/schema/fields.ts'
 import { readCheck } from './checks.ts'

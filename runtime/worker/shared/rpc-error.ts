@@ -1,5 +1,5 @@
 import { ApiError } from '../../../src/lib/errors/api-error.ts'
-import type { ErrorCode } from '../../../src/lib/errors/words.ts'
+import type { ErrorCode } from '../../../src/lib/errors/error-codes.ts'
 
 /** An `ApiError` as programs of the gateway send it to each other. */
 export interface EncodedError {

@@ -1,6 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
 import { ApiError } from '../../lib/errors/api-error.ts'
-import { type ErrorCode, errorHeader } from '../../lib/errors/words.ts'
+import { type ErrorCode, errorHeader } from '../../lib/errors/error-codes.ts'
 import { Fault } from '../../model/schema/fields.ts'
 import { jsonIn } from './answer.ts'
 import { requireAboutRequest } from './greeting.ts'

@@ -1,5 +1,5 @@
 import { readAnswer } from '../../fleet/forward/forward.ts'
-import { errorHeader } from '../../lib/errors/words.ts'
+import { errorHeader } from '../../lib/errors/error-codes.ts'
 import { maxAnswerBytes } from '../../lib/http/answer-budget.ts'
 import { readAnyJson } from '../../lib/http/body.ts'
 import { type RelayedAnswer, responseOf } from '../../lib/http/relayed-answer.ts'

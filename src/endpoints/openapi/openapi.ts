@@ -1,5 +1,5 @@
 import { Kind, type TObject, type TSchema } from '@sinclair/typebox'
-import { errorCodes, errorHeader } from '../../lib/errors/words.ts'
+import { errorCodes, errorHeader } from '../../lib/errors/error-codes.ts'
 import { Fault } from '../../model/schema/fields.ts'
 import { withReadOnly } from '../../model/validation/read-only-members.ts'
 import { type Endpoint, type ReplyShape, roleOf } from '../../server/http/endpoint.ts'

@@ -9,7 +9,7 @@ import {
 } from '../../compute/remote/transport.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { ApiError, badRequest } from '../../lib/errors/api-error.ts'
-import { codeOfStatus, errorHeader } from '../../lib/errors/words.ts'
+import { codeOfStatus, errorHeader } from '../../lib/errors/error-codes.ts'
 import { isPlainTarget } from '../../lib/http/plain-target.ts'
 import type { RelayedAnswer } from '../../lib/http/relayed-answer.ts'
 import { isUpgrade, type Upgrade } from '../../lib/http/socket.ts'

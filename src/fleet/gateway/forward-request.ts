@@ -1,7 +1,7 @@
 import { messageOf } from '../../compute/remote/greeting.ts'
 import type { KeyedMutex } from '../../lib/async/keyed-mutex.ts'
 import { ApiError, missingImage } from '../../lib/errors/api-error.ts'
-import { type ErrorCode, errorHeader } from '../../lib/errors/words.ts'
+import { type ErrorCode, errorHeader } from '../../lib/errors/error-codes.ts'
 import type { RelayedAnswer } from '../../lib/http/relayed-answer.ts'
 import type { Forwarded } from '../forward/forward.ts'
 import { maxImages, type ReplicateImage } from '../images/image-copies.ts'

@@ -1,6 +1,6 @@
 import { noCompute } from '../../fleet/members/fan-out.ts'
 import { ApiError } from '../../lib/errors/api-error.ts'
-import type { ErrorCode } from '../../lib/errors/words.ts'
+import type { ErrorCode } from '../../lib/errors/error-codes.ts'
 import type { LabNodeCreate } from '../../model/lab/node.ts'
 import type { NodeWish } from '../computes/compute-pool.ts'
 import type { NodeRecord } from '../lab/document.ts'

@@ -1,7 +1,7 @@
-import { codeOfStatus, type ErrorCode } from './words.ts'
+import { codeOfStatus, type ErrorCode } from './error-codes.ts'
 
 export interface ApiErrorOptions extends ErrorOptions {
-  /** Default: the first code of the status in `errorCodes`. */
+  /** Default: `codeOfStatus`. */
   readonly code?: ErrorCode
   readonly image?: string
   /** All that is wrong with a lab file. */

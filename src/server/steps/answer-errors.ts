@@ -1,5 +1,5 @@
 import { ApiError } from '../../lib/errors/api-error.ts'
-import { errorHeader } from '../../lib/errors/words.ts'
+import { errorHeader } from '../../lib/errors/error-codes.ts'
 import type { JsonAnswer } from '../http/endpoint.ts'
 import type { RequestContext, RequestStep } from '../request-context.ts'
 

@@ -1,4 +1,4 @@
-import { errorHeader } from '../../lib/errors/words.ts'
+import { errorHeader } from '../../lib/errors/error-codes.ts'
 import { callerOf } from '../../model/access/caller.ts'
 import type { Trace } from '../app-options.ts'
 import { isUpgradeToken } from '../finish.ts'

@@ -8,7 +8,7 @@ import {
   type PatchbayOptions,
 } from '../../../src/client/patchbay.ts'
 import { onAbort } from '../../../src/lib/async/abort.ts'
-import { errorHeader } from '../../../src/lib/errors/words.ts'
+import { errorHeader } from '../../../src/lib/errors/error-codes.ts'
 
 type Fetch = NonNullable<PatchbayOptions['fetch']>
 

@@ -8,7 +8,7 @@ import { NodeRequest } from 'srvx/node'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { badRequest } from '../../../../src/lib/errors/api-error.ts'
-import { codeOfStatus, errorHeader } from '../../../../src/lib/errors/words.ts'
+import { codeOfStatus, errorHeader } from '../../../../src/lib/errors/error-codes.ts'
 import { type Socket, subprotocolOf, type Upgrade, upgradeToken } from '../../../../src/lib/http/socket.ts'
 
 const largestMessage = 1 << 20

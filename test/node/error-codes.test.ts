@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { beforeAll, expect, test } from 'vitest'
-import { errorCodes } from '../../src/lib/errors/words.ts'
+import { errorCodes } from '../../src/lib/errors/error-codes.ts'
 import { json, StandIn } from '../support/fleet.ts'
 import { startGateway } from '../support/gateway.ts'
 import { portRanges } from '../support/ports.ts'
@@ -85,8 +85,8 @@ async function answerTo(bytes: string): Promise<Response> {
   })
   await once(socket, 'close')
   const [, status] = /^HTTP\/1\.1 (\d+)/.exec(text) ?? []
-  const [, word = ''] = /x-patchbay-error: (\S+)/i.exec(text) ?? []
-  return new Response(text, { status: Number(status), headers: { 'x-patchbay-error': word } })
+  const [, code = ''] = /x-patchbay-error: (\S+)/i.exec(text) ?? []
+  return new Response(text, { status: Number(status), headers: { 'x-patchbay-error': code } })
 }
 
 type Send = (method: string, path: string, body?: object) => Promise<Response>
@@ -112,7 +112,7 @@ const standIn = async (answer: StandIn['answer'] = () => {}): Promise<StandIn> =
 
 const duplicateInto = (node: string) => ({ destination_node_id: node.split('/').at(-1) })
 
-/** A request for every word. */
+/** A request for every code. */
 const requests: Readonly<Record<keyof typeof errorCodes, () => Promise<Response>>> = {
   'invalid-request': () => lab.ask('GET', `${projects}/none`),
   'is-lab-file': () => lab.ask('POST', '/v2/imports', { text: 'lab: two\nnodes: {}\n' }),
@@ -274,20 +274,20 @@ const requests: Readonly<Record<keyof typeof errorCodes, () => Promise<Response>
   },
 }
 
-test.for(Object.entries(requests))('a request causes an error with the word %s', async ([word, ask]) => {
+test.for(Object.entries(requests))('a request causes an error with the code %s', async ([code, ask]) => {
   const answer = await ask()
-  expect(answer.headers.get('x-patchbay-error')).toBe(word)
-  const [statuses] = errorCodes[word as keyof typeof errorCodes]
+  expect(answer.headers.get('x-patchbay-error')).toBe(code)
+  const [statuses] = errorCodes[code as keyof typeof errorCodes]
   expect(statuses).toContain(answer.status)
 })
 
-test('the words are in the OpenAPI document and in the table of the documents', async () => {
+test('the codes are in the OpenAPI document and in the table of the documents', async () => {
   const document = await lab.service.call<Document>('GET', '/openapi.json')
   const header = document.components.headers['X-Patchbay-Error']
   expect(header?.schema.examples).toEqual(Object.keys(errorCodes))
   const table = await readFile('docs/errors.md', 'utf8')
-  for (const [word, [statuses, meaning]] of Object.entries(errorCodes)) {
-    expect(table).toContain(`| \`${word}\` | ${statuses.join(', ')} | ${meaning} |`)
+  for (const [code, [statuses, meaning]] of Object.entries(errorCodes)) {
+    expect(table).toContain(`| \`${code}\` | ${statuses.join(', ')} | ${meaning} |`)
   }
 })
 

@@ -1,7 +1,10 @@
 /** The header with the code of an error, for programs. The text of the body is for people, and may change. */
 export const errorHeader = 'X-Patchbay-Error'
 
-/** Every code of the header, with its statuses. The first code of a status is the default. */
+/**
+ * Every code of the header, with its statuses. The default of a status is the first code that has it as the first of its statuses.
+ * `scripts/errors-table.ts` makes the table in docs/errors.md.
+ */
 export const errorCodes = {
   'invalid-request': [[400], 'The path, the query or the body is not valid'],
   'is-lab-file': [[400], 'The text to import is already a lab file; send it with PUT to the topology of a project'],
