@@ -52,6 +52,15 @@ testWith(
   await lab.node('IOSv-1', '.*started').waitFor()
   await page.locator('.xterm').waitFor()
   const [type] = (await service.call<LabTemplate[]>('GET', '/v2/templates')).filter(({ builtin }) => !builtin)
+  // It runs: a deletion asks first, and says afterwards what is gone, with a way back.
+  await lab.node('IOSv-1').focus()
+  await page.keyboard.press('Delete')
+  await page.getByRole('dialog', { name: 'Delete IOSv-1?' }).getByRole('button', { name: 'Delete' }).click()
+  const toast = page.locator('.toast', { hasText: 'IOSv-1 deleted' })
+  await toast.waitFor()
+  await lab.node('IOSv-1').waitFor({ state: 'detached' })
+  await toast.getByRole('button', { name: 'Undo' }).click()
+  await lab.node('IOSv-1', '.*stopped').waitFor()
   expect(type).toMatchObject({
     ...{ name: 'IOSv', template_type: 'machine-emulator', category: 'router', symbol: 'router' },
     ...{ ram: 512, adapters: 4, platform: 'x86_64', hda_disk_image: 'vios-adventerprisek9-m.qcow2' },

@@ -110,7 +110,7 @@ export const commands: readonly EditorCommand[] = [
   {
     ...{ id: 'delete', title: 'Delete selected', keys: ['Delete', 'Backspace'], isEdit: true },
     isPossible: ({ editor }) => editor.selection.value.size > 0,
-    run: ({ editor }) => void editor.removeSelected(),
+    run: (window) => window.remove(),
   },
   { ...{ id: 'undo', title: 'Undo', keys: ['Ctrl+Z'], isEdit: true }, run: ({ editor }) => void editor.undo() },
   {

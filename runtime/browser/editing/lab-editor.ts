@@ -24,6 +24,7 @@ import type { LabStore } from '../state/lab-store.ts'
 import { messageOf, notify, notifyError } from '../state/notices.ts'
 import type { Table } from '../state/table.ts'
 import { ConfigDraft, type ConfigRef } from './config-draft.ts'
+import { deletedText } from './deleted-text.ts'
 
 /** Time after the last key press at which a move by keys is sent, ms. */
 const nudgeMs = 400
@@ -331,7 +332,13 @@ export class LabEditor {
       (id) => !this.store.links.get(id)?.nodes.some((end) => gone.has(end.node_id)),
     )
     const drawings = this.selectedDrawings
-    await this.#edit(nodes.length + links.length + drawings.length, async () => {
+    const attached = this.store.links.values().filter(({ nodes: ends }) => ends.some((end) => gone.has(end.node_id)))
+    const what = deletedText(
+      nodes.map(({ name }) => name),
+      links.length + attached.length,
+      drawings.length,
+    )
+    const isDone = await this.#edit(nodes.length + links.length + drawings.length, async () => {
       for (const link_id of links)
         await this.#client.call('DELETE /v2/projects/{project_id}/links/{link_id}', {
           params: { ...this.#params, link_id },
@@ -349,8 +356,18 @@ export class LabEditor {
               params: { ...this.#params, node_id },
             })
       }
+      return true
     })
     this.select([])
+    if (isDone !== true) return
+    const mark = this.#steps.length
+    notify('done', `${what} deleted`, { verb: 'Undo', run: () => this.#undoLatest(mark) })
+  }
+
+  /** Undoes the edit that was the latest when the undo was offered. */
+  #undoLatest(mark: number): void {
+    if (this.#steps.length === mark) void this.undo()
+    else refuse('Other edits were made since: Ctrl+Z undoes them first.')
   }
 
   /** Changes a node. False when the service refuses. */

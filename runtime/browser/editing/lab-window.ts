@@ -79,7 +79,7 @@ export class LabWindow {
   })
   readonly isList = signal(false)
   /** The dialog that is open. */
-  readonly dialog = signal<'bar' | 'keys' | 'links' | 'export' | undefined>(undefined)
+  readonly dialog = signal<'bar' | 'keys' | 'links' | 'export' | 'delete' | undefined>(undefined)
   readonly newLink = signal<NewLink | undefined>(undefined)
   /** Name of a field that the next render of the inspector focuses. */
   readonly wanted = signal<string | undefined>(undefined)
@@ -138,6 +138,18 @@ export class LabWindow {
   /** Whether a text was typed that is not saved. */
   get hasUnsaved(): boolean {
     return [...this.#drafts.values()].some(({ isChanged }) => isChanged.peek())
+  }
+
+  /** The selected nodes that run and have a state of their own, which ends with them. */
+  get runningMachines(): readonly LabNode[] {
+    const { editor } = this
+    return editor.selectedNodes.filter((node) => node.status !== 'stopped' && editor.kindOf(node)?.has_images === true)
+  }
+
+  /** Deletes what is selected; asks before machines that run. */
+  remove(): void {
+    if (this.runningMachines.length > 0) this.dialog.value = 'delete'
+    else void this.editor.removeSelected()
   }
 
   focusOn(field: string): void {

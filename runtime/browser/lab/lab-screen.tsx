@@ -22,6 +22,7 @@ const dockView = () => import('./on-demand.ts').then((module) => module.DockView
 const listView = () => import('./on-demand.ts').then((module) => module.ListView)
 const bulkLinkDialog = () => import('./on-demand.ts').then((module) => module.BulkLinkDialog)
 const exportDialog = () => import('./on-demand.ts').then((module) => module.ExportDialog)
+const deleteDialog = () => import('./on-demand.ts').then((module) => module.DeleteDialog)
 const keysDialog = () => import('./on-demand.ts').then((module) => module.KeysDialog)
 
 /** Follows a lab while the component is shown. */
@@ -106,6 +107,7 @@ export function LabScreen({ name }: { name: string }) {
       {lab.dialog.value === 'bar' && <CommandBar window={lab} />}
       {lab.dialog.value === 'links' && <Loaded load={bulkLinkDialog} props={{ window: lab }} />}
       {lab.dialog.value === 'export' && <Loaded load={exportDialog} props={{ window: lab }} />}
+      {lab.dialog.value === 'delete' && <Loaded load={deleteDialog} props={{ window: lab }} />}
       {lab.dialog.value === 'keys' && <Loaded load={keysDialog} props={{ onClose: () => lab.escape() }} />}
     </div>
   )

@@ -36,7 +36,7 @@ export function ManyPanel({ window: lab }: { window: LabWindow }) {
           <button type="button" disabled={ids.length === 0} onClick={() => lab.openConsoles(ids)}>
             <Icon name="console" /> Consoles
           </button>
-          <button type="button" class="is-danger" onClick={() => void editor.removeSelected()}>
+          <button type="button" class="is-danger" onClick={() => lab.remove()}>
             <Icon name="trash" /> Delete
           </button>
         </div>

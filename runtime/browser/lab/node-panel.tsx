@@ -73,7 +73,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
               <Icon name="console" /> Console
             </button>
           )}
-          <button type="button" class="is-danger" onClick={() => void editor.removeSelected()}>
+          <button type="button" class="is-danger" onClick={() => lab.remove()}>
             <Icon name="trash" /> Delete
           </button>
         </div>

@@ -4,9 +4,20 @@ import { Icon } from './icon.tsx'
 /** The messages at the edge of the page. */
 export const Toasts = () => (
   <div class="toasts" role="status" aria-live="polite">
-    {notices.value.map(({ id, kind, text }) => (
+    {notices.value.map(({ id, kind, text, action }) => (
       <div class={`toast is-${kind}`} key={id}>
         <span dir="auto">{text}</span>
+        {action !== undefined && (
+          <button
+            type="button"
+            onClick={() => {
+              dismiss(id)
+              action.run()
+            }}
+          >
+            {action.verb}
+          </button>
+        )}
         <button type="button" class="is-quiet" aria-label="Close this message" onClick={() => dismiss(id)}>
           <Icon name="close" />
         </button>

@@ -5,10 +5,17 @@ export interface Notice {
   readonly id: number
   readonly kind: 'error' | 'warning' | 'done'
   readonly text: string
+  readonly action?: NoticeAction
 }
 
-/** How long a message stays, ms; errors stay until they are closed. */
-const stayMs = 6000
+/** What a user can do about a message. */
+interface NoticeAction {
+  readonly verb: string
+  readonly run: () => void
+}
+
+/** How long a message stays, ms, and one with an action; errors stay until they are closed. */
+const [stayMs, actionMs] = [6000, 8000]
 const maxNotices = 5
 
 /** The messages on the page, the newest last. */
@@ -16,10 +23,10 @@ export const notices = signal<readonly Notice[]>([])
 let count = 0
 
 /** Shows a message. The same text is not shown twice at a time. */
-export function notify(kind: Notice['kind'], text: string): void {
-  const notice = { id: ++count, kind, text }
+export function notify(kind: Notice['kind'], text: string, action?: NoticeAction): void {
+  const notice = { id: ++count, kind, text, ...(action !== undefined && { action }) }
   notices.value = [...notices.value.filter((it) => it.text !== text), notice].slice(-maxNotices)
-  if (kind !== 'error') setTimeout(() => dismiss(notice.id), stayMs)
+  if (kind !== 'error') setTimeout(() => dismiss(notice.id), action === undefined ? stayMs : actionMs)
 }
 
 export function dismiss(id: number): void {
