@@ -8,7 +8,7 @@ import { type LabProject, type LabProjectCreate, labSettings } from '../model/la
 import { isUuid } from '../model/schema/fields.ts'
 import type { LabAccess } from './access.ts'
 import type { AutoStart } from './autostart.ts'
-import type { ComputeProjects } from './compute-projects.ts'
+import type { ComputeParts } from './compute-parts.ts'
 import { type ComputeAgents, openProject, removeProject } from './computes/agents.ts'
 import type { ComputePool } from './computes/compute-pool.ts'
 import type { LabDocuments } from './documents.ts'
@@ -32,7 +32,7 @@ interface CreationOptions {
   readonly documents: LabDocuments
   readonly access: LabAccess
   readonly computes: ComputePool
-  readonly projects: ComputeProjects
+  readonly parts: ComputeParts
   readonly autoStart: AutoStart
 }
 
@@ -50,7 +50,7 @@ export class LabCreation {
     agentFor: ComputeAgents,
     { scope, ...more }: Pick<ProjectRecord, 'lastApplied'> & { readonly scope?: ProjectScope | undefined } = {},
   ): Promise<LabProject> {
-    const { registry, documents, access, computes, projects, autoStart } = this.#options
+    const { registry, documents, access, computes, parts, autoStart } = this.#options
     const { name, path = null, compute_id, project_id, ...settings } = input
     requireName(name)
     requireSmallHead(settings)
@@ -71,7 +71,7 @@ export class LabCreation {
       // Before the next `await`, so that no other request takes the name.
       registry.requireQuota(id)
       registry.add(id, record, scope)
-      using _ = projects.states.begin(id, 'open', 'fail')
+      using _ = parts.states.begin(id, 'open', 'fail')
       const lab = await access.creating(id, async () => {
         await using revert = new Revert(ignore('what is left of it is listed as a project of its compute'))
         revert.add(() => registry.remove(id))
@@ -87,7 +87,7 @@ export class LabCreation {
         revert.add(() => documents.remove(id))
         await registry.put(id, head)
         revert.commit()
-        return projects.opened(documents.make(id, new Map([['project', head]])))
+        return parts.opened(documents.make(id, new Map([['project', head]])))
       })
       documents.publish(lab, 'project.created')
       await autoStart.startAfterReboot(lab, record.computes, agentFor)
@@ -104,7 +104,7 @@ export class LabCreation {
     { agentFor, like = [], asksAll = false, scope }: BuildOptions,
     fill: (lab: Lab) => Promise<void>,
   ): Promise<LabProject> {
-    const { registry, documents, access, computes, projects } = this.#options
+    const { registry, documents, access, computes, parts } = this.#options
     const id = registry.newId(settings.project_id)
     // The start of the service first removes unfinished projects.
     await access.reopened
@@ -139,7 +139,7 @@ export class LabCreation {
       const made = await openProject(agentFor(first), { ...input, path })
       for (const computeId of like.slice(1)) await openProject(agentFor(computeId), input)
       await fill(lab)
-      await projects.close(lab, agentFor)
+      await parts.close(lab, agentFor)
       await lab.edit(({ project: { unfinished: _, ...project } }) => ({
         changes: new Changes().project({ ...project, path: made.path }),
         news: () => [],

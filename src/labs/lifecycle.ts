@@ -8,7 +8,7 @@ import { type LabProject, labSettings } from '../model/lab/project.ts'
 import type { LabAccess } from './access.ts'
 import type { AutoStart } from './autostart.ts'
 import type { LabBackups } from './backups/lab-backups.ts'
-import { type ComputeProjects, computesWithFiles, isAway, type LabRecovery } from './compute-projects.ts'
+import { type ComputeParts, computesWithFiles, isAway, type LabRecovery } from './compute-parts.ts'
 import { type ComputeAgents, openProject, removeProject } from './computes/agents.ts'
 import { type ComputePool, serviceAgents } from './computes/compute-pool.ts'
 import type { LabCreation } from './creation.ts'
@@ -36,7 +36,7 @@ interface LifecycleOptions {
   readonly sync: ComputeSync
   readonly autoStart: AutoStart
   readonly backups: LabBackups
-  readonly projects: ComputeProjects
+  readonly parts: ComputeParts
   readonly recovery: LabRecovery
   readonly creation: LabCreation
   readonly lists: LabLists
@@ -111,7 +111,7 @@ export class LabLifecycle {
 
   /** `startsAll`: `auto_start` starts all nodes, and else those that ran before a reboot of their computes. */
   #openNow(id: string, word: string, agentFor: ComputeAgents, startsAll: boolean): Promise<LabProject> {
-    const { registry, documents, access, sync, autoStart, backups, projects, recovery } = this.#options
+    const { registry, documents, access, sync, autoStart, backups, parts, recovery } = this.#options
     return access.locked(id, async () => {
       const open = documents.get(id)
       if (open !== undefined) return open.project()
@@ -125,9 +125,9 @@ export class LabLifecycle {
       await recovery.recoverSnapshots(lab, agentFor)
       await recovery.recoverMove(lab, agentFor).catch(ignore('the next opening of the project tries again'))
       const { computes, name } = lab.document.project
-      using _opening = projects.states.begin(id, 'open', 'fail')
+      using _opening = parts.states.begin(id, 'open', 'fail')
       try {
-        await projects.waitUntilReleased(id)
+        await parts.waitUntilReleased(id)
         await mapLimit(computes, async (computeId) => {
           await openProject(agentFor(computeId), { project_id: id, name }).catch((error: Error) => {
             // The compute has just gone: `recordReason` did not know it yet.
@@ -137,10 +137,10 @@ export class LabLifecycle {
             sync.markUnknown(lab, computeId, error)
           })
         })
-        projects.opened(lab)
+        parts.opened(lab)
       } catch (error) {
         // Those that have opened it.
-        await projects.close(lab, agentFor).catch(ignore('the client gets the first error'))
+        await parts.close(lab, agentFor).catch(ignore('the client gets the first error'))
         throw error
       }
       await sync.refresh(lab, computes, agentFor)
@@ -150,9 +150,9 @@ export class LabLifecycle {
         try {
           await this.#saveOpen(lab, true)
         } catch (error) {
-          using _closing = projects.states.begin(id, 'close', 'refuse')
-          await projects.close(lab, agentFor).catch(ignore('the client gets the first error'))
-          projects.closed(lab, 'project.closed')
+          using _closing = parts.states.begin(id, 'close', 'refuse')
+          await parts.close(lab, agentFor).catch(ignore('the client gets the first error'))
+          parts.closed(lab, 'project.closed')
           throw error
         }
         documents.publish(lab, 'project.opened')
@@ -193,7 +193,7 @@ export class LabLifecycle {
 
   /** Closes a lab, which stops its nodes. Does nothing for a closed lab. */
   async close(word: string, agentFor: ComputeAgents): Promise<void> {
-    const { registry, documents, access, jobs, backups, projects } = this.#options
+    const { registry, documents, access, jobs, backups, parts } = this.#options
     const id = registry.idOf(word)
     access.requireStaying(id)
     // A running apply has locked the lab until it has reverted its changes: it is cancelled before the lock is waited for.
@@ -201,18 +201,18 @@ export class LabLifecycle {
     return access.locked(id, async () => {
       const lab = documents.get(id)
       if (lab === undefined) return
-      await projects.requirePresent(lab, 'close')
+      await parts.requirePresent(lab, 'close')
       await lab.requireSavable()
       jobs.endOf(id, 'The project was closed')
       await lab.exclusive(async () => {
-        using _ = projects.states.begin(id, 'close', 'refuse')
-        await projects.close(lab, agentFor)
+        using _ = parts.states.begin(id, 'close', 'refuse')
+        await parts.close(lab, agentFor)
         await saveOrRevert(
           lab,
           () => this.#saveOpen(lab, false),
-          () => projects.reopen(lab, agentFor),
+          () => parts.reopen(lab, agentFor),
         )
-        projects.closed(lab, 'project.closed')
+        parts.closed(lab, 'project.closed')
       }, force)
       backups.backUpAfterClose(id)
     })
@@ -237,7 +237,7 @@ export class LabLifecycle {
 
   /** Deletes a lab, also on its computes, or a project that only computes have. */
   async remove(word: string, agentFor: ComputeAgents): Promise<void> {
-    const { registry, access, jobs, projects, lists } = this.#options
+    const { registry, access, jobs, parts, lists } = this.#options
     const id = registry.idOf(word)
     access.requireStaying(id)
     jobs.endOf(id, 'The project was deleted', { only: 'apply' })
@@ -247,7 +247,7 @@ export class LabLifecycle {
         .catch((error) => this.#withoutDocument(id, error))
         .catch(ignoreNotFound)
       if (lab === undefined) return lists.removeUnmanaged(id, word, agentFor)
-      await projects.requirePresent(lab, 'delete')
+      await parts.requirePresent(lab, 'delete')
       jobs.endOf(id, 'The project was deleted', { forget: true })
       await this.discard(lab, agentFor)
     })
@@ -267,9 +267,9 @@ export class LabLifecycle {
   }
 
   async #discardNow(lab: Lab, agentFor: ComputeAgents): Promise<void> {
-    const { registry, documents, backups, projects, warn } = this.#options
+    const { registry, documents, backups, parts, warn } = this.#options
     const { id, document } = lab
-    using _ = projects.states.begin(id, 'delete', 'refuse')
+    using _ = parts.states.begin(id, 'delete', 'refuse')
     const { formerComputes = [], name } = document.project
     for (const computeId of computesWithFiles(document.project)) {
       const isFormer = formerComputes.includes(computeId)
@@ -286,7 +286,7 @@ export class LabLifecycle {
     await documents.remove(id)
     await backups.remove(id)
     await registry.remove(id)
-    projects.closed(lab, 'project.deleted')
+    parts.closed(lab, 'project.deleted')
   }
 
   /**
@@ -299,7 +299,7 @@ export class LabLifecycle {
     check: (lab: Lab) => void,
     run: (lab: Lab) => Promise<T>,
   ): Promise<T> {
-    const { documents, access, projects, warn } = this.#options
+    const { documents, access, parts, warn } = this.#options
     const moving = access.beginMove(id)
     let wasOpen = false
     try {
@@ -307,16 +307,16 @@ export class LabLifecycle {
         const open = await access.find(id)
         check(open)
         if (open.isOpen) {
-          await projects.requirePresent(open, 'close')
+          await parts.requirePresent(open, 'close')
           wasOpen = true
           await open.exclusive(async () => {
-            using _ = projects.states.begin(id, 'close', 'refuse')
-            await projects.close(open, agentFor)
+            using _ = parts.states.begin(id, 'close', 'refuse')
+            await parts.close(open, agentFor)
             // The record says that it is open: after a crash the next start opens it.
-            projects.closed(open, 'project.closed')
+            parts.closed(open, 'project.closed')
           }, force)
         }
-        using _moving = projects.states.begin(id, 'move', 'moved')
+        using _moving = parts.states.begin(id, 'move', 'moved')
         return await run(await access.find(id))
       })
     } finally {

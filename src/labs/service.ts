@@ -8,7 +8,7 @@ import { AutoStart } from './autostart.ts'
 import type { BackupStore } from './backups/backup-store.ts'
 import { LabBackups } from './backups/lab-backups.ts'
 import type { LabCatalog } from './catalog.ts'
-import { ComputeProjects, type LabRecovery } from './compute-projects.ts'
+import { ComputeParts, type LabRecovery } from './compute-parts.ts'
 import { serviceAgents } from './computes/compute-pool.ts'
 import { LabCreation } from './creation.ts'
 import { LabDocuments } from './documents.ts'
@@ -57,14 +57,17 @@ export interface LabPorts {
 }
 
 /** What differs between a service that has all its labs in one process and the process of a single lab. */
-interface LabParts extends Pick<LabCatalog, 'registry' | 'computes' | 'templates' | 'symbols'> {
+interface LabProcess extends Pick<LabCatalog, 'registry' | 'computes' | 'templates' | 'symbols'> {
   /** Keeps open labs in step with their computes. */
   readonly syncOf: (following: SyncOptions) => ComputeSync
   /** Called with the lab of each new job, and with undefined at its removal, for a process that lists the jobs of all labs. */
   readonly noteJob?: (jobId: string, projectId: string | undefined) => Promise<void>
 }
 
-/** The labs that run in this process, and the parts that work on them. */
+/**
+ * The labs that run in this process, and what works on them. A lab is a project in `/v2/projects`, in its record and in events: `project_id`,
+ * `lab.document.project`, `project.closed`. A compute has a project of the same id, the part of the lab that is there (`parts`).
+ */
 export interface Labs extends LabCatalog, Omit<LabPorts, 'store' | 'wakeAt'> {
   readonly documents: LabDocuments
   readonly access: LabAccess
@@ -72,8 +75,8 @@ export interface Labs extends LabCatalog, Omit<LabPorts, 'store' | 'wakeAt'> {
   readonly creation: LabCreation
   readonly lifecycle: LabLifecycle
   readonly lists: LabLists
-  /** Their projects on computes. */
-  readonly projects: ComputeProjects
+  /** Their parts on computes, where each is a project. */
+  readonly parts: ComputeParts
   readonly settings: LabSettings
   readonly sync: ComputeSync
   readonly timers: LabTimers
@@ -87,9 +90,9 @@ export interface Labs extends LabCatalog, Omit<LabPorts, 'store' | 'wakeAt'> {
 }
 
 /** Puts labs together. `lifecycle.reopenAfterStart` opens those that were open before. */
-export function createLabs(ports: LabPorts, { syncOf, noteJob, ...parts }: LabParts): Labs {
+export function createLabs(ports: LabPorts, { syncOf, noteJob, ...process }: LabProcess): Labs {
   const { store, events, wakeAt, backupStore, limits, warn, report } = ports
-  const { registry, computes } = parts
+  const { registry, computes } = process
   const agentFor = serviceAgents(computes)
   const documents = new LabDocuments({ store: recordStorage(store), events, registry, limits })
   const jobs = new Jobs({ computes, report, noted: noteJob, emit: (event) => registry.emit(event) })
@@ -103,8 +106,8 @@ export function createLabs(ports: LabPorts, { syncOf, noteJob, ...parts }: LabPa
   }
   const contentOf = (lab: Lab, maxBytes: number) => exportLab(labs, lab, { ...backupOptions, maxBytes }, agentFor)
   const backups = new LabBackups({ registry, documents, access, source: { contentOf }, store: backupStore, warn })
-  const projects = new ComputeProjects({ documents, computes, events, sync, recovery })
-  const shared = { registry, documents, access, computes, jobs, autoStart, sync, backups, projects, recovery, warn }
+  const parts = new ComputeParts({ documents, computes, events, sync, recovery })
+  const shared = { registry, documents, access, computes, jobs, autoStart, sync, backups, parts, recovery, warn }
   const lists = new LabLists(shared)
   const creation = new LabCreation(shared)
   const lifecycle = new LabLifecycle({ ...shared, creation, lists })
@@ -113,7 +116,7 @@ export function createLabs(ports: LabPorts, { syncOf, noteJob, ...parts }: LabPa
   const uses = new LabUses({ ...shared, lifecycle, agentFor })
   const labs: Labs = {
     ...ports,
-    ...parts,
+    ...process,
     ...shared,
     jobList: jobs,
     creation,

@@ -1,7 +1,7 @@
 import type { LabProject, LabProjectUpdate } from '../model/lab/project.ts'
 import type { LabAccess } from './access.ts'
 import type { AutoStart } from './autostart.ts'
-import { isAway } from './compute-projects.ts'
+import { isAway } from './compute-parts.ts'
 import { type ComputeAgents, renameProject } from './computes/agents.ts'
 import { requireName } from './creation.ts'
 import type { LabDocuments } from './documents.ts'

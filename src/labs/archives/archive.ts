@@ -63,7 +63,7 @@ export async function exportLab(
   requireStopped(lab, 'exported')
   const { promise, resolve, reject } = withResolvers<ReadableStream<Uint8Array>>()
   // The project stays open on its computes until the client has read the archive, or has given it up.
-  labs.projects
+  labs.parts
     .withOpen(lab, agentFor, async () => {
       const images = await imagesOf([...lab.document.nodes.values()], agentFor)
       const sums = Object.fromEntries([...images].flatMap(([name, { sha256 }]) => (sha256 ? [[name, sha256]] : [])))

@@ -43,7 +43,7 @@ export async function duplicateLab(
 ): Promise<LabProject> {
   labs.access.requireStaying(lab.id)
   requireStopped(lab, 'copied')
-  return labs.projects.withOpen(
+  return labs.parts.withOpen(
     lab,
     agentFor,
     () => labs.copy?.(lab, input, caller) ?? copyLab(labs, lab, input, agentFor),

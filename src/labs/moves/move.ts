@@ -42,7 +42,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
   const check = (lab: Lab) => {
     try {
       requireStopped(lab, 'moved')
-      if (labs.jobs.isBusy(id) || labs.projects.isUsed(id))
+      if (labs.jobs.isBusy(id) || labs.parts.isUsed(id))
         throw conflict('A job of the project is running, or the project is being exported or copied')
       // When an earlier move took the lab elsewhere, only the files that it left here are removed, which is always possible.
       if (!labs.backups.isComputeLost(lab) && lab.document.project.computes.includes(from)) requireMovable(lab, from)
@@ -67,7 +67,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
       try {
         const way = { ...options, from, to }
         if (isGone) await restoreTo(labs, lab, way)
-        else await labs.projects.withOpen(lab, agentFor, () => moveTo(labs, lab, way))
+        else await labs.parts.withOpen(lab, agentFor, () => moveTo(labs, lab, way))
         await recoverMove(labs, lab, agentFor).catch(ignore('the next opening of the project removes the rest'))
         return to
       } catch (error) {
@@ -415,8 +415,7 @@ function commitOf(
 export async function recoverMove(labs: Labs, lab: Lab, agentFor: ComputeAgents): Promise<void> {
   const { moving, formerComputes = [], pendingLinks = [] } = lab.document.project
   if (moving !== undefined) await undoMove(labs, lab, agentFor)
-  if (pendingLinks.length > 0)
-    await labs.projects.withOpen(lab, agentFor, () => rejoin(labs, lab, pendingLinks, agentFor))
+  if (pendingLinks.length > 0) await labs.parts.withOpen(lab, agentFor, () => rejoin(labs, lab, pendingLinks, agentFor))
   for (const computeId of formerComputes) await forgetOn(labs, lab, computeId, agentFor)
 }
 

@@ -76,7 +76,7 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, agentFor: Co
       })
       return { kept, taken, computes }
     }
-    const { kept, taken, computes } = await labs.projects.withOpen(lab, agentFor, () => lab.exclusive(takeAll))
+    const { kept, taken, computes } = await labs.parts.withOpen(lab, agentFor, () => lab.exclusive(takeAll))
     await labs.documents.putSideDocument(snapshot_id, kept)
     const lastRunning: NonNullable<SnapshotRecord['lastRunning']> = Object.assign({}, ...taken.map((part) => part.ran))
     const record: SnapshotRecord = {
@@ -157,7 +157,7 @@ async function restorePrepared(labs: Labs, lab: Lab, record: SnapshotRecord, age
 }
 
 async function runAgain(labs: Labs, lab: Lab, agentFor: ComputeAgents): Promise<void> {
-  await labs.projects.reopen(lab, agentFor)
+  await labs.parts.reopen(lab, agentFor)
   await runRestored(lab, agentFor)
 }
 
@@ -192,7 +192,7 @@ function runningIn(lab: Lab): NonNullable<Restoring['lastRunning']> {
 async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, agentFor: ComputeAgents): Promise<void> {
   const { snapshot_id, computes } = record
   const kept = await keptOf(labs, record)
-  await labs.projects.close(lab, agentFor)
+  await labs.parts.close(lab, agentFor)
   await stepOnAll(lab, snapshot_id, { step: 'commit', computes, agentFor })
   await lab.edit((document) => {
     const { project } = document

@@ -9,7 +9,7 @@ type Operation = 'open' | 'close' | 'remove'
 /** Labs, and agents that note the state of the lab at each operation on its project. Those in `refused` fail. */
 async function withNotes(refused = new Set<Operation>()) {
   const labs = await labsInMemory(new MemoryCompute())
-  const state = () => labs.projects.states.of(id)
+  const state = () => labs.parts.states.of(id)
   const noted: string[] = []
   const agentFor = (computeId: string) => {
     const its = labs.computes.agent(computeId)

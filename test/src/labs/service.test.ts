@@ -38,9 +38,9 @@ test('a closed lab that an export is closing on its compute again is opened ther
       },
     })
 
-  const first = labs.projects.withOpen(lab, agentFor, async () => void did.push('first'))
+  const first = labs.parts.withOpen(lab, agentFor, async () => void did.push('first'))
   await expect.poll(() => did).toEqual(['open', 'first', 'closing'])
-  const second = labs.projects.withOpen(lab, agentFor, async () => void did.push('second'))
+  const second = labs.parts.withOpen(lab, agentFor, async () => void did.push('second'))
   mayClose()
   await Promise.all([first, second])
   expect(did).toEqual(['open', 'first', 'closing', 'closed', 'open', 'second', 'closing', 'closed'])

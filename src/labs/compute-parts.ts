@@ -20,7 +20,7 @@ export interface LabRecovery {
   forgetOn(lab: Lab, computeId: string, agentFor: ComputeAgents): Promise<void>
 }
 
-interface ComputeProjectsOptions {
+interface ComputePartsOptions {
   readonly documents: LabDocuments
   readonly computes: ComputePool
   readonly events: EventLog<LabEvent>
@@ -28,16 +28,16 @@ interface ComputeProjectsOptions {
   readonly recovery: LabRecovery
 }
 
-/** The projects of labs on their computes: an open lab is open there, too. */
-export class ComputeProjects {
-  readonly #options: ComputeProjectsOptions
+/** The parts of labs on their computes, where each is a project: an open lab is open there, too. */
+export class ComputeParts {
+  readonly #options: ComputePartsOptions
   readonly states = new LabStates()
   /** Closed labs that `withOpen` is closing on their computes again. */
   readonly #releasing = new Map<string, Promise<void>>()
   /** Number of running operations of `withOpen`, by lab. */
   readonly #users = new Map<string, number>()
 
-  constructor(options: ComputeProjectsOptions) {
+  constructor(options: ComputePartsOptions) {
     this.#options = options
   }
 
