@@ -41,28 +41,34 @@ export class ComputeParts {
     this.#options = options
   }
 
-  /** Takes note that a lab is open from now on. */
-  opened(lab: Lab): Lab {
+  /** Shows a lab as open, whose parts were opened. */
+  markOpen(lab: Lab): void {
     const { documents, events, sync } = this.#options
-    this.states.move(lab.id, 'ready')
     lab.isOpen = true
     events.openProject(lab.id)
     documents.addOpen(lab)
     sync.opened(lab)
-    return lab
   }
 
-  /** Takes note that an open lab was closed or deleted; `action` is the event about it. */
-  closed(lab: Lab, action: 'project.closed' | 'project.deleted'): void {
-    const { documents, events, sync } = this.#options
-    this.states.move(lab.id, action === 'project.closed' ? 'end' : 'gone')
+  /** Shows a lab as closed, whose parts were closed. */
+  markClosed(lab: Lab): void {
+    this.#markOver(lab, 'project.closed')
+    this.#options.events.idleProject(lab.id)
+  }
+
+  /** Shows that a lab is deleted, as its parts were. */
+  markDeleted(lab: Lab): void {
+    this.#markOver(lab, 'project.deleted')
+    this.#options.events.closeProject(lab.id)
+  }
+
+  #markOver(lab: Lab, action: 'project.closed' | 'project.deleted'): void {
+    const { documents, sync } = this.#options
     lab.isOpen = false
     lab.isOver = true
     lab.closing.abort()
     documents.publish(lab, action)
     documents.removeOpen(lab)
-    if (action === 'project.deleted') events.closeProject(lab.id)
-    else events.idleProject(lab.id)
     sync.closed(lab)
   }
 

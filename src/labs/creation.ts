@@ -71,7 +71,7 @@ export class LabCreation {
       // Before the next `await`, so that no other request takes the name.
       registry.requireQuota(id)
       registry.add(id, record, scope)
-      using _ = parts.states.begin(id, 'open', 'fail')
+      using _ = parts.states.during(id, { event: 'open', onFailure: 'fail' })
       const lab = await access.creating(id, async () => {
         await using revert = new Revert(ignore('what is left of it is listed as a project of its compute'))
         revert.add(() => registry.remove(id))
@@ -80,14 +80,17 @@ export class LabCreation {
         // A project that only the compute knows has nodes that the new one would not show, and would delete.
         const known = project_id == null ? undefined : await compute.projects.get(id).catch(ignoreNotFound)
         if (known !== undefined) throw projectExists(id)
-        const made = await openProject(compute, { project_id: id, name, path })
+        const opened = await openProject(compute, { project_id: id, name, path })
         revert.add(() => removeProject(compute, id))
-        const head = { ...record, path: made.path }
+        const head = { ...record, path: opened.path }
         await documents.saveNew(id, head)
         revert.add(() => documents.remove(id))
         await registry.put(id, head)
         revert.commit()
-        return parts.opened(documents.make(id, new Map([['project', head]])))
+        const made = documents.make(id, new Map([['project', head]]))
+        parts.states.move(id, 'ready')
+        parts.markOpen(made)
+        return made
       })
       documents.publish(lab, 'project.created')
       await autoStart.startAfterReboot(lab, record.computes, agentFor)

@@ -11,7 +11,7 @@ export const labTransitions = {
   close: { from: ['open'], to: 'closing', when: 'a client closes it, or it is to be moved' },
   end: { from: ['closing'], to: 'closed', when: 'its projects are closed, which stops its nodes' },
   move: { from: ['closed'], to: 'moving', when: 'its compute is drained' },
-  moved: { from: ['moving'], to: 'closed', when: 'it is on the other compute, or stays; it may open again' },
+  settle: { from: ['moving'], to: 'closed', when: 'it is on the other compute, or stays; it may open again' },
   delete: { from: ['closed', 'open'], to: 'deleting', when: 'a client or its ttl deletes it' },
   gone: { from: ['deleting'], to: 'deleted', when: 'its projects and its document are removed' },
   refuse: { from: ['closing', 'deleting'], to: 'before', when: 'a compute, or the disk, refuses' },
@@ -36,10 +36,10 @@ export class LabStates {
     else this.#machines.set(id, machine)
   }
 
-  /** Begins what `end` ends when the result is disposed, unless something else has ended it. */
-  begin(id: string, event: LabTransition, end: LabTransition): Disposable {
+  /** Makes the transition `event`. Unless another one has followed when the result is disposed, `onFailure` does. */
+  during(id: string, { event, onFailure }: { event: LabTransition; onFailure: LabTransition }): Disposable {
     this.move(id, event)
     const begun = this.of(id)
-    return { [Symbol.dispose]: () => void (this.of(id) === begun && this.move(id, end)) }
+    return { [Symbol.dispose]: () => void (this.of(id) === begun && this.move(id, onFailure)) }
   }
 }

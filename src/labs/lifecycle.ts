@@ -125,7 +125,7 @@ export class LabLifecycle {
       await recovery.recoverSnapshots(lab, agentFor)
       await recovery.recoverMove(lab, agentFor).catch(ignore('the next opening of the project tries again'))
       const { computes, name } = lab.document.project
-      using _opening = parts.states.begin(id, 'open', 'fail')
+      using _opening = parts.states.during(id, { event: 'open', onFailure: 'fail' })
       try {
         await parts.waitUntilReleased(id)
         await mapLimit(computes, async (computeId) => {
@@ -137,7 +137,8 @@ export class LabLifecycle {
             sync.markUnknown(lab, computeId, error)
           })
         })
-        parts.opened(lab)
+        parts.states.move(id, 'ready')
+        parts.markOpen(lab)
       } catch (error) {
         // Those that have opened it.
         await parts.close(lab, agentFor).catch(ignore('the client gets the first error'))
@@ -150,9 +151,10 @@ export class LabLifecycle {
         try {
           await this.#saveOpen(lab, true)
         } catch (error) {
-          using _closing = parts.states.begin(id, 'close', 'refuse')
+          using _closing = parts.states.during(id, { event: 'close', onFailure: 'refuse' })
           await parts.close(lab, agentFor).catch(ignore('the client gets the first error'))
-          parts.closed(lab, 'project.closed')
+          parts.states.move(id, 'end')
+          parts.markClosed(lab)
           throw error
         }
         documents.publish(lab, 'project.opened')
@@ -205,14 +207,15 @@ export class LabLifecycle {
       await lab.requireSavable()
       jobs.endOf(id, 'The project was closed')
       await lab.exclusive(async () => {
-        using _ = parts.states.begin(id, 'close', 'refuse')
+        using _ = parts.states.during(id, { event: 'close', onFailure: 'refuse' })
         await parts.close(lab, agentFor)
         await saveOrRevert(
           lab,
           () => this.#saveOpen(lab, false),
           () => parts.reopen(lab, agentFor),
         )
-        parts.closed(lab, 'project.closed')
+        parts.states.move(id, 'end')
+        parts.markClosed(lab)
       }, force)
       backups.backUpAfterClose(id)
     })
@@ -269,7 +272,7 @@ export class LabLifecycle {
   async #discardNow(lab: Lab, agentFor: ComputeAgents): Promise<void> {
     const { registry, documents, backups, parts, warn } = this.#options
     const { id, document } = lab
-    using _ = parts.states.begin(id, 'delete', 'refuse')
+    using _ = parts.states.during(id, { event: 'delete', onFailure: 'refuse' })
     const { formerComputes = [], name } = document.project
     for (const computeId of computesWithFiles(document.project)) {
       const isFormer = formerComputes.includes(computeId)
@@ -286,7 +289,8 @@ export class LabLifecycle {
     await documents.remove(id)
     await backups.remove(id)
     await registry.remove(id)
-    parts.closed(lab, 'project.deleted')
+    parts.states.move(id, 'gone')
+    parts.markDeleted(lab)
   }
 
   /**
@@ -310,14 +314,17 @@ export class LabLifecycle {
           await parts.requirePresent(open, 'close')
           wasOpen = true
           await open.exclusive(async () => {
-            using _ = parts.states.begin(id, 'close', 'refuse')
+            using _ = parts.states.during(id, { event: 'close', onFailure: 'refuse' })
             await parts.close(open, agentFor)
             // The record says that it is open: after a crash the next start opens it.
-            parts.closed(open, 'project.closed')
+            parts.states.move(id, 'end')
+            parts.markClosed(open)
           }, force)
         }
-        using _moving = parts.states.begin(id, 'move', 'moved')
-        return await run(await access.find(id))
+        using _moving = parts.states.during(id, { event: 'move', onFailure: 'settle' })
+        const result = await run(await access.find(id))
+        parts.states.move(id, 'settle')
+        return result
       })
     } finally {
       moving[Symbol.dispose]()
