@@ -89,8 +89,7 @@ export class ComputeParts {
       if (remaining > 0) this.#users.set(lab.id, remaining)
       else {
         this.#users.delete(lab.id)
-        const isOpening = this.states.of(lab.id) === 'opening'
-        if (!lab.isOpen && documents.get(lab.id) === undefined && !isOpening) {
+        if (documents.get(lab.id) === undefined && this.states.of(lab.id) !== 'opening') {
           const releasing = this.close(lab, agentFor)
           this.#releasing.set(lab.id, releasing)
           await releasing.finally(() => this.#releasing.delete(lab.id))

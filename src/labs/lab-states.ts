@@ -19,7 +19,11 @@ export const labTransitions = {
 
 export type LabTransition = keyof typeof labTransitions
 
-/** The state of each lab. Who changes one has locked the lab (`LabAccess`). */
+/**
+ * The state of each lab. Who changes one has locked the lab (`LabAccess`). While a lab is open, closing, or being deleted after it was open,
+ * `LabDocuments` has it, and it `isOpen`; an object that was closed or deleted `isOver`, and the next opening makes another one. `is_open` of
+ * its record is what the next start of the service is to make of it.
+ */
 export class LabStates {
   /** Of labs that are neither closed nor deleted. */
   readonly #machines = new Map<string, StateMachine<LabState, LabTransition>>()

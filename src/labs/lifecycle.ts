@@ -43,6 +43,14 @@ interface LifecycleOptions {
   readonly warn: (message: string) => void
 }
 
+/** How a lab is opened. */
+interface Opening {
+  /** Whether `auto_start` starts all nodes, and not only those that ran before a reboot of their computes. */
+  readonly startsAll: boolean
+  /** Whether the lab opens without a compute that answers with something else than it should: a restart of the service opens what it can. */
+  readonly toleratesComputes: boolean
+}
+
 /** Opens, closes and deletes labs. */
 export class LabLifecycle {
   readonly #options: LifecycleOptions
@@ -75,12 +83,14 @@ export class LabLifecycle {
           .catch(ignore('the next start of the service tries again'))
         return
       }
-      await this.#openNow(id, id, this.#ownAgents, !is_open).catch((error: Error) => {
-        // An unreadable document is reported already. A lab that does not fit shows why until it is opened.
-        if (error instanceof UnreadableLab) return
-        if (error instanceof ApiError && error.code === 'limit-reached') registry.markUnopened(id, error.message)
-        else warn(`The project ${id} could not be opened: ${error.message}`)
-      })
+      await this.#openNow(id, this.#ownAgents, { startsAll: !is_open, toleratesComputes: is_open }).catch(
+        (error: Error) => {
+          // An unreadable document is reported already. A lab that does not fit shows why until it is opened.
+          if (error instanceof UnreadableLab) return
+          if (error instanceof ApiError && error.code === 'limit-reached') registry.markUnopened(id, error.message)
+          else warn(`The project ${id} could not be opened: ${error.message}`)
+        },
+      )
     }
     const opened = ready.then(() => mapLimit(wanted, open)).then(() => this.#recoverMoves())
     access.reopened = withTimeout(opened, maxReopenMs, () => undefined).then(() => {})
@@ -106,15 +116,19 @@ export class LabLifecycle {
     const id = registry.idOf(word)
     await access.reopened
     access.requireStaying(id)
-    return this.#openNow(id, word, agentFor, true)
+    return this.#openNow(id, agentFor, { startsAll: true, toleratesComputes: false }, word)
   }
 
-  /** `startsAll`: `auto_start` starts all nodes, and else those that ran before a reboot of their computes. */
-  #openNow(id: string, word: string, agentFor: ComputeAgents, startsAll: boolean): Promise<LabProject> {
+  #openNow(
+    id: string,
+    agentFor: ComputeAgents,
+    { startsAll, toleratesComputes }: Opening,
+    word = id,
+  ): Promise<LabProject> {
     const { registry, documents, access, sync, autoStart, backups, parts, recovery } = this.#options
     return access.locked(id, async () => {
-      const open = documents.get(id)
-      if (open !== undefined) return open.project()
+      const opened = documents.get(id)
+      if (opened !== undefined) return opened.project()
       registry.clearUnopened(id)
       const lab = await this.#load(id, word, agentFor)
       using _ = documents.enter(lab)
@@ -132,8 +146,7 @@ export class LabLifecycle {
           await openProject(agentFor(computeId), { project_id: id, name }).catch((error: Error) => {
             // The compute has just gone: `recordReason` did not know it yet.
             if (backups.hasBackup(lab) && isAway(error)) throw computeLost(lab, error.message)
-            // A restart of the service opens what it can.
-            if (startsAll && isMalformed(error)) throw error
+            if (!toleratesComputes && isMalformed(error)) throw error
             sync.markUnknown(lab, computeId, error)
           })
         })
@@ -308,17 +321,17 @@ export class LabLifecycle {
     let wasOpen = false
     try {
       return await access.locked(id, async () => {
-        const open = await access.find(id)
-        check(open)
-        if (open.isOpen) {
-          await parts.requirePresent(open, 'close')
+        const lab = await access.find(id)
+        check(lab)
+        if (parts.states.of(id) === 'open') {
+          await parts.requirePresent(lab, 'close')
           wasOpen = true
-          await open.exclusive(async () => {
+          await lab.exclusive(async () => {
             using _ = parts.states.during(id, { event: 'close', onFailure: 'refuse' })
-            await parts.close(open, agentFor)
+            await parts.close(lab, agentFor)
             // The record says that it is open: after a crash the next start opens it.
             parts.states.move(id, 'end')
-            parts.markClosed(open)
+            parts.markClosed(lab)
           }, force)
         }
         using _moving = parts.states.during(id, { event: 'move', onFailure: 'settle' })
@@ -329,7 +342,7 @@ export class LabLifecycle {
     } finally {
       moving[Symbol.dispose]()
       if (wasOpen)
-        await this.#openNow(id, id, agentFor, false).then(
+        await this.#openNow(id, agentFor, { startsAll: false, toleratesComputes: true }).then(
           () => {
             const opened = documents.get(id)
             if (opened !== undefined) documents.publish(opened, 'project.opened')
