@@ -61,7 +61,7 @@ async function* connection(open: OpenFeed, since: number | undefined, signal: Ab
   const silent = new AbortController()
   let timer = setTimeout(() => silent.abort(), silentMs)
   const lost = (what: string, cause?: unknown) =>
-    new PatchbayError(`The feed ${what}`, { status: 0, word: 'lost', cause })
+    new PatchbayError(`The feed ${what}`, { status: 0, code: 'lost', cause })
   let lines: Lines | undefined
   try {
     const { body } = await open({ since, signal: AbortSignal.any([signal, silent.signal]) }).catch((cause) => {

@@ -8,13 +8,13 @@ import { type ByteStreams, openByteStreams, type WebSocketMaker } from './consol
 import { type FeedOptions, feedLines } from './feed.ts'
 import type { FeedLine, LabLine, ServiceLine } from './feed-line.ts'
 import { listCalls } from './list-calls.ts'
-import { type lostWords, PatchbayError } from './patchbay-error.ts'
+import { type lostCodes, PatchbayError } from './patchbay-error.ts'
 
 export type * from './calls.ts'
 export type { ByteStreams } from './console.ts'
 export type { FeedOptions } from './feed.ts'
 export type { FeedLine, LabLine, OtherLine, ServiceLine } from './feed-line.ts'
-export { lostWords, PatchbayError } from './patchbay-error.ts'
+export { lostCodes, PatchbayError } from './patchbay-error.ts'
 
 /** Default timeout of a call, ms. The service has its own, shorter timeouts. */
 const defaultTimeoutMs = 600_000
@@ -203,9 +203,9 @@ export class Patchbay {
     const { status, headers } = response
     const said = jsonIn(await response.text().catch(() => ''))
     const answer = (typeof said === 'object' && said !== null ? said : {}) as Readonly<Record<string, unknown>>
-    const word = headers.get(errorHeader)
-    if (word === null || typeof answer.message !== 'string') return this.#notPatchbay(status)
-    return new PatchbayError(answer.message, { status, word, answer })
+    const code = headers.get(errorHeader)
+    if (code === null || typeof answer.message !== 'string') return this.#notPatchbay(status)
+    return new PatchbayError(answer.message, { status, code, answer })
   }
 
   #notPatchbay(status: number): PatchbayError {
@@ -216,8 +216,8 @@ export class Patchbay {
     return (this.#options.reasonOf ?? causeOf)(error)
   }
 
-  #lost(word: keyof typeof lostWords, what: string, cause?: unknown): PatchbayError {
-    return new PatchbayError(`The service ${this.server} ${what}`, { status: 0, word, cause })
+  #lost(code: keyof typeof lostCodes, what: string, cause?: unknown): PatchbayError {
+    return new PatchbayError(`The service ${this.server} ${what}`, { status: 0, code, cause })
   }
 }
 

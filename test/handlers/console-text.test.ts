@@ -18,7 +18,7 @@ async function ask(path: string, body: object, init: RequestInit = {}) {
   const text = await answer.text()
   return {
     status: answer.status,
-    word: answer.headers.get('x-patchbay-error'),
+    code: answer.headers.get('x-patchbay-error'),
     body: text === '' ? {} : JSON.parse(text),
   }
 }
@@ -34,8 +34,8 @@ test('input is answered, and a regular expression finds the answer, with the out
 test('output that does not come in time is a conflict with the last lines', async () => {
   const path = await startedPc()
   await ask(`${path}/console/expect`, { expect: 'PC> ', within_s: 20 })
-  const { status, word, body } = await ask(`${path}/console/expect`, { expect: 'nothing like it', within_s: 0 })
-  expect([status, word]).toEqual([409, 'not-in-time'])
+  const { status, code, body } = await ask(`${path}/console/expect`, { expect: 'nothing like it', within_s: 0 })
+  expect([status, code]).toEqual([409, 'not-in-time'])
   expect(body.message).toContain('PC>')
 })
 
@@ -58,7 +58,7 @@ test('a wait ends when the node stops', async () => {
   const waiting = ask(`${path}/console/expect`, { expect: 'nothing like it', within_s: 60 })
   await ask(`${path}/console/expect`, { expect: 'PC> ', within_s: 20 })
   await post(`${path}/stop`)
-  expect(await waiting).toMatchObject({ status: 409, word: 'node-stopped' })
+  expect(await waiting).toMatchObject({ status: 409, code: 'node-stopped' })
 })
 
 test('the console is read as text, with the requested number of lines', async () => {
@@ -123,8 +123,8 @@ test('a node is ready when its console has shown a text and a TCP port of the ho
   expect((await ask(`${path}/ready`, ready)).status).toBe(204)
   expect(await ask(`${path}/ready`, { ...ready, console: 'nothing like it', within_s: 0 })).toMatchObject({
     status: 409,
-    word: 'not-in-time',
+    code: 'not-in-time',
   })
   await post(`${path}/stop`)
-  expect(await ask(`${path}/ready`, ready)).toMatchObject({ status: 409, word: 'node-stopped' })
+  expect(await ask(`${path}/ready`, ready)).toMatchObject({ status: 409, code: 'node-stopped' })
 })

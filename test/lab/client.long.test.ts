@@ -66,7 +66,7 @@ async function* pieces(stream) {
 `
 const expected = {
   ...{ first: 'ping', node: 'PC2', done: true, text: true },
-  refused: { name: 'PatchbayError', status: 404, word: 'no-such-project' },
+  refused: { name: 'PatchbayError', status: 404, code: 'no-such-project' },
 }
 
 let directory: string

@@ -170,8 +170,8 @@ describeWith(requireProgram('qemu-system-x86_64'))('a snapshot of a project that
       hdb_disk_image: 'counting.img',
       hdb_disk_interface: 'nvme',
     })
-    const [status, word, message] = await lab.refusal()
-    expect([status, word]).toEqual([409, 'node-running'])
+    const [status, code, message] = await lab.refusal()
+    expect([status, code]).toEqual([409, 'node-running'])
     expect(message).toMatch(/stop them first: R2 \(linked_clone is off: hda is an image\), R3 \(.*nvme\)$/)
     expect(await lab.statuses()).toEqual({ R1: 'started', R2: 'started', R3: 'started' })
     await lab.act('R2', 'stop')

@@ -19,7 +19,7 @@ const as = (token: string): Ask => askAs(() => gateway.url, token)
 const admin = as(adminToken)
 const message = async (answer: Promise<Response>) => {
   const it = await answer
-  return { ...((await it.json()) as { message: string; status: number }), word: it.headers.get('x-patchbay-error') }
+  return { ...((await it.json()) as { message: string; status: number }), code: it.headers.get('x-patchbay-error') }
 }
 
 describe('the organizations of a gateway', () => {
@@ -38,20 +38,20 @@ describe('the organizations of a gateway', () => {
     const ask = (method: string, path: string, body?: unknown) => message(admin(method, path, body))
     expect(await ask('POST', '/v2/organizations', { organization_id: 'school' })).toMatchObject({
       status: 409,
-      word: 'conflict',
+      code: 'conflict',
     })
     expect(await ask('POST', '/v2/organizations', { organization_id: '../x' })).toMatchObject({
       status: 400,
-      word: 'invalid-request',
+      code: 'invalid-request',
     })
     // No gateway has room for more.
     const crowd = await ask('PUT', '/v2/organizations/school', { max_computes: 1001 })
     expect(crowd).toMatchObject({ status: 400, message: expect.stringMatching(/^max_computes: .*1000/) })
     expect(await call(admin, 'GET', '/v2/organizations/school')).toEqual(changed)
-    expect(await ask('DELETE', '/v2/organizations/default')).toMatchObject({ status: 409, word: 'conflict' })
-    expect(await ask('DELETE', '/v2/organizations/none')).toMatchObject({ status: 404, word: 'no-such-organization' })
+    expect(await ask('DELETE', '/v2/organizations/default')).toMatchObject({ status: 409, code: 'conflict' })
+    expect(await ask('DELETE', '/v2/organizations/none')).toMatchObject({ status: 404, code: 'no-such-organization' })
     expect((await admin('DELETE', '/v2/organizations/school')).status).toBe(204)
-    expect(await ask('GET', '/v2/organizations/school')).toMatchObject({ status: 404, word: 'no-such-organization' })
+    expect(await ask('GET', '/v2/organizations/school')).toMatchObject({ status: 404, code: 'no-such-organization' })
     expect(existsSync(join(gateway.data, 'organizations', 'school'))).toBe(false)
   })
 
@@ -100,7 +100,7 @@ describe('the organizations of a gateway', () => {
     expect(await message(ask('POST', '/v2/computes', input('two')))).toEqual({
       ...{
         status: 409,
-        word: 'limit-reached',
+        code: 'limit-reached',
         message: 'This organization is limited to 1 compute and has 1: delete one first',
       },
     })
@@ -109,7 +109,7 @@ describe('the organizations of a gateway', () => {
     await joinCompute(gateway.url, ask, 'limited')
     const { project_id } = await call<LabProject>(ask, 'POST', '/v2/projects', { name: 'first' })
     for (const path of ['/v2/projects', '/v2/compute/projects', '/v1/projects'])
-      expect(await message(ask('POST', path, { name: 'second' }))).toMatchObject({ status: 409, word: 'limit-reached' })
+      expect(await message(ask('POST', path, { name: 'second' }))).toMatchObject({ status: 409, code: 'limit-reached' })
     expect((await call<LabProject[]>(ask, 'GET', '/v2/projects')).length).toBe(1)
     await call(admin, 'PUT', '/v2/organizations/limited', { max_projects: 2 })
     await call(ask, 'POST', '/v2/compute/projects', { name: 'second' })
@@ -144,7 +144,7 @@ describe('the organizations of a gateway', () => {
     ])
     const input = (name: string) => ({ name, protocol: 'http', host: '127.0.0.1', port: 1 })
     await call(deployment, 'POST', '/v2/computes', input('one'))
-    expect((await message(deployment('POST', '/v2/computes', input('two')))).word).toBe('limit-reached')
+    expect((await message(deployment('POST', '/v2/computes', input('two')))).code).toBe('limit-reached')
     const answers = await Promise.all(Array.from({ length: 12 }, () => ask('GET', '/v2/version')))
     expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThan(0)
     expect((await deployment('GET', '/v2/version')).status).toBe(200)
@@ -163,7 +163,7 @@ describe('the organizations of a gateway', () => {
     const { service, id } = await joinCompute(gateway.url, ask, 'gone')
     const make = async () => (await call(ask, 'POST', '/v2/compute/projects', { name: 'one' })).project_id
     const lost = await make()
-    expect((await message(ask('POST', '/v2/compute/projects', { name: 'two' }))).word).toBe('limit-reached')
+    expect((await message(ask('POST', '/v2/compute/projects', { name: 'two' }))).code).toBe('limit-reached')
     await service.call('DELETE', `/v2/compute/projects/${lost}`)
     expect((await ask('DELETE', `/v2/compute/projects/${lost}`)).status).toBe(404)
 

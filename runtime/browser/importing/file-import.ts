@@ -80,7 +80,7 @@ export class FileImport {
     try {
       return await send({})
     } catch (error) {
-      if (!(error instanceof PatchbayError) || error.word !== 'not-trusted') throw error
+      if (!(error instanceof PatchbayError) || error.code !== 'not-trusted') throw error
       const { untrusted = [] } = error.answer as unknown as Partial<Fault>
       const answer = new Promise<boolean>((resolve) => {
         this.#answer = resolve
@@ -138,9 +138,9 @@ export class FileImport {
       }))
       this.labFile.value = read.text
     } catch (error) {
-      const word = error instanceof PatchbayError ? error.word : ''
-      if (word === 'is-appliance') return this.#makeTemplate(text, over)
-      if (word !== 'is-lab-file') throw error
+      const code = error instanceof PatchbayError ? error.code : ''
+      if (code === 'is-appliance') return this.#makeTemplate(text, over)
+      if (code !== 'is-lab-file') throw error
     }
     await this.#makeLab(this.labFile.value ?? text, over)
   }

@@ -31,7 +31,7 @@ export function ExportDialog({ window: lab }: { window: LabWindow }) {
       close()
     } catch (error) {
       // A disk that a running node writes to cannot be copied.
-      if (error instanceof PatchbayError && error.word === 'node-running') mustStop.value = true
+      if (error instanceof PatchbayError && error.code === 'node-running') mustStop.value = true
       else failure.value = messageOf(error)
     } finally {
       isSaving.value = false

@@ -157,7 +157,7 @@ function Card({ id, list, dialog }: CardProps) {
       await list.export(lab)
     } catch (error) {
       // A disk that a running node writes to cannot be copied.
-      if (error instanceof PatchbayError && error.word === 'node-running') dialog.value = { kind: 'export', lab }
+      if (error instanceof PatchbayError && error.code === 'node-running') dialog.value = { kind: 'export', lab }
       else notifyError(error)
     }
   }

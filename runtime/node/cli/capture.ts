@@ -119,6 +119,6 @@ const lost = (cause: unknown, server: string): Error =>
     ? cause
     : new PatchbayError(`The service ${server} ended the capture: ${reasonOf(cause)}`, {
         status: 0,
-        word: 'lost',
+        code: 'lost',
         cause,
       })

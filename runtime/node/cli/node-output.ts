@@ -40,7 +40,7 @@ export async function exec({
     const match = await call.catch((error) => {
       if (!(error instanceof PatchbayError)) throw error
       if (error.status === 400 && error.message.startsWith('expect: ')) throw wrongArguments(`--${error.message}`)
-      if (error.word !== 'not-in-time') throw error
+      if (error.code !== 'not-in-time') throw error
       throw new CommandError(exits.failed, `${lab}/${node.name}: ${error.message}`)
     })
     return {

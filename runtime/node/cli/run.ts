@@ -166,9 +166,9 @@ function malformedAnswer(message: string): Pick<CommandError, 'exit' | 'diagnost
 }
 
 /** What the user can do. */
-function hintOf({ status, word }: PatchbayError): string | undefined {
+function hintOf({ status, code }: PatchbayError): string | undefined {
   if (status === 401) return 'set PATCHBAY_TOKEN, or run "patchbay login URL"'
-  if (word === 'unreachable') return 'is it running? "patchbay serve" starts a service, --server URL selects another'
+  if (code === 'unreachable') return 'is it running? "patchbay serve" starts a service, --server URL selects another'
   return undefined
 }
 

@@ -74,7 +74,7 @@ async function nodeIn(lab: LabProject, word: string, context: CommandContext): P
   const { client, signal } = context
   const params = { project_id: lab.project_id, node_id: word }
   return client.call('GET /v2/projects/{project_id}/nodes/{node_id}', { params, signal }).catch(async (error) => {
-    if (!(error instanceof PatchbayError) || error.word !== 'no-such-node') throw error
+    if (!(error instanceof PatchbayError) || error.code !== 'no-such-node') throw error
     const names = (await nodesOf(lab, context)).map(({ name }) => name)
     const message = `the lab ${lab.name} has no node ${JSON.stringify(word)}`
     throw notFound(message, word, names, `"patchbay inspect ${lab.name}" lists them`)

@@ -334,7 +334,7 @@ export async function put(
       const { errors, more_errors } = error.answer as WrongLabFile
       if (error.status === 400 && Array.isArray(errors))
         throw new CommandError(exits.wrong, diagnosticsIn(source.name, errors, more_errors))
-      if (error.word === 'made-otherwise' || error.status === 400) {
+      if (error.code === 'made-otherwise' || error.status === 400) {
         const hint =
           error.status === 400 ? {} : { hint: '--name creates another lab from the file, --take-over uses this one' }
         throw new CommandError(exits.wrong, [{ message: error.message, ...hint }])

@@ -23,7 +23,7 @@ export async function trusting<T>(
   try {
     return await send({})
   } catch (error) {
-    if (!(error instanceof PatchbayError) || error.word !== 'not-trusted') throw error
+    if (!(error instanceof PatchbayError) || error.code !== 'not-trusted') throw error
     await requireTrustOf(file, error, json)
     return send({ trust: 'true' })
   }

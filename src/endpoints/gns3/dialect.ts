@@ -52,15 +52,15 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
       for (const name of ['content-length', 'transfer-encoding']) headers.delete(name)
       return new Request(request.url, { method: request.method, headers, body: text, signal: request.signal })
     },
-    async translateAnswer(answer, endpoint, request, word) {
+    async translateAnswer(answer, endpoint, request, code) {
       const isAnswer = !(answer instanceof Response) && !('content' in answer)
       const { status } = answer
       // There it does nothing for a node that does not run, and a controller asks for it of all nodes of a project.
       if (status === 409 && /\/console\/reset(\?|$)/.test(request.url)) return { status: 204 }
       const schema = endpoint?.replies[status]?.schema ?? endpoint?.replies[200]?.schema
       const at = `${request.method} ${ourPath(pathOf(request.url))}`
-      const turned = (body: unknown, errorWord = word) => {
-        if (status >= 400) return theirFault(status, body, { word: errorWord, at, translate: theirFile })
+      const turned = (body: unknown, errorCode = code) => {
+        if (status >= 400) return theirFault(status, body, { code: errorCode, at, translate: theirFile })
         const theirs = toResponse(schema, body, versionFor(request))
         return theirs === undefined ? gone : { status: statusOf(status, endpoint, at), body: theirs }
       }
@@ -129,12 +129,12 @@ function feedOf(endpoint: Endpoint | undefined): FeedName | undefined {
 /** Converts the body of a JSON answer; other media types stay as they are. */
 async function reread(
   answer: Response | RelayedAnswer,
-  turned: (body: unknown, word?: string) => { readonly status: number; readonly body: unknown },
+  turned: (body: unknown, code?: string) => { readonly status: number; readonly body: unknown },
 ): Promise<Unfinished> {
   const response = answer instanceof Response ? answer : responseOf(answer)
   if (!(response.headers.get('content-type') ?? '').startsWith('application/json')) return answer
-  const word = response.headers.get(errorHeader) ?? undefined
-  const { status, body } = turned(await readAnswer(response, maxAnswerBytes, 'asked'), word)
+  const code = response.headers.get(errorHeader) ?? undefined
+  const { status, body } = turned(await readAnswer(response, maxAnswerBytes, 'asked'), code)
   const headers = new Headers(response.headers)
   for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) headers.delete(name)
   const content = new TextEncoder().encode(`${JSON.stringify(body)}\n`)

@@ -10,7 +10,7 @@ const theirStatus = (status: number): number =>
 /** An error in GNS3 2.2 that has another status or text there. */
 interface Rule {
   /** The code of the error (`X-Patchbay-Error`); absent: any. */
-  readonly word?: string
+  readonly code?: string
   /** The method and the path, in our words; absent: any. */
   readonly at?: RegExp
   readonly status?: number
@@ -19,22 +19,22 @@ interface Rule {
 
 const rules: readonly Rule[] = [
   { at: /^GET \/v2\/computes\/[^/]+\/docker\/images$/, status: 409, message: 'Cannot connect to Docker' },
-  { word: 'no-such-path', message: '404: Not Found' },
-  { word: 'no-such-file', message: '404: Not Found' },
-  { word: 'method-not-allowed', status: 405, message: '405: Method Not Allowed' },
-  { word: 'ports-do-not-fit', status: 409 },
-  { word: 'project-closed', at: /^\w+ \/v2\/projects\//, status: 403 },
-  { word: 'forbidden', at: /^DELETE \/v2\/templates\//, status: 409 },
+  { code: 'no-such-path', message: '404: Not Found' },
+  { code: 'no-such-file', message: '404: Not Found' },
+  { code: 'method-not-allowed', status: 405, message: '405: Method Not Allowed' },
+  { code: 'ports-do-not-fit', status: 409 },
+  { code: 'project-closed', at: /^\w+ \/v2\/projects\//, status: 403 },
+  { code: 'forbidden', at: /^DELETE \/v2\/templates\//, status: 409 },
 ]
 
 /** The status and the body of an error. The member `exception` makes the controller of GNS3 upload the missing image. */
 export function theirFault(
   status: number,
   body: unknown,
-  { word, at, translate }: { word: string | undefined; at: string; translate: (message: string) => string },
+  { code, at, translate }: { code: string | undefined; at: string; translate: (message: string) => string },
 ): { status: number; body: Record<string, unknown> } {
   const { message = '', image } = (body ?? {}) as { message?: unknown; image?: unknown }
-  const rule = rules.find((it) => (it.word ?? word) === word && (it.at === undefined || it.at.test(at)))
+  const rule = rules.find((it) => (it.code ?? code) === code && (it.at === undefined || it.at.test(at)))
   const theirs = rule?.status ?? theirStatus(status)
   return {
     status: theirs,

@@ -18,12 +18,12 @@ export interface Dialect {
   isStream(path: string): boolean
   /** The request in our words. 400 for a body that is not JSON, 413 for one that is larger than `limit` bytes. */
   translateRequest(request: Request, endpoint: Endpoint, limit: number): Promise<Request>
-  /** An answer of an endpoint in their words. `word`: of an error (`X-Patchbay-Error`). */
+  /** An answer of an endpoint in their words. `code`: of an error (`X-Patchbay-Error`). */
   translateAnswer(
     answer: Unfinished,
     endpoint: Endpoint | undefined,
     request: Request,
-    word?: string,
+    code?: string,
   ): Promise<Unfinished>
   /** Whether they know an event with this action in the feed of a project. */
   hears(action: string): boolean

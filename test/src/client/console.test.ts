@@ -19,7 +19,7 @@ class Socket extends EventTarget implements WebSocketLike {
 test('a console whose reader has enough is closed, and what still comes is not read', async () => {
   const socket = new Socket()
   const opened = openByteStreams(socket, {
-    lost: (what) => new PatchbayError(what, { status: 0, word: 'lost' }),
+    lost: (what) => new PatchbayError(what, { status: 0, code: 'lost' }),
     signal: undefined,
   })
   socket.tell('open')

@@ -80,7 +80,7 @@ test('a feed whose connection breaks continues after the last line', async () =>
   const told: (string | undefined)[] = []
   const over = new AbortController()
   const lines: unknown[] = []
-  for await (const line of client.feed({ signal: over.signal, onLost: (error) => told.push(error?.word) })) {
+  for await (const line of client.feed({ signal: over.signal, onLost: (error) => told.push(error?.code) })) {
     lines.push(line)
     if (lines.length === 3) over.abort()
   }
@@ -111,9 +111,9 @@ test('a feed that never began rejects with the reason', async () => {
   vi.useFakeTimers()
   const first = (client: Patchbay) => client.feed({ project: 'lab' }).next()
   for (const [answer, expected] of [
-    [silence, { status: 0, word: 'lost', message: 'The feed did not begin within 20 s' }],
-    [refusal(404, 'no-such-project'), { status: 404, word: 'no-such-project' }],
-    [new Response('<!doctype html>', { status: 500 }), { status: 0, word: 'not-patchbay' }],
+    [silence, { status: 0, code: 'lost', message: 'The feed did not begin within 20 s' }],
+    [refusal(404, 'no-such-project'), { status: 404, code: 'no-such-project' }],
+    [new Response('<!doctype html>', { status: 500 }), { status: 0, code: 'not-patchbay' }],
   ] as const) {
     const failed = first(clientOf(answer).client).catch((error: PatchbayError) => error)
     await settled(failed)
@@ -130,7 +130,7 @@ test('a feed ends with its signal, and rejects when its project is gone', async 
   expect(await feed.next()).toEqual({ done: true, value: undefined })
   const gone = clientOf(feedOf([ping], 'ends'), refusal(404, 'no-such-project')).client.feed({ project: 'lab' })
   await gone.next()
-  await expect(gone.next()).rejects.toMatchObject({ word: 'no-such-project' })
+  await expect(gone.next()).rejects.toMatchObject({ code: 'no-such-project' })
 })
 
 test('the action of a line tells what its event is, and lines of newer services pass as they are', async () => {
