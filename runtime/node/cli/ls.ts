@@ -14,12 +14,13 @@ export async function ls({ flags, signal }: CommandInput<typeof serviceFlags>): 
   const labs = await mapLimit(
     projects,
     async ({ project_id, name, status, status_reason, stop_at, ttl_deletes, counts: listed }) => {
+      // What the list lacks is unknown there: the lab is counted.
       const count = () => client.call('GET /v2/projects/{project_id}/stats', { params: { project_id }, signal })
-      const known = listed?.running === undefined ? await count().catch(unlessUncounted) : { running: 0, ...listed }
-      const counts = known && { nodes: known.nodes - known.segments, running: known.running }
-      const end = { ...(stop_at !== undefined && { stop_at }), ...(ttl_deletes && { ttl_deletes }) }
+      const known = listed?.running === undefined ? await count().catch(unlessUncounted) : listed
+      const counts = known && { nodes: known.nodes - known.segments, running: known.running ?? 0 }
+      const stops = { ...(stop_at !== undefined && { stop_at }), ...(ttl_deletes && { ttl_deletes }) }
       const reason = status_reason === undefined ? {} : { status_reason }
-      return { name, status, ...reason, ...counts, project_id, ...end }
+      return { name, status, ...reason, ...counts, project_id, ...stops }
     },
     atOnce,
   )
@@ -28,15 +29,30 @@ export async function ls({ flags, signal }: CommandInput<typeof serviceFlags>): 
     async text() {
       if (labs.length === 0) return `No labs on ${client.server}`
       const { tableOf } = await import('./table.ts')
-      const rows = labs.map(({ name, status, status_reason, nodes = '-', running = 0, ...end }) => [
-        name,
-        status === 'closed' ? 'closed' : running === 0 ? 'stopped' : 'running',
-        running === 0 ? `${nodes}` : `${running} of ${nodes}`,
-        [stopText(end), status_reason ?? ''].filter((text) => text !== '').join('; '),
-      ])
-      return tableOf(['LAB', 'STATE', 'NODES', ''], rows)
+      return tableOf(['LAB', 'STATE', 'NODES', ''], labs.map(rowOf))
     },
   }
+}
+
+interface ListedLab {
+  readonly name: string
+  readonly status: string
+  readonly status_reason?: string
+  readonly nodes?: number
+  readonly running?: number
+  readonly stop_at?: string
+  readonly ttl_deletes?: true
+}
+
+/** A lab as a row of the table. */
+export function rowOf(lab: ListedLab): string[] {
+  const { name, status, status_reason = '', nodes = '-', running = 0 } = lab
+  return [
+    name,
+    status === 'closed' ? 'closed' : running === 0 ? 'stopped' : 'running',
+    running === 0 ? `${nodes}` : `${running} of ${nodes}`,
+    [stopText(lab), status_reason].filter((text) => text !== '').join('; '),
+  ]
 }
 
 /** For `catch`: a closed project that only a compute has, or a lab that was deleted since it was listed, has no counts. */
