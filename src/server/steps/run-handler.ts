@@ -29,7 +29,9 @@ export const runHandler: RequestStep = async (context) => {
       params: validParams(endpoint, params),
       query: endpoint.query === undefined ? {} : validate(endpoint.query, queryOf(request.url), 'query'),
     }
-    const body = await bodyOf(endpoint, request, app.options.jsonBytes, (current) => current(input, handlerContext))
+    const { current } = endpoint
+    const readCurrent = current && (() => current(input, handlerContext))
+    const body = await bodyOf(endpoint, request, app.options.jsonBytes, readCurrent)
     const sent = endpoint.bodyKind === 'raw' ? await withFormFile(request) : request
     return endpoint.handle({ ...input, body, path: targetOf(context), request: sent }, handlerContext)
   }
@@ -40,12 +42,12 @@ async function bodyOf(
   endpoint: Endpoint,
   request: Request,
   limit: number,
-  currentOf: (current: NonNullable<Endpoint['current']>) => Promise<unknown>,
+  readCurrent: (() => Promise<unknown>) | undefined,
 ): Promise<unknown> {
-  const { body, viewSchema, current } = endpoint
+  const { body, viewSchema } = endpoint
   if (body !== undefined && viewSchema !== undefined) {
     const given = await readJson(request, limit)
-    return withReadOnly(body as TObject, viewSchema).read(given, current && (() => currentOf(current)))
+    return withReadOnly(body as TObject, viewSchema).read(given, readCurrent)
   }
   if (endpoint.body !== undefined) return validate(endpoint.body, await readJson(request, limit))
   if (endpoint.bodyKind === 'ignored') await readAnyJson(request, limit)
@@ -70,7 +72,7 @@ function handlerContextOf(context: RequestContext): Context<LocalHostAgent> {
     acceptsEvent: (action) => dialect?.hears(action) ?? true,
     conventions: dialect?.conventions,
     feeds: services?.feeds ?? feedsOf(agent.events, app.serviceEvents),
-    // A gateway has forwarded the endpoints of one project, or they need its feeds alone.
+    // At a gateway, requests about one project were forwarded, except for feeds, which do not use the agent.
     agent: agent as LocalHostAgent,
   }
 }
