@@ -26,15 +26,15 @@ export class LabAccess {
   }
 
   /** Finds an open lab. 404; for a closed lab with the error code `project-closed`. */
-  async lab(word: string): Promise<Lab> {
-    const lab = await this.find(word)
+  async lab(idOrName: string): Promise<Lab> {
+    const lab = await this.find(idOrName)
     if (lab.isOpen) return lab
-    throw notFound(`project_id: the project ${word} is closed; open it first`, { code: 'project-closed' })
+    throw notFound(`project_id: the project ${idOrName} is closed; open it first`, { code: 'project-closed' })
   }
 
   /** Finds an open or closed lab, for reading. Waits while the start of the service opens it. 404. */
-  async find(word: string): Promise<Lab> {
-    const id = this.#registry.idOf(word)
+  async find(idOrName: string): Promise<Lab> {
+    const id = this.#registry.idOf(idOrName)
     if (this.#registry.get(id)?.is_open === true && this.#documents.get(id) === undefined) await this.reopened
     const open = this.#documents.get(id)
     if (open !== undefined) {
@@ -50,7 +50,7 @@ export class LabAccess {
     if (entries === undefined || this.#registry.get(id)?.unfinished) {
       // A creation or a deletion that broke off may have left its name in the directory.
       if (!this.#registry.has(id)) await this.#registry.remove(id)
-      throw noSuchProject(word)
+      throw noSuchProject(idOrName)
     }
     const lab = this.#documents.make(id, entries)
     await this.#sync.recordReason(lab)
@@ -72,19 +72,19 @@ export class LabAccess {
    * that was found before may be another object by then. 404, 409 while it is moved.
    */
   async exclusively<T>(id: string, run: (lab: Lab) => Promise<T>): Promise<T> {
-    this.requireStaying(id)
+    this.requireNotMoving(id)
     return this.locked(id, async () => run(await this.find(id)))
   }
 
   /** Takes note that a lab is moved, until the result is disposed. 409 while it is moved already. */
   beginMove(id: string): Disposable {
-    this.requireStaying(id)
+    this.requireNotMoving(id)
     this.#moving.add(id)
     return { [Symbol.dispose]: () => void this.#moving.delete(id) }
   }
 
   /** 409 while the lab is moved to another compute. */
-  requireStaying(id: string): void {
+  requireNotMoving(id: string): void {
     if (!this.#moving.has(id)) return
     const name = this.#registry.get(id)?.name ?? id
     throw conflict(`The project ${name} is being moved to another compute: try again when the move is done`)

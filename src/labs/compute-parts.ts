@@ -119,7 +119,7 @@ export class ComputeParts {
    * 503 while a compute of the lab is not connected: the operation would be done in part only. A compute from which the lab was moved does
    * not count: it may never come back.
    */
-  async requirePresent(lab: Lab, what: 'close' | 'delete'): Promise<void> {
+  async requireConnected(lab: Lab, what: 'close' | 'delete'): Promise<void> {
     const { computes } = this.#options
     const { project } = lab.document
     const { formerComputes: _, ...present } = project
@@ -155,4 +155,5 @@ export const computesWithFiles = ({
   ...new Set([...computes, ...formerComputes, ...(moving === undefined ? [] : [moving.to])]),
 ]
 
-export const isAway = (error: unknown): boolean => error instanceof ApiError && error.code === 'compute-unreachable'
+export const isUnreachable = (error: unknown): boolean =>
+  error instanceof ApiError && error.code === 'compute-unreachable'

@@ -8,7 +8,7 @@ import { type LabProject, labSettings } from '../model/lab/project.ts'
 import type { LabAccess } from './access.ts'
 import type { AutoStart } from './autostart.ts'
 import type { LabBackups } from './backups/lab-backups.ts'
-import { type ComputeParts, computesWithFiles, isAway, type LabRecovery } from './compute-parts.ts'
+import { type ComputeParts, computesWithFiles, isUnreachable, type LabRecovery } from './compute-parts.ts'
 import { type ComputeAgents, openProject, removeProject } from './computes/agents.ts'
 import { type ComputePool, serviceAgents } from './computes/compute-pool.ts'
 import type { LabCreation } from './creation.ts'
@@ -111,26 +111,26 @@ export class LabLifecycle {
   }
 
   /** Opens a lab, or a project that only a compute has. Does nothing for an open lab. */
-  async open(word: string, agentFor: ComputeAgents): Promise<LabProject> {
+  async open(idOrName: string, agentFor: ComputeAgents): Promise<LabProject> {
     const { registry, access } = this.#options
-    const id = registry.idOf(word)
+    const id = registry.idOf(idOrName)
     await access.reopened
-    access.requireStaying(id)
-    return this.#openNow(id, agentFor, { startsAll: true, toleratesComputes: false }, word)
+    access.requireNotMoving(id)
+    return this.#openNow(id, agentFor, { startsAll: true, toleratesComputes: false }, idOrName)
   }
 
   #openNow(
     id: string,
     agentFor: ComputeAgents,
     { startsAll, toleratesComputes }: Opening,
-    word = id,
+    idOrName = id,
   ): Promise<LabProject> {
     const { registry, documents, access, sync, autoStart, backups, parts, recovery } = this.#options
     return access.locked(id, async () => {
       const opened = documents.get(id)
       if (opened !== undefined) return opened.project()
       registry.clearUnopened(id)
-      const lab = await this.#load(id, word, agentFor)
+      const lab = await this.#load(id, idOrName, agentFor)
       using _ = documents.enter(lab)
       if (lab.document.project.backupRevision !== undefined) {
         await sync.recordReason(lab)
@@ -145,7 +145,7 @@ export class LabLifecycle {
         await mapLimit(computes, async (computeId) => {
           await openProject(agentFor(computeId), { project_id: id, name }).catch((error: Error) => {
             // The compute has just gone: `recordReason` did not know it yet.
-            if (backups.hasBackup(lab) && isAway(error)) throw computeLost(lab, error.message)
+            if (backups.hasBackup(lab) && isUnreachable(error)) throw computeLost(lab, error.message)
             if (!toleratesComputes && isMalformed(error)) throw error
             sync.markUnknown(lab, computeId, error)
           })
@@ -162,7 +162,7 @@ export class LabLifecycle {
       // A lab that the start of the service opens was open before, so there is no event.
       if (!lab.document.project.is_open) {
         try {
-          await this.#saveOpen(lab, true)
+          await this.#saveIsOpen(lab, true)
         } catch (error) {
           using _closing = parts.states.during(id, { event: 'close', onFailure: 'refuse' })
           await parts.close(lab, agentFor).catch(ignore('the client gets the first error'))
@@ -182,7 +182,7 @@ export class LabLifecycle {
   }
 
   /** The document of a closed lab, or a new one for a project that a compute has. */
-  async #load(id: string, word: string, agentFor: ComputeAgents): Promise<Lab> {
+  async #load(id: string, idOrName: string, agentFor: ComputeAgents): Promise<Lab> {
     const { registry, documents, computes } = this.#options
     const entries = await documents.load(id)
     if (entries !== undefined) return documents.make(id, entries)
@@ -203,38 +203,41 @@ export class LabLifecycle {
       await documents.saveNew(id, record)
       return documents.make(id, new Map([['project', record]]))
     }
-    throw noSuchProject(word)
+    throw noSuchProject(idOrName)
   }
 
   /** Closes a lab, which stops its nodes. Does nothing for a closed lab. */
-  async close(word: string, agentFor: ComputeAgents): Promise<void> {
+  async close(idOrName: string, agentFor: ComputeAgents): Promise<void> {
     const { registry, documents, access, jobs, backups, parts } = this.#options
-    const id = registry.idOf(word)
-    access.requireStaying(id)
+    const id = registry.idOf(idOrName)
+    access.requireNotMoving(id)
     // A running apply has locked the lab until it has reverted its changes: it is cancelled before the lock is waited for.
     jobs.endOf(id, 'The project was closed', { only: 'apply' })
     return access.locked(id, async () => {
       const lab = documents.get(id)
       if (lab === undefined) return
-      await parts.requirePresent(lab, 'close')
+      await parts.requireConnected(lab, 'close')
       await lab.requireSavable()
       jobs.endOf(id, 'The project was closed')
-      await lab.exclusive(async () => {
-        using _ = parts.states.during(id, { event: 'close', onFailure: 'refuse' })
-        await parts.close(lab, agentFor)
-        await saveOrRevert(
-          lab,
-          () => this.#saveOpen(lab, false),
-          () => parts.reopen(lab, agentFor),
-        )
-        parts.states.move(id, 'end')
-        parts.markClosed(lab)
-      }, force)
+      await lab.exclusive(
+        async () => {
+          using _ = parts.states.during(id, { event: 'close', onFailure: 'refuse' })
+          await parts.close(lab, agentFor)
+          await saveOrRevert(
+            lab,
+            () => this.#saveIsOpen(lab, false),
+            () => parts.reopen(lab, agentFor),
+          )
+          parts.states.move(id, 'end')
+          parts.markClosed(lab)
+        },
+        { onTimeout: 'proceed' },
+      )
       backups.backUpAfterClose(id)
     })
   }
 
-  async #saveOpen(lab: Lab, is_open: boolean): Promise<void> {
+  async #saveIsOpen(lab: Lab, is_open: boolean): Promise<void> {
     const { registry, backups } = this.#options
     const more = is_open ? {} : backups.firstAttempt()
     await lab.edit(({ project: { stop_at, ttl_deletes, pendingBackup: _, ...project } }) => ({
@@ -252,18 +255,18 @@ export class LabLifecycle {
   }
 
   /** Deletes a lab, also on its computes, or a project that only computes have. */
-  async remove(word: string, agentFor: ComputeAgents): Promise<void> {
+  async remove(idOrName: string, agentFor: ComputeAgents): Promise<void> {
     const { registry, access, jobs, parts, lists } = this.#options
-    const id = registry.idOf(word)
-    access.requireStaying(id)
+    const id = registry.idOf(idOrName)
+    access.requireNotMoving(id)
     jobs.endOf(id, 'The project was deleted', { only: 'apply' })
     return access.locked(id, async () => {
       const lab = await access
         .find(id)
         .catch((error) => this.#withoutDocument(id, error))
         .catch(ignoreNotFound)
-      if (lab === undefined) return lists.removeUnmanaged(id, word, agentFor)
-      await parts.requirePresent(lab, 'delete')
+      if (lab === undefined) return lists.removeUnmanaged(id, idOrName, agentFor)
+      await parts.requireConnected(lab, 'delete')
       jobs.endOf(id, 'The project was deleted', { forget: true })
       await this.discard(lab, agentFor)
     })
@@ -279,7 +282,7 @@ export class LabLifecycle {
 
   /** Deletes a lab that the caller has locked (`exclusively`). Its jobs stay in the list. */
   async discard(lab: Lab, agentFor: ComputeAgents): Promise<void> {
-    return lab.exclusive(() => this.#discardNow(lab, agentFor), force)
+    return lab.exclusive(() => this.#discardNow(lab, agentFor), { onTimeout: 'proceed' })
   }
 
   async #discardNow(lab: Lab, agentFor: ComputeAgents): Promise<void> {
@@ -290,7 +293,7 @@ export class LabLifecycle {
     for (const computeId of computesWithFiles(document.project)) {
       const isFormer = formerComputes.includes(computeId)
       await removeProject(agentFor(computeId), id).catch((error: unknown) => {
-        if (!isFormer || !isAway(error)) return ignoreNotFound(error)
+        if (!isFormer || !isUnreachable(error)) return ignoreNotFound(error)
         warn(
           `The project ${name} was deleted, but compute ${computeId}, which is not connected, may still have an old copy of its ` +
             'files. When the compute is back, the copy is listed as a project and can be deleted',
@@ -324,15 +327,18 @@ export class LabLifecycle {
         const lab = await access.find(id)
         check(lab)
         if (parts.states.of(id) === 'open') {
-          await parts.requirePresent(lab, 'close')
+          await parts.requireConnected(lab, 'close')
           wasOpen = true
-          await lab.exclusive(async () => {
-            using _ = parts.states.during(id, { event: 'close', onFailure: 'refuse' })
-            await parts.close(lab, agentFor)
-            // The record says that it is open: after a crash the next start opens it.
-            parts.states.move(id, 'end')
-            parts.markClosed(lab)
-          }, force)
+          await lab.exclusive(
+            async () => {
+              using _ = parts.states.during(id, { event: 'close', onFailure: 'refuse' })
+              await parts.close(lab, agentFor)
+              // The record says that it is open: after a crash the next start opens it.
+              parts.states.move(id, 'end')
+              parts.markClosed(lab)
+            },
+            { onTimeout: 'proceed' },
+          )
         }
         using _moving = parts.states.during(id, { event: 'move', onFailure: 'settle' })
         const result = await run(await access.find(id))
@@ -379,9 +385,6 @@ export class LabLifecycle {
     })
   }
 }
-
-/** A lab is closed also when changes of its nodes and links under way do not end: these fail then. */
-const force = (): void => {}
 
 /** Whether a compute answered with something else than it should: it is not away, and the lab must not be shown as open there. */
 const isMalformed = (error: unknown): boolean => error instanceof ApiError && error.status === 502

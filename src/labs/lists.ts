@@ -41,34 +41,38 @@ export class LabLists {
 
   /** A lab, or a project that only computes have, as lists show it. `before`: called with a lab. 404. */
   async read(
-    word: string,
+    idOrName: string,
     agentFor: ComputeAgents,
     before: (lab: Lab) => Promise<void> = async () => {},
   ): Promise<LabProject> {
     const { registry, access } = this.#options
-    const id = registry.idOf(word)
+    const id = registry.idOf(idOrName)
     const lab = await access.find(id).catch(ignoreNotFound).catch(unlessUnreadable)
     const head = registry.get(id)
     if (lab !== undefined) {
       await before(lab)
       return lab.project()
     }
-    if (head === undefined || !registry.isUnreadable(id)) return this.unmanaged(id, word, agentFor)
+    if (head === undefined || !registry.isUnreadable(id)) return this.unmanaged(id, idOrName, agentFor)
     return registry.view(id, head)
   }
 
   /** Deletes a project that only computes have, as lists show it. 404. */
-  async removeUnmanaged(id: string, word: string, agentFor: ComputeAgents): Promise<void> {
+  async removeUnmanaged(id: string, idOrName: string, agentFor: ComputeAgents): Promise<void> {
     const { registry } = this.#options
-    const shown = await this.unmanaged(id, word, agentFor)
+    const shown = await this.unmanaged(id, idOrName, agentFor)
     for (const computeId of shown.compute_ids) await removeProject(agentFor(computeId), id).catch(ignoreNotFound)
     registry.emit({ action: 'project.deleted', event: shown })
   }
 
   /** A project that only computes have. 404. */
-  async unmanaged(id: string, word: string, agentFor: ComputeAgents): Promise<LabProject & { compute_ids: string[] }> {
+  async unmanaged(
+    id: string,
+    idOrName: string,
+    agentFor: ComputeAgents,
+  ): Promise<LabProject & { compute_ids: string[] }> {
     const { registry, computes } = this.#options
-    if (registry.get(id)?.unfinished) throw noSuchProject(word)
+    if (registry.get(id)?.unfinished) throw noSuchProject(idOrName)
     const none = ignore('a compute that does not answer has no projects to show')
     const look = async (computeId: string) => {
       const project = await agentFor(computeId).projects.get(id).catch(ignoreNotFound).catch(none)
@@ -76,15 +80,15 @@ export class LabLists {
     }
     const found = (await mapLimit(await computes.all(), look, undefined, silentMs)).flat()
     const [first] = found
-    if (first === undefined) throw noSuchProject(word)
+    if (first === undefined) throw noSuchProject(idOrName)
     return { ...unmanaged(first.project), compute_ids: found.map(({ computeId }) => computeId) }
   }
 
   /** For `catch`: 409 for a project that only computes have. */
-  async unlessUnmanaged(error: unknown, word: string, agentFor: ComputeAgents): Promise<never> {
+  async unlessUnmanaged(error: unknown, idOrName: string, agentFor: ComputeAgents): Promise<never> {
     const { registry } = this.#options
     ignoreNotFound(error)
-    const { name, project_id } = await this.unmanaged(registry.idOf(word), word, agentFor)
+    const { name, project_id } = await this.unmanaged(registry.idOf(idOrName), idOrName, agentFor)
     throw conflict(
       `Project ${name} exists only on a compute. Import it first with POST /v2/projects/${project_id}/open`,
     )

@@ -69,11 +69,11 @@ export class LabRegistry {
   }
 
   /** The id of a project, from its id or its name in a path. 404. */
-  idOf(word: string): string {
-    if (isUuid(word)) return word.toLowerCase()
-    const key = nameKey(word)
+  idOf(idOrName: string): string {
+    if (isUuid(idOrName)) return idOrName.toLowerCase()
+    const key = nameKey(idOrName)
     for (const [id, { name, unfinished }] of this.#heads) if (nameKey(name) === key && !unfinished) return id
-    throw noSuchProject(word)
+    throw noSuchProject(idOrName)
   }
 
   get(id: string): ProjectRecord | undefined {
@@ -261,5 +261,5 @@ const madeUpHead = (project_id: string): ProjectRecord => ({
 export const projectExists = (id: string) =>
   conflict(`project_id: a project ${id} already exists; open it, or choose another id`, { code: 'project-exists' })
 
-export const noSuchProject = (word: string) =>
-  notFound(`project_id: there is no project ${word}`, { code: 'no-such-project' })
+export const noSuchProject = (idOrName: string) =>
+  notFound(`project_id: there is no project ${idOrName}`, { code: 'no-such-project' })

@@ -82,9 +82,9 @@ export interface Labs extends LabCatalog, Omit<LabPorts, 'store' | 'wakeAt'> {
   readonly timers: LabTimers
   readonly uses: LabUses
   /** Finds an open lab; see `LabAccess.lab`. */
-  lab(word: string): Promise<Lab>
+  lab(idOrName: string): Promise<Lab>
   /** Finds an open or closed lab; see `LabAccess.find`. */
-  find(word: string): Promise<Lab>
+  find(idOrName: string): Promise<Lab>
   /** Ends jobs and feeds. */
   shutdown(): Promise<void>
 }
@@ -125,8 +125,8 @@ export function createLabs(ports: LabPorts, { syncOf, noteJob, ...process }: Lab
     settings,
     timers,
     uses,
-    lab: (word) => access.lab(word),
-    find: (word) => access.find(word),
+    lab: (idOrName) => access.lab(idOrName),
+    find: (idOrName) => access.find(idOrName),
     list: (agentsOf) => lists.list(agentsOf),
     move: (id, from, options) => moveLab(labs, id, from, options),
     async shutdown() {

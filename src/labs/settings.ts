@@ -1,7 +1,7 @@
 import type { LabProject, LabProjectUpdate } from '../model/lab/project.ts'
 import type { LabAccess } from './access.ts'
 import type { AutoStart } from './autostart.ts'
-import { isAway } from './compute-parts.ts'
+import { isUnreachable } from './compute-parts.ts'
 import { type ComputeAgents, renameProject } from './computes/agents.ts'
 import { requireName } from './creation.ts'
 import type { LabDocuments } from './documents.ts'
@@ -32,11 +32,11 @@ export class LabSettings {
     this.#options = options
   }
 
-  async update(word: string, input: LabProjectUpdate, agentFor: ComputeAgents): Promise<LabProject> {
+  async update(idOrName: string, input: LabProjectUpdate, agentFor: ComputeAgents): Promise<LabProject> {
     const { registry, access, timers, lists } = this.#options
-    access.requireStaying(registry.idOf(word))
+    access.requireNotMoving(registry.idOf(idOrName))
     const { ttl_s, ttl_deletes, ...settings } = input
-    const lab = await access.find(word).catch((error) => lists.unlessUnmanaged(error, word, agentFor))
+    const lab = await access.find(idOrName).catch((error) => lists.unlessUnmanaged(error, idOrName, agentFor))
     // Refused before anything is changed; the time is set last, as a name may be refused, too.
     deletesAfter(lab, { ttl_s, ttl_deletes })
     await this.set(lab, withoutNulls(settings), agentFor)
@@ -105,5 +105,5 @@ export class LabSettings {
 
 /** Ignores a compute that is not connected: `#refreshAll` renames the project there later. */
 function ignoreUnreachable(error: unknown): void {
-  if (!isAway(error)) throw error
+  if (!isUnreachable(error)) throw error
 }

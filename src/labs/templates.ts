@@ -81,14 +81,14 @@ export class Templates {
   }
 
   /** Finds a template by its id, or by its name in any case. 404. */
-  get(word: string): LabTemplate {
-    const key = nameKey(word)
+  get(idOrName: string): LabTemplate {
+    const key = nameKey(idOrName)
     const found =
       this.#own.values.get(key) ??
       builtIn().find(({ template_id }) => template_id === key) ??
       this.list().find(({ name }) => nameKey(name) === key)
     if (found !== undefined) return found
-    throw notFound(`template_id: there is no template ${word}`, { code: 'no-such-template' })
+    throw notFound(`template_id: there is no template ${idOrName}`, { code: 'no-such-template' })
   }
 
   async create(input: LabTemplateCreate): Promise<LabTemplate> {
@@ -113,8 +113,8 @@ export class Templates {
     return template
   }
 
-  async update(word: string, changes: LabTemplateUpdate): Promise<LabTemplate> {
-    const before = this.#ownOf(word)
+  async update(idOrName: string, changes: LabTemplateUpdate): Promise<LabTemplate> {
+    const before = this.#ownOf(idOrName)
     // null leaves the fields of every template as they are; that of the compute, and those of the kind, may be null.
     const { name, category, default_name_format, symbol, usage, ...rest } = changes
     const template: LabTemplate = {
@@ -129,20 +129,20 @@ export class Templates {
     return template
   }
 
-  async remove(word: string): Promise<void> {
-    const template = this.#ownOf(word)
+  async remove(idOrName: string): Promise<void> {
+    const template = this.#ownOf(idOrName)
     await this.#own.save(template.template_id, undefined, this.#requireRoom)
     this.#emit({ action: 'template.deleted', event: template })
   }
 
   /** Copies a template under a new id. The copy of a built-in template can be changed. */
-  duplicate(word: string): Promise<LabTemplate> {
-    const { template_id: _, builtin: __, ...rest } = this.get(word)
+  duplicate(idOrName: string): Promise<LabTemplate> {
+    const { template_id: _, builtin: __, ...rest } = this.get(idOrName)
     return this.create({ ...rest, name: `${rest.name}-copy`.slice(0, 255) })
   }
 
-  #ownOf(word: string): LabTemplate {
-    const template = this.get(word)
+  #ownOf(idOrName: string): LabTemplate {
+    const template = this.get(idOrName)
     if (!template.builtin) return template
     throw forbidden(`template_id: ${template.name} is built in and cannot be changed; duplicate it and change the copy`)
   }

@@ -35,7 +35,7 @@ interface TimersOptions {
 
 /** Deletes a lab whose time is over. */
 interface LabRemover {
-  remove(word: string, agentFor: ComputeAgents): Promise<void>
+  remove(idOrName: string, agentFor: ComputeAgents): Promise<void>
 }
 
 /** Stops, deletes and backs up labs at the times that their records have. */

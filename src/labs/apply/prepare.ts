@@ -81,14 +81,14 @@ async function computesOf(
       naming.set(want.compute_id, want)
   const diagnostics = new Diagnostics()
   const found = new Map<string, string>()
-  await mapLimit([...naming], async ([word, { keys, at }]) => {
+  await mapLimit([...naming], async ([idOrName, { keys, at }]) => {
     try {
-      found.set(word, await computes.choose(word))
+      found.set(idOrName, await computes.choose(idOrName))
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       const hint = 'expected an id or a name from GET /v2/computes'
       if (error.code === 'no-such-compute')
-        diagnostics.add(keys.compute ?? at, `there is no compute ${quoted(word)}`, hint)
+        diagnostics.add(keys.compute ?? at, `there is no compute ${quoted(idOrName)}`, hint)
       else if (error.code === 'ambiguous-compute')
         diagnostics.add(keys.compute ?? at, error.message.replace(/^compute_id: /, ''))
       else throw error

@@ -59,7 +59,7 @@ export async function exportLab(
   agentFor: ComputeAgents,
 ): Promise<ReadableStream<Uint8Array>> {
   const archives = archivesOf(labs)
-  labs.access.requireStaying(lab.id)
+  labs.access.requireNotMoving(lab.id)
   requireStopped(lab, 'exported')
   const { promise, resolve, reject } = withResolvers<ReadableStream<Uint8Array>>()
   // The project stays open on its computes until the client has read the archive, or has given it up.

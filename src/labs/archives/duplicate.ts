@@ -41,7 +41,7 @@ export async function duplicateLab(
   input: LabCopyInput,
   { agentFor, caller }: { agentFor: ComputeAgents; caller: Caller },
 ): Promise<LabProject> {
-  labs.access.requireStaying(lab.id)
+  labs.access.requireNotMoving(lab.id)
   requireStopped(lab, 'copied')
   return labs.parts.withOpen(
     lab,

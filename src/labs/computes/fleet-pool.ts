@@ -77,11 +77,11 @@ export function fleetPool(fleet: Fleet, replicateImage?: ReplicateImage): Comput
 }
 
 /** The compute with that id, else the one with that name. 404 for neither, 409 for a name that several have. */
-async function computeNamed(fleet: Fleet, word: string, computes: readonly Placeable[]): Promise<string> {
-  const named = computes.filter(({ name }) => name === word)
-  const found = computes.find(({ id }) => id === computeKey(word)) ?? named[0]
-  if (found === undefined) return computeKey((await fleet.get(word)).compute_id)
-  if (found.id !== computeKey(word) && named.length > 1) throw ambiguous(word, named)
+async function computeNamed(fleet: Fleet, idOrName: string, computes: readonly Placeable[]): Promise<string> {
+  const named = computes.filter(({ name }) => name === idOrName)
+  const found = computes.find(({ id }) => id === computeKey(idOrName)) ?? named[0]
+  if (found === undefined) return computeKey((await fleet.get(idOrName)).compute_id)
+  if (found.id !== computeKey(idOrName) && named.length > 1) throw ambiguous(idOrName, named)
   return found.id
 }
 

@@ -153,7 +153,7 @@ export class Jobs implements JobList {
         isKnownKind(node_type) &&
         (action === 'start' || (creationError === undefined && conventions?.runsAlways(node_type) !== true)),
     )
-    const records = nodes === undefined ? all : [...new Set(nodes.map((word) => lab.node(word)))]
+    const records = nodes === undefined ? all : [...new Set(nodes.map((idOrName) => lab.node(idOrName)))]
     const parts = records.map(stepOf)
     const job: NodeJob = {
       ...newJob(lab, action, () => nodeStateOf(parts)),

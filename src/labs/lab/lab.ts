@@ -163,16 +163,21 @@ export class Lab {
     })
   }
 
-  /** Runs an operation while no change of nodes and links runs. `late` is called when those under way take too long, see `SharedLock`. */
-  exclusive<T>(operation: () => Promise<T>, late: () => void = this.#tooLate): Promise<T> {
-    return this.#parts.exclusive(operation, { waitMs: maxWaitMs, late })
-  }
-
-  #tooLate = (): never => {
-    const { name } = this.document.project
-    throw conflict(
-      `Changes to nodes or links of the project ${name} have not finished within ${maxWaitMs / 1000} s: try again later`,
-    )
+  /**
+   * Runs an operation while no change of nodes and links runs. When those under way take too long it is 409, or `onTimeout` has it proceed:
+   * they fail once the lab is closed.
+   */
+  exclusive<T>(
+    operation: () => Promise<T>,
+    { onTimeout }: { readonly onTimeout: 'refuse' | 'proceed' } = { onTimeout: 'refuse' },
+  ): Promise<T> {
+    const refuse = () => {
+      const { name } = this.document.project
+      throw conflict(
+        `Changes to nodes or links of the project ${name} have not finished within ${maxWaitMs / 1000} s: try again later`,
+      )
+    }
+    return this.#parts.exclusive(operation, { waitMs: maxWaitMs, late: onTimeout === 'refuse' ? refuse : () => {} })
   }
 
   #closedError(): ApiError {
@@ -284,14 +289,16 @@ export class Lab {
   }
 
   /** Finds a node by its id, or by its name in any case. 404. */
-  node(word: string): NodeRecord {
+  node(idOrName: string): NodeRecord {
     const { nodes } = this.document
-    const key = nameKey(word)
-    const found = isUuid(word)
-      ? nodes.get(word.toLowerCase())
+    const key = nameKey(idOrName)
+    const found = isUuid(idOrName)
+      ? nodes.get(idOrName.toLowerCase())
       : [...nodes.values()].find(({ name }) => nameKey(name) === key)
     if (found !== undefined) return found
-    throw notFound(`node_id: the project ${this.document.project.name} has no node ${word}`, { code: 'no-such-node' })
+    throw notFound(`node_id: the project ${this.document.project.name} has no node ${idOrName}`, {
+      code: 'no-such-node',
+    })
   }
 
   link(id: string): LinkRecord {

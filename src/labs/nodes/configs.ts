@@ -24,11 +24,11 @@ const mutexes = new WeakMap<Lab, KeyedMutex>()
 /** Reads a configuration of a node; '' when it has none yet. 404 when its kind has no configuration of that name. */
 export async function readConfig(
   lab: Lab,
-  word: string,
+  idOrName: string,
   name: string | undefined,
   agentFor: ComputeAgents,
 ): Promise<NodeConfig> {
-  const record = nodeOnCompute(lab, word)
+  const record = nodeOnCompute(lab, idOrName)
   const { field, action } = accessOf(record, name)
   const { nodes } = agentFor(record.compute_id)
   const ref = nodeRefOf(lab, record)
@@ -41,7 +41,7 @@ export async function readConfig(
 /** Replaces a configuration. 412 when `ifMatch` is given and lacks the present entity tag; 404 as `readConfig`; 409. */
 export async function writeConfig(
   lab: Lab,
-  word: string,
+  idOrName: string,
   {
     name,
     text,
@@ -49,14 +49,14 @@ export async function writeConfig(
     agentFor,
   }: { name: string | undefined; text: string; ifMatch: string | null; agentFor: ComputeAgents },
 ): Promise<NodeConfig> {
-  const record = nodeOnCompute(lab, word)
+  const record = nodeOnCompute(lab, idOrName)
   const { field, keepsEmpty } = accessOf(record, name)
   if (text === '' && keepsEmpty !== true)
     throw badRequest(`body: the configuration of a ${record.node_type} node cannot be empty`)
   const mutex = mutexes.get(lab) ?? new KeyedMutex()
   mutexes.set(lab, mutex)
   return mutex.run(`${record.node_id}/${field}`, async () => {
-    const { etag, text: before } = await readConfig(lab, word, name, agentFor)
+    const { etag, text: before } = await readConfig(lab, idOrName, name, agentFor)
     if (ifMatch !== null) {
       const wanted = ifMatch.split(',').map((tag) => tag.trim())
       if (!wanted.includes(etag) && !wanted.includes('*'))

@@ -34,8 +34,8 @@ import { makeNode, retryPlaceholder } from './placeholders.ts'
 import { computesFor, onFirstWithRoom } from './placement.ts'
 
 /** Finds a node that its compute has, by its id or name. 404, 409 with the reason for a placeholder. */
-export function nodeOnCompute(lab: Lab, word: string): NodeRecord {
-  const record = lab.node(word)
+export function nodeOnCompute(lab: Lab, idOrName: string): NodeRecord {
+  const record = lab.node(idOrName)
   const reason = placeholderReason(record, record.creationError)
   if (reason !== undefined) throw conflict(`node_id: ${record.name}: ${reason}`)
   return record
@@ -164,7 +164,7 @@ export async function createNode(
  */
 export async function updateNode(
   lab: Lab,
-  word: string,
+  idOrName: string,
   input: LabNodeUpdate,
   agentFor: ComputeAgents,
   {
@@ -177,7 +177,7 @@ export async function updateNode(
     conventions?: Conventions | undefined
   } = {},
 ): Promise<LabNode> {
-  const record = lab.node(word)
+  const record = lab.node(idOrName)
   const { name: wanted, properties: _, kept: __, console, console_type, ...map } = input
   const { properties, kept } = sorted(record.node_type, 'update', input)
   const isWanted = wanted !== undefined && wanted !== null && wanted !== record.name
@@ -275,10 +275,10 @@ function afterRename(nodes: Iterable<NodeRecord>, { node_id, name: old }: NodeRe
   const isOld = (it: string) => nameKey(it) === nameKey(old)
   return [...nodes]
     .filter((it) => it.node_id !== node_id && it.after.some(isOld))
-    .map((node) => ({ ...node, after: node.after.map((word) => (isOld(word) ? name : word)) }))
+    .map((node) => ({ ...node, after: node.after.map((idOrName) => (isOld(idOrName) ? name : idOrName)) }))
 }
 
-/** 400 for a kind that is not here, with the word that was probably meant. */
+/** 400 for a kind that is not here, with the idOrName that was probably meant. */
 export function noSuchKind(field: string, kind: string): ApiError {
   const guess = oursFor(kind) ?? nearest(kind, nodeKinds)
   const help = guess === undefined ? `expected one of ${nodeKinds.join(', ')}` : `did you mean ${guess}?`
@@ -309,11 +309,11 @@ const adaptersFor = (
 export async function removeNode(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
-  word: string,
+  idOrName: string,
   agentFor: ComputeAgents,
   undoGroup: UndoGroup = { by: 'edit' },
 ): Promise<void> {
-  const { node_id } = lab.node(word)
+  const { node_id } = lab.node(idOrName)
   await lab.change(async () => {
     // 404 when it is gone by then.
     const record = lab.node(node_id)
@@ -377,11 +377,11 @@ export async function actOn(
 export async function duplicateNode(
   labs: Labs,
   lab: Lab,
-  word: string,
+  idOrName: string,
   { x, y, z }: { x: number; y: number; z: number },
   { agentFor, conventions }: { agentFor: ComputeAgents; conventions?: Conventions | undefined },
 ): Promise<LabNode> {
-  const source = nodeOnCompute(lab, word)
+  const source = nodeOnCompute(lab, idOrName)
   const { node_id: _, name, console: __, properties, label, ...rest } = source
   const labelOf = (copy: string) => ({ ...label, text: label?.text === name || label == null ? copy : label.text })
   // The copy gets what its kind accepts at a creation; read-only properties and the MAC address are its own.
