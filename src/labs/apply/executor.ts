@@ -8,13 +8,14 @@ import type { Lab } from '../lab/lab.ts'
 import { actOn } from '../nodes/nodes.ts'
 import { joinAgain } from '../nodes/placeholders.ts'
 import { phaseOf } from '../plan/order.ts'
+import type { WantedLink } from '../plan/types.ts'
 import type { Labs } from '../service.ts'
 import { rollBack } from '../undo/undo.ts'
 import { ApplyContext, type ApplyInput } from './context.ts'
 import { prepare } from './prepare.ts'
 import { jobStateOf, progressOf, type StepProgress, stepView } from './progress.ts'
 import { lastAppliedIn } from './steps/applied.ts'
-import { runTask } from './steps/index.ts'
+import { runTask, type SingleTask } from './steps/index.ts'
 import { makeLinks } from './steps/links.ts'
 
 /** Steps of one phase that are taken concurrently, and links that are made together. */
@@ -78,11 +79,10 @@ class ApplyExecutor {
       context.prepared = await prepare(labs, lab, desired, options, agentFor)
       this.#steps = progressOf(context.prepared.plan)
     }
-    const steps = this.#steps.filter(({ step }) => step.task.type !== 'start-node')
     try {
       await this.#recordLastApplied()
-      for (const phase of new Set(steps.map(({ step }) => phaseOf(step)))) {
-        const together = steps.filter(({ step }) => phaseOf(step) === phase)
+      for (const phase of new Set(this.#steps.map(({ step }) => phaseOf(step)))) {
+        const together = this.#steps.filter(({ step }) => phaseOf(step) === phase)
         await this.#freeLinkNames(together)
         await this.#runPhase(together)
       }
@@ -143,25 +143,32 @@ class ApplyExecutor {
       const reason = error instanceof ApiError ? error.message : 'Internal error of the service; see its log'
       this.#show(it, 'failed', reason)
     }
-    const isLink = ({ step: { task } }: StepProgress) => task.type === 'create-link'
-    const links = steps.filter(isLink)
+    const links: { it: StepProgress; link: WantedLink }[] = []
+    const others: { it: StepProgress; task: SingleTask }[] = []
+    for (const it of steps) {
+      const { task } = it.step
+      if (task.type === 'create-link') links.push({ it, link: task.link })
+      // `start` has a job of its own for the starts.
+      else if (task.type !== 'start-node') others.push({ it, task })
+    }
     for (let first = 0; first < links.length && !isOver(); first += linksAtOnce) {
       const together = links.slice(first, first + linksAtOnce)
-      for (const it of together) this.#show(it, 'running')
-      const results = await this.#makeLinks(together).catch((error: unknown) => together.map(() => error))
-      for (const [index, it] of together.entries()) {
-        const error = results[index]
-        if (error === undefined) this.#show(it, 'done')
-        else fail(it, error)
+      for (const { it } of together) this.#show(it, 'running')
+      const wanted = together.map(({ link }) => link)
+      const made = await makeLinks(this.#context, wanted).catch((error: unknown) => together.map(() => ({ error })))
+      for (const [index, { it }] of together.entries()) {
+        const link = made[index]
+        if (link !== undefined && 'error' in link) fail(it, link.error)
+        else this.#show(it, 'done')
       }
     }
     await mapLimit(
-      steps.filter((it) => !isLink(it)),
-      async (it) => {
+      others,
+      async ({ it, task }) => {
         if (isOver()) return
         this.#show(it, 'running')
         try {
-          await runTask(this.#context, it.step.task)
+          await runTask(this.#context, task)
           this.#show(it, 'done')
         } catch (error) {
           fail(it, error)
@@ -169,15 +176,10 @@ class ApplyExecutor {
       },
       maxAtOnce,
     )
-    const [first, ...others] = failures
-    for (const error of others) this.#context.reportDefect(error, 'failed')
+    const [first, ...more] = failures
+    for (const error of more) this.#context.reportDefect(error, 'failed')
     if (failures.length > 0) throw first
     this.#context.signal.throwIfAborted()
-  }
-
-  #makeLinks(steps: readonly StepProgress[]): Promise<unknown[]> {
-    const links = steps.flatMap(({ step: { task } }) => (task.type === 'create-link' ? [task.link] : []))
-    return makeLinks(this.#context, links)
   }
 
   #show(it: StepProgress, state: StepProgress['state'], reason: string | null = null): void {

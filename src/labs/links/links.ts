@@ -57,9 +57,12 @@ export async function createLink(
   }
 }
 
+/** A link that was made, or why it was not. */
+export type MadeLink = { readonly link_id: string } | { readonly error: unknown }
+
 /**
- * As `createLink`, for many links: one request wires all links of a compute, and all are written at once. The result has the id of each link,
- * or why it was not made. When the write fails no link is made.
+ * As `createLink`, for many links: one request wires all links of a compute, and all are written at once. The result has one item for each
+ * input. When the write fails no link is made.
  */
 export async function createLinks(
   labs: Labs,
@@ -67,7 +70,7 @@ export async function createLinks(
   inputs: readonly LabLinkCreate[],
   agentFor: ComputeAgents,
   options: LinkOptions = {},
-): Promise<(string | Error)[]> {
+): Promise<MadeLink[]> {
   const begun: NewLink[] = []
   try {
     const links = inputs.map((input) => {
@@ -76,7 +79,7 @@ export async function createLinks(
         begun.push(link)
         return link
       } catch (error) {
-        return error as Error
+        return { error }
       }
     })
     const failures = await lab.change(async () => {
@@ -85,7 +88,11 @@ export async function createLinks(
       await saveLinks(lab, records, agentFor, options)
       return failures
     })
-    return links.map((link) => (link instanceof Error ? link : (failures.get(link) ?? link.record.link_id)))
+    return links.map((link) => {
+      if ('error' in link) return link
+      const error = failures.get(link)
+      return error === undefined ? { link_id: link.record.link_id } : { error }
+    })
   } finally {
     for (const { release } of begun) release()
   }

@@ -275,10 +275,10 @@ function afterRename(nodes: Iterable<NodeRecord>, { node_id, name: old }: NodeRe
   const isOld = (it: string) => nameKey(it) === nameKey(old)
   return [...nodes]
     .filter((it) => it.node_id !== node_id && it.after.some(isOld))
-    .map((node) => ({ ...node, after: node.after.map((idOrName) => (isOld(idOrName) ? name : idOrName)) }))
+    .map((node) => ({ ...node, after: node.after.map((other) => (isOld(other) ? name : other)) }))
 }
 
-/** 400 for a kind that is not here, with the idOrName that was probably meant. */
+/** 400 for a kind that is not here, with the word that was probably meant. */
 export function noSuchKind(field: string, kind: string): ApiError {
   const guess = oursFor(kind) ?? nearest(kind, nodeKinds)
   const help = guess === undefined ? `expected one of ${nodeKinds.join(', ')}` : `did you mean ${guess}?`

@@ -6,14 +6,14 @@ import { renameProject } from './project.ts'
 import { recreateNode } from './recreate-node.ts'
 import type { Task } from './task.ts'
 
-/** Tasks that are not run one by one: links are made together, and nodes are started by a job of their own. */
-type JointTask = 'create-link' | 'start-node'
-type RunTask<T extends PlanTask['type']> = (context: ApplyContext, task: Task<T>) => Promise<unknown>
+/** A task that is run by itself: links are made together, and nodes are started by a job of their own. */
+export type SingleTask = Exclude<PlanTask, { readonly type: 'create-link' | 'start-node' }>
+type RunTask<T extends SingleTask['type']> = (context: ApplyContext, task: Task<T>) => Promise<unknown>
 
 /**
  * How the tasks are run. What they change in the document is reverted with its undo group; for the rest each adds to `context.revert`.
  */
-const tasks: { readonly [T in Exclude<PlanTask['type'], JointTask>]: RunTask<T> } = {
+const tasks: { readonly [T in SingleTask['type']]: RunTask<T> } = {
   project: renameProject,
   'create-node': createPlannedNode,
   'retry-node': retryNode,
@@ -26,7 +26,6 @@ const tasks: { readonly [T in Exclude<PlanTask['type'], JointTask>]: RunTask<T> 
 }
 
 /** Runs a task. */
-export async function runTask(context: ApplyContext, task: PlanTask): Promise<void> {
-  if (task.type === 'create-link' || task.type === 'start-node') return
+export async function runTask(context: ApplyContext, task: SingleTask): Promise<void> {
   await (tasks[task.type] as RunTask<typeof task.type>)(context, task as never)
 }

@@ -3,13 +3,13 @@ import { nameKey } from '../../../model/lab/names.ts'
 import type { LinkRecord } from '../../lab/document.ts'
 import { withoutNulls } from '../../lab/fields.ts'
 import { startCapture, stopCapture } from '../../links/captures.ts'
-import { createLinks, removeLink, updateLink } from '../../links/links.ts'
+import { createLinks, type MadeLink, removeLink, updateLink } from '../../links/links.ts'
 import type { WantedLink } from '../../plan/types.ts'
 import type { ApplyContext } from '../context.ts'
 import type { Task } from './task.ts'
 
-/** Makes links together. The result: for each the reason why it failed, or undefined. */
-export async function makeLinks(context: ApplyContext, wanted: readonly WantedLink[]): Promise<unknown[]> {
+/** Makes links together, and starts their captures. */
+export async function makeLinks(context: ApplyContext, wanted: readonly WantedLink[]): Promise<MadeLink[]> {
   const { labs, lab, agentFor, undoGroup } = context
   const ids = new Map([...lab.document.nodes.values()].map(({ name, node_id }) => [nameKey(name), node_id]))
   const inputs = wanted.map(({ link_id, ends, name, filters, filters_ab, filters_ba, suspend }) => {
@@ -20,10 +20,14 @@ export async function makeLinks(context: ApplyContext, wanted: readonly WantedLi
     return { ...withoutNulls({ link_id, name }), nodes, filters, filters_ab, filters_ba, suspend }
   })
   const made = await createLinks(labs, lab, inputs, agentFor, { undoGroup, more: { lastApplied: { managed: true } } })
-  return mapLimit(made, async (id, index) => {
+  return mapLimit(made, async (link, index) => {
     const capture = wanted[index]?.capture
-    if (typeof id !== 'string') return id
-    return capture && startLinkCapture(context, id, capture).catch((error: unknown) => error)
+    if ('error' in link || capture === undefined) return link
+    const started = startLinkCapture(context, link.link_id, capture)
+    return started.then(
+      () => link,
+      (error: unknown) => ({ error }),
+    )
   })
 }
 

@@ -57,7 +57,7 @@ test('a link that got no answer is removed from its compute, and its ports are f
   expect(one.compute.links.size).toBe(0)
   await createLink(one.labs, one.lab, pair, one.agent)
   const many = await losing('links.joinAll')
-  expect(await createLinks(many.labs, many.lab, [pair], many.agentFor)).toMatchObject([{ status: 504 }])
+  expect(await createLinks(many.labs, many.lab, [pair], many.agentFor)).toMatchObject([{ error: { status: 504 } }])
   expect(many.compute.links.size).toBe(0)
   await createLink(many.labs, many.lab, pair, many.agent)
 })
