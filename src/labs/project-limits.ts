@@ -15,7 +15,7 @@ interface NewHead {
 }
 
 /** 413 when a lab is one more than there may be, or its new settings are too much together with those of all labs. */
-export function requireProjectRoom(
+export function requireRoomForProject(
   heads: ReadonlyMap<string, ProjectRecord>,
   { id, head, scope, limits }: NewHead,
 ): void {

@@ -12,7 +12,7 @@ import { withDefaults, withoutNulls } from './lab/fields.ts'
 import { backupFailure, backupView, fileName, placementOf } from './lab/lab.ts'
 import type { LabLimits } from './lab/lab-limits.ts'
 import type { StoredHead } from './lab/store.ts'
-import { requireProjectRoom } from './project-limits.ts'
+import { requireRoomForProject } from './project-limits.ts'
 
 export interface RegistryOptions {
   /** The head of each lab, as it was stored. */
@@ -132,12 +132,12 @@ export class LabRegistry {
 
   /** 409 when the lab would be one more than the service may have. */
   requireQuota(id: string): void {
-    this.#quota?.require(id)
+    this.#quota?.requireRoom(id)
   }
 
   /** 413 when the settings of a lab are too much together with those of all labs. */
   requireRoom(id: string, head: ProjectRecord, scope?: ProjectScope): void {
-    requireProjectRoom(this.#heads, { id, head, scope, limits: this.#limits() })
+    requireRoomForProject(this.#heads, { id, head, scope, limits: this.#limits() })
   }
 
   requireFreeName(id: string, name: string): void {

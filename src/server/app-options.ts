@@ -73,7 +73,7 @@ export interface AdmissionParts {
   /** Absent: requests of a credential are not limited. */
   readonly rateLimit?: RateLimit
   /** Counts a request for the organization of its identity; 429 above the limit of all its credentials together. */
-  readonly organizationLimit?: (identity: Identity) => void | Promise<void>
+  readonly countForOrganization?: (identity: Identity) => void | Promise<void>
   /** Whether there is an organization of this id. Absent: the service `organizations` knows. */
   readonly hasOrganization?: (id: string) => boolean | Promise<boolean>
 }

@@ -155,7 +155,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
       rateLimit,
       logins,
       sessions,
-      ...(organizations && { organizationLimit: (identity) => organizations.count(identity) }),
+      ...(organizations && { countForOrganization: (identity) => organizations.count(identity) }),
     },
     steps: {
       admit: nodeAdmitSteps,

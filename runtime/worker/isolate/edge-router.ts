@@ -327,7 +327,7 @@ export class EdgeRouter {
           use: (ticket) => new Objects(env, ticket.organization).directory().useTicket(ticket),
         }),
         sessions: this.#sessions(env),
-        organizationLimit: (identity) => this.#limit(identity),
+        countForOrganization: (identity) => this.#limit(identity),
         ...(all !== undefined && { hasOrganization: (id) => all.has(id) }),
       },
       steps: {

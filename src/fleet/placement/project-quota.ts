@@ -20,7 +20,7 @@ export class ProjectQuota {
 
   /** Runs what makes a project; 409 before it when the project is a new one above the limit. */
   async during<T>(projectId: string, make: () => Promise<T>): Promise<T> {
-    this.require(projectId)
+    this.requireRoom(projectId)
     const coming = this.#coming
     coming.set(projectId, (coming.get(projectId) ?? 0) + 1)
     try {
@@ -33,7 +33,7 @@ export class ProjectQuota {
   }
 
   /** 409 when the project is a new one above the limit. */
-  require(projectId: string): void {
+  requireRoom(projectId: string): void {
     const max = this.#options.max()
     if (max <= 0) return
     const known = this.#options.projects()

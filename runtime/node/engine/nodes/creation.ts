@@ -11,7 +11,7 @@ import { recordVersion } from '../storage/newer-record.ts'
 import type { Consoles } from './consoles.ts'
 import { EngineNode } from './engine-node.ts'
 import type { NodeKind } from './kind.ts'
-import { requireNodeRoom } from './node-limits.ts'
+import { requireRoomForNode } from './node-limits.ts'
 import type { NodeTable } from './node-table.ts'
 import { defaultConsole, parseOrDefault } from './record.ts'
 
@@ -43,7 +43,7 @@ export class Creation {
   ): Promise<EngineNode> {
     await requireSpace(project.path, this.#options.minFreeMb())
     project.requireUsable()
-    requireNodeRoom(project, input, this.#options.limits())
+    requireRoomForNode(project, input, this.#options.limits())
     const { name, console: wanted, console_type } = input
     const { cleanup } = kind
     const record: EngineNode['record'] = {

@@ -3,7 +3,12 @@ import type { OpenProject } from '../projects/open-project.ts'
 import type { EngineNode } from './engine-node.ts'
 
 /** 413 when a project would have too many nodes, or too much in their records, after the input of a new node or of the change of one. */
-export function requireNodeRoom({ nodes }: OpenProject, input: object, limits: LabLimits, changed?: EngineNode): void {
+export function requireRoomForNode(
+  { nodes }: OpenProject,
+  input: object,
+  limits: LabLimits,
+  changed?: EngineNode,
+): void {
   if (changed === undefined && nodes.size >= limits.lab_objects)
     throw limitReached(
       `The project is limited to ${limits.lab_objects} nodes on this compute: delete some first`,

@@ -31,7 +31,7 @@ import { unknownState } from './keeper-link.ts'
 import type { ActionTarget, NodeKind, Properties, StopReason } from './kind.ts'
 import type { NodeLifecycle } from './lifecycle.ts'
 import type { Links } from './links.ts'
-import { requireNodeRoom } from './node-limits.ts'
+import { requireRoomForNode } from './node-limits.ts'
 import type { NodeTable } from './node-table.ts'
 import { lportOf } from './slots.ts'
 import type { NodeWaits } from './waits.ts'
@@ -330,7 +330,7 @@ export class Nodes implements NodeAgent {
     const before = { name: record.name, console: port, console_type: type, properties }
     if (console_type != null && console_type !== record.console_type && node.status !== 'stopped')
       throw conflict('console_type: stop the node first', { code: 'node-running' })
-    requireNodeRoom(node.project, changes, this.#options.limits(), node)
+    requireRoomForNode(node.project, changes, this.#options.limits(), node)
     await requireSpace(node.project.path, this.#options.minFreeMb())
     let released: number | undefined
     try {

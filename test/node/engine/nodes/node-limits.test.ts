@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { EngineNode } from '../../../../runtime/node/engine/nodes/engine-node.ts'
-import { requireNodeRoom } from '../../../../runtime/node/engine/nodes/node-limits.ts'
+import { requireRoomForNode } from '../../../../runtime/node/engine/nodes/node-limits.ts'
 import type { OpenProject } from '../../../../runtime/node/engine/projects/open-project.ts'
 import { defaultLabLimits } from '../../../../src/labs/lab/lab-limits.ts'
 
@@ -11,10 +11,10 @@ test('the records of all nodes of a project have a limit together, and one that 
   const node = { bytes: 60 * 1024 } as EngineNode
   const nodes = new Map(Array.from({ length: 16 }, (_, index) => [String(index), node]))
   const project = { nodes } as unknown as OpenProject
-  requireNodeRoom(project, usage(60), limits)
+  requireRoomForNode(project, usage(60), limits)
   const refused = { status: 413, code: 'limit-reached', message: expect.stringContaining('limits.lab_mb') }
-  expect(() => requireNodeRoom(project, usage(70), limits)).toThrow(expect.objectContaining(refused))
+  expect(() => requireRoomForNode(project, usage(70), limits)).toThrow(expect.objectContaining(refused))
   const small = { ...limits, lab_mb: 0.5 }
-  requireNodeRoom(project, usage(50), small, node)
-  expect(() => requireNodeRoom(project, usage(70), small, node)).toThrow(expect.objectContaining(refused))
+  requireRoomForNode(project, usage(50), small, node)
+  expect(() => requireRoomForNode(project, usage(70), small, node)).toThrow(expect.objectContaining(refused))
 })
