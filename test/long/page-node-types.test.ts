@@ -1,3 +1,5 @@
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { LabTemplate } from '../../src/model/lab/template.ts'
 import { accessibilityFaults } from '../support/accessibility.ts'
@@ -120,5 +122,39 @@ testWith(browser)('an image that is stored becomes a node type from its row', as
   await lab.page.getByText('Node type Alpine was added.').waitFor()
   const types = await service.call<LabTemplate[]>('GET', '/v2/templates')
   expect(types.at(-1)).toMatchObject({ name: 'Alpine', hda_disk_image: 'alpine.qcow2' })
+  expect(lab.faults).toEqual([])
+})
+
+testWith(
+  browser,
+  requireProgram('qemu-system-x86_64'),
+  requireProgram('qemu-img'),
+)('a start that fails says why, counts as a problem, and shows its node', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  await service.fetch('/v2/compute/machine-emulator/images/gone.qcow2', { method: 'POST', body: emptyDisk() })
+  await service.call('POST', '/v2/projects', { name: 'Failing' })
+  const settings = { platform: 'x86_64', hda_disk_image: 'gone.qcow2' }
+  const type = await service.call<LabTemplate>('POST', '/v2/templates', {
+    ...{ name: 'R', template_type: 'machine-emulator', ...settings },
+  })
+  const use = `/v2/projects/Failing/templates/${type.template_id}`
+  for (const name of ['R1', 'R2']) await service.call('POST', use, { name, x: name === 'R1' ? -200 : 100, y: 0 })
+  await rm(join(service.data, 'images/machine-emulator/gone.qcow2'))
+  const lab = await LabPage.open(service.url, '/#/labs/Failing')
+  const { page } = lab
+  await lab.node('R1').focus()
+  await page.getByRole('button', { name: 'Start', exact: true }).click()
+  const toast = page.locator('.toast', { hasText: /^R1 did not start: "gone\.qcow2" does not exist/ })
+  await toast.waitFor()
+  await page.getByRole('button', { name: '1 problem' }).waitFor()
+  expect(await lab.node('R1').locator('title').textContent()).toMatch(/gone\.qcow2/)
+  await page.keyboard.press('Escape')
+  await page.locator('header').click()
+  await toast.getByRole('button', { name: 'Show' }).click()
+  await page.getByRole('complementary', { name: 'Node R1' }).waitFor()
+  await page.getByRole('button', { name: 'Start all nodes' }).click()
+  await page.locator('.toast', { hasText: /^0 started, 2 failed\. R[12] did not start: / }).waitFor()
+  await page.getByRole('status').getByText('Live').waitFor()
+  expect(await accessibilityFaults(page)).toEqual([])
   expect(lab.faults).toEqual([])
 })

@@ -1,5 +1,6 @@
 import { useComputed } from '@preact/signals'
 import type { LabNode } from '../../../src/client/patchbay.ts'
+import { plainReason } from '../editing/job-text.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { type Point, tile } from '../map/geometry.ts'
 import { shortened } from '../map/labels.ts'
@@ -31,6 +32,7 @@ export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }
       aria-pressed={isSelected}
       aria-label={labelOf(node)}
     >
+      {node.status_reason !== null && <title>{plainReason(node.status_reason)}</title>}
       <rect class="tile" width={tile} height={tile} rx="12" />
       {nodeSymbol(editor.symbolOf(node))}
       <circle class="status" cx={tile - 5} cy={5} r="6.500" />

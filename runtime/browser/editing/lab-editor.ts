@@ -1,7 +1,8 @@
-import { batch, computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
+import { batch, computed, effect, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import type {
   LabDrawing,
   LabDrawingUpdate,
+  LabJob,
   LabKind,
   LabLink,
   LabLinkEnd,
@@ -25,6 +26,7 @@ import { messageOf, notify, notifyError } from '../state/notices.ts'
 import type { Table } from '../state/table.ts'
 import { ConfigDraft, type ConfigRef } from './config-draft.ts'
 import { deletedText } from './deleted-text.ts'
+import { failureText } from './job-text.ts'
 
 /** Time after the last key press at which a move by keys is sent, ms. */
 const nudgeMs = 400
@@ -427,12 +429,31 @@ export class LabEditor {
   /** Starts, stops or suspends nodes; without ids all of them. Its job shows how far it is. */
   async act(action: LabNodeAction, ids?: readonly string[]): Promise<void> {
     if (ids !== undefined && ids.length === 0) return
-    await this.#ask(() =>
+    const job = await this.#ask(() =>
       this.#client.call('POST /v2/projects/{project_id}/jobs', {
         params: this.#params,
         body: { action, ...(ids !== undefined && { nodes: [...ids] }) },
       }),
     )
+    if (job !== undefined) this.#tellFailures(job)
+  }
+
+  /** Says which nodes of a job failed, and why, when it has ended. The feed may be later than the answer, or earlier. */
+  #tellFailures(job: LabJob): void {
+    const { jobs } = this.store
+    let isOver = false
+    const end = effect(() => {
+      const now = jobs.get(job.job_id) ?? job
+      if (now.status === 'running' || isOver) return
+      isOver = true
+      // Not within the effect, which would follow the messages, too.
+      queueMicrotask(() => {
+        end()
+        const text = failureText(now)
+        const failed = now.nodes.flatMap(({ node_id, state }) => (state === 'failed' ? node_id : []))
+        if (text !== undefined) notify('error', text, { verb: 'Show', run: () => this.select(failed) })
+      })
+    })
   }
 
   /** Takes a snapshot. Rejects with the reason of a refusal. */

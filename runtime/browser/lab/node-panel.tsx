@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import type { LabNode } from '../../../src/client/patchbay.ts'
 import { consoleKindOf } from '../console/console-kind.ts'
+import { plainReason } from '../editing/job-text.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { focusOnShape } from '../editing/panes.ts'
 import type { Schema } from '../forms/fields.ts'
@@ -44,7 +45,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
       </p>
       {node.status_reason !== null && (
         <p class="reason">
-          <Icon name="warning" /> <span dir="auto">{node.status_reason}</span>
+          <Icon name="warning" /> <span dir="auto">{plainReason(node.status_reason)}</span>
         </p>
       )}
       {!isLocked && (

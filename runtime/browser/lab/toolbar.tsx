@@ -1,5 +1,7 @@
+import { useComputed } from '@preact/signals'
 import { commands, isEnabled } from '../editing/commands.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
+import { counted } from '../parts/counted.ts'
 import type { IconName } from '../parts/icon.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { ThemeButton } from '../parts/theme-button.tsx'
@@ -44,6 +46,7 @@ export function Toolbar({ window: lab, connection }: { window: LabWindow; connec
         </div>
       )}
       <span class="spacer" />
+      <Problems window={lab} />
       <p class={`connection is-${connection.state}`} role="status">
         {states[connection.state]}
       </p>
@@ -57,6 +60,28 @@ export function Toolbar({ window: lab, connection }: { window: LabWindow; connec
     </header>
   )
 }
+
+/** How many nodes have a reason for their state, such as a failed start; a press selects them. */
+function Problems({ window: { editor } }: { window: LabWindow }) {
+  const { value: troubled } = useComputed(() =>
+    editor.store.nodes.values().filter((node) => node.status_reason !== null),
+  )
+  if (troubled.length === 0) return null
+  const names = troubled.map(({ name }) => name)
+  return (
+    <button
+      type="button"
+      class="is-quiet problems"
+      title={`${names.slice(0, mostNames).join(', ')}${names.length > mostNames ? ' ...' : ''}`}
+      onClick={() => editor.select(troubled.map(({ node_id }) => node_id))}
+    >
+      <Icon name="warning" /> {counted(troubled.length, 'problem')}
+    </button>
+  )
+}
+
+/** Most names in the title of the problems. */
+const mostNames = 10
 
 interface ToolProps {
   readonly id: string

@@ -1,0 +1,26 @@
+import type { LabJob } from '../../../src/client/patchbay.ts'
+
+/** What the nodes of a job did, and what one that failed did not do. */
+const verbs: Partial<Readonly<Record<LabJob['action'], readonly [done: string, not: string]>>> = {
+  start: ['started', 'did not start'],
+  stop: ['stopped', 'did not stop'],
+  suspend: ['suspended', 'was not suspended'],
+  resume: ['resumed', 'was not resumed'],
+  reload: ['restarted', 'did not restart'],
+}
+
+/** Why nodes of a job failed, for a message; undefined for a job without such nodes. */
+export function failureText({ action, done, nodes, total }: LabJob): string | undefined {
+  const [past, not] = verbs[action] ?? ['done', 'failed']
+  const failed = nodes.filter(({ state }) => state === 'failed')
+  const [first] = failed
+  if (first === undefined) return undefined
+  const reason = first.reason === null ? '' : `: ${plainReason(first.reason)}`
+  if (total === 1) return `${first.name} ${not}${reason}`
+  const others = total - done - failed.length
+  const counts = [`${done} ${past}`, `${failed.length} failed`, ...(others > 0 ? [`${others} not tried`] : [])]
+  return `${counts.join(', ')}. ${first.name} ${not}${reason}`
+}
+
+/** A reason without the member of the API at its beginning, such as `hda_disk_image: `. */
+export const plainReason = (reason: string): string => reason.replace(/^[a-z]+\d?(?:_[a-z0-9]+)+(?:\[\d+\])*: /, '')
