@@ -72,7 +72,8 @@ function handlerContextOf(context: RequestContext): Context<LocalHostAgent> {
     acceptsEvent: (action) => dialect?.hears(action) ?? true,
     conventions: dialect?.conventions,
     feeds: services?.feeds ?? feedsOf(agent.events, app.serviceEvents),
-    // At a gateway, requests about one project were forwarded, except for feeds, which do not use the agent.
+    // The type of an endpoint says what its handler needs: a `FleetAgent`, which both are, or a `LocalHostAgent`. A gateway has forwarded
+    // requests for the latter, except for feeds, which do not use the agent.
     agent: agent as LocalHostAgent,
   }
 }
