@@ -14,9 +14,9 @@ import { rollBack } from '../undo/undo.ts'
 import { ApplyContext, type ApplyInput } from './context.ts'
 import { prepare } from './prepare.ts'
 import { jobStateOf, progressOf, type StepProgress, stepView } from './progress.ts'
-import { lastAppliedIn } from './steps/applied.ts'
 import { runTask, type SingleTask } from './steps/index.ts'
 import { makeLinks } from './steps/links.ts'
+import { newMarks } from './steps/marks.ts'
 
 /** Steps of one phase that are taken concurrently, and links that are made together. */
 const maxAtOnce = 6
@@ -108,7 +108,7 @@ class ApplyExecutor {
   /** Saves what was applied to objects that need no step, and that the apply is pending. */
   async #recordLastApplied(): Promise<void> {
     const { lab, by, jobId, prepared } = this.#context
-    const nodes = lastAppliedIn(lab, prepared).map(({ record, lastApplied }) => ({
+    const nodes = newMarks(lab, prepared).map(({ record, lastApplied }) => ({
       node: record.node_id,
       set: { lastApplied },
     }))

@@ -17,7 +17,7 @@ import { requireImages } from '../plan/lab-images.ts'
 import { planOf } from '../plan/plan.ts'
 import { type Actual, type Plan, type PlanOptions, wantedCompute } from '../plan/types.ts'
 import type { Labs } from '../service.ts'
-import { lastAppliedIn } from './steps/applied.ts'
+import { newMarks } from './steps/marks.ts'
 
 /** A plan, with the lab as it was compared. */
 export interface PreparedPlan {
@@ -136,7 +136,7 @@ export const changesAnything = (lab: Lab, by: string, prepared: PreparedPlan): b
   lab.document.project.lastApplied?.by !== by ||
   lab.document.project.lastApplied.pendingApply !== undefined ||
   prepared.plan.linksToMark.length > 0 ||
-  lastAppliedIn(lab, prepared).length > 0
+  newMarks(lab, prepared).length > 0
 
 async function actualOf(lab: Lab, desired: Desired, agentFor: ComputeAgents): Promise<Actual> {
   const { document, reported: shown } = lab

@@ -21,7 +21,7 @@ export interface ProjectLastApplied {
   }
 }
 
-/** What the lab file said of a node when it was applied last. */
+/** What the lab file said of a node when it was applied last: the mark of the file on the node. */
 export interface NodeLastApplied {
   /** false: the node was there before, and was found by its name. */
   readonly managed: boolean

@@ -11,7 +11,7 @@ import { createNode, removeNode, updateNode } from '../../nodes/nodes.ts'
 import { retryPlaceholder } from '../../nodes/placeholders.ts'
 import { type PlannedChange, wantedCompute } from '../../plan/types.ts'
 import type { ApplyContext } from '../context.ts'
-import { appliedTo } from './applied.ts'
+import { markAfter } from './marks.ts'
 import { configInputs, giveConsole, insertMedium } from './node-parts.ts'
 import type { Task } from './task.ts'
 
@@ -26,7 +26,7 @@ export async function createPlannedNode(
     ...settings,
     properties: { ...properties, ...configInputs(want, configs) },
   }
-  const more = async (record: NodeRecord) => ({ lastApplied: await appliedTo(context, want, record, true, configs) })
+  const more = async (record: NodeRecord) => ({ lastApplied: await markAfter(context, want, record, true, configs) })
   const create = () => createNode(labs, lab, input, { agentFor, unique: 'refuse', undoGroup, more })
   const made = await create().catch(async (error: unknown) => {
     if (!(await removeOrphan(context, error, want, node_id))) throw error
@@ -88,7 +88,7 @@ async function changeNode(
   const { console, console_type, custom_adapters, ...map } = settings
   const more = async (now: NodeRecord): Promise<Partial<NodeRecord>> => ({
     ...map,
-    lastApplied: await appliedTo(context, want, { ...now, ...map }, false, configs, held),
+    lastApplied: await markAfter(context, want, { ...now, ...map }, false, configs, held),
   })
   const input = {
     ...withoutNulls({ name, console, console_type, custom_adapters }),

@@ -10,7 +10,7 @@ import { retryPlaceholder } from '../../nodes/placeholders.ts'
 import { completeSettings } from '../../plan/node-defaults.ts'
 import { wantedCompute } from '../../plan/types.ts'
 import type { ApplyContext } from '../context.ts'
-import { appliedTo } from './applied.ts'
+import { markAfter } from './marks.ts'
 import { configInputs, giveConsole, insertMedium } from './node-parts.ts'
 import type { Task } from './task.ts'
 
@@ -43,7 +43,7 @@ export async function recreateNode(
   await retryPlaceholder(labs, lab, record, agentFor, undoGroup)
   const made = lab.node(id)
   lab.show(await agentFor(made.compute_id).nodes.get(nodeRefOf(lab, made)))
-  const lastApplied = await appliedTo(context, want, made, true, configs)
+  const lastApplied = await markAfter(context, want, made, true, configs)
   await context.write([{ node: id, set: { lastApplied } }])
   await giveConsole(context, id, settings)
   if (want.day0 !== undefined) await insertMedium(context, id, want.day0)

@@ -5,12 +5,12 @@ import type { NodeLastApplied, NodeRecord } from '../../lab/document.ts'
 import type { Lab } from '../../lab/lab.ts'
 import { configDigests } from '../../nodes/config-texts.ts'
 import { same } from '../../plan/json-equal.ts'
-import { lastAppliedOf } from '../../plan/last-applied.ts'
+import { markOf } from '../../plan/marks.ts'
 import type { ApplyContext } from '../context.ts'
 import type { PreparedPlan } from '../prepare.ts'
 
 /** The marks that a plan leaves on nodes without a step, where they differ from the present ones. */
-export function lastAppliedIn(
+export function newMarks(
   lab: Lab,
   { plan, actual, options }: PreparedPlan,
 ): { record: NodeRecord; lastApplied: NodeLastApplied }[] {
@@ -18,7 +18,7 @@ export function lastAppliedIn(
     const record = lab.document.nodes.get(node_id)
     if (record === undefined) return []
     const managed = record.lastApplied?.managed === true || options.take_over === true
-    const lastApplied = lastAppliedOf(
+    const lastApplied = markOf(
       want,
       record,
       { managed, configs: basesOf(want, record, actual.configs.get(node_id) ?? {}) },
@@ -51,7 +51,7 @@ function basesOf(
 }
 
 /** What the record of a node says of the file once its settings are applied. `taken`: the configurations applied now. */
-export async function appliedTo(
+export async function markAfter(
   { lab, agentFor, prepared: { options, actual } }: ApplyContext,
   want: DesiredNode,
   record: NodeRecord,
@@ -68,5 +68,5 @@ export async function appliedTo(
       if (file !== undefined) configs[name] = { file, node: now[name] ?? file }
     }
   }
-  return lastAppliedOf(want, record, { managed, configs }, isNew, held)
+  return markOf(want, record, { managed, configs }, isNew, held)
 }

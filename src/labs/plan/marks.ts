@@ -35,7 +35,7 @@ const samePorts = (a: unknown, b: unknown): boolean => {
  * What the record of a node says of the file. `managed`: the file made the node; `held`: properties that a withheld step would
  * change.
  */
-export function lastAppliedOf(
+export function markOf(
   want: DesiredNode,
   record: NodeRecord,
   { managed, configs }: Pick<NodeLastApplied, 'managed' | 'configs'>,
