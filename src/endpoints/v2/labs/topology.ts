@@ -2,12 +2,14 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { Desired } from '../../../labfile/desired.ts'
 import { projectIdOf } from '../../../labfile/ids.ts'
 import { schemaPath } from '../../../labfile/json-schema.ts'
+import { isSegmentKind } from '../../../labfile/segment-kinds.ts'
 import { applyPlan } from '../../../labs/apply/executor.ts'
+import { requireOwn, requireRevision, revisionTag } from '../../../labs/apply/preconditions.ts'
 import { changesAnything, isInterrupted, planNew, planView, prepare } from '../../../labs/apply/prepare.ts'
-import { requireOwn, requireRevision, revisionTag, topologyOf } from '../../../labs/apply/topology.ts'
 import { labFileOf } from '../../../labs/export/lab-file.ts'
 import { jobHeader } from '../../../labs/jobs/jobs.ts'
 import { withoutNulls } from '../../../labs/lab/fields.ts'
+import type { Lab } from '../../../labs/lab/lab.ts'
 import { freshLinks } from '../../../labs/links/link-states.ts'
 import { runChecks } from '../../../labs/nodes/checks.ts'
 import { requireTrust, untrustedIn } from '../../../labs/plan/trust.ts'
@@ -231,6 +233,17 @@ function optionsIn(query: Static<typeof flagsOnly>): Static<typeof appliedOption
 }
 const flagsOnly = Type.Object(flags)
 const appliedOptions = Type.Object(applyOptions)
+
+/** The nodes and links of a lab. */
+function topologyOf(lab: Lab): LabTopology {
+  const nodes = [...lab.document.nodes.values()].map((record) => lab.nodeView(record))
+  return {
+    revision: lab.document.project.revision,
+    nodes: nodes.filter(({ node_type }) => !isSegmentKind(node_type)),
+    links: [...lab.document.links.values()].map((record) => lab.linkView(record)),
+    segments: nodes.filter(({ node_type }) => isSegmentKind(node_type)),
+  }
+}
 
 /** The id of the project that a lab file makes. 403 when the client may not make it. */
 function newIdOf(word: string, { lab: name }: Desired, { projects }: Context): string {

@@ -1,20 +1,7 @@
-import { isSegmentKind } from '../../labfile/segment-kinds.ts'
 import { ApiError, conflict } from '../../lib/errors/api-error.ts'
-import type { LabTopology } from '../../model/lab/topology.ts'
 import type { ProjectRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import type { PlanOptions } from '../plan/types.ts'
-
-/** The nodes and links of a lab. */
-export function topologyOf(lab: Lab): LabTopology {
-  const nodes = [...lab.document.nodes.values()].map((record) => lab.nodeView(record))
-  return {
-    revision: lab.document.project.revision,
-    nodes: nodes.filter(({ node_type }) => !isSegmentKind(node_type)),
-    links: [...lab.document.links.values()].map((record) => lab.linkView(record)),
-    segments: nodes.filter(({ node_type }) => isSegmentKind(node_type)),
-  }
-}
 
 /** The entity tag of a revision. */
 export const revisionTag = ({ revision }: Pick<ProjectRecord, 'revision'>): string => `"${revision}"`
