@@ -59,6 +59,8 @@ const closeMs = 1000
 type Fault = readonly [status: number, message: string]
 
 const connectFault: Fault = [405, 'CONNECT is not supported: this is not a proxy']
+const expectFault: Fault = [417, 'Expect: only 100-continue is supported']
+const hostFault: Fault = [400, 'Host: the request has no such header']
 const targetFault: Fault = [400, 'The path contains a dot segment or a backslash: send the normalized path']
 
 /** An answer of JSON. Its head and text go to node:http as they are, unless its headers were taken as an object. */
@@ -127,6 +129,8 @@ export async function listen({
       connectionsCheckingInterval: checkMs,
       keepAliveTimeout: keepAliveMs,
       maxHeaderSize: largestHeaders,
+      // See `faultOf`: Node would answer without a body.
+      requireHostHeader: false,
       noDelay: true,
       // A feed without pings writes nothing to a client that has vanished.
       keepAlive: true,
@@ -154,6 +158,7 @@ export async function listen({
   })
   server.on('connect', (_, socket) => refuseSocket(socket, connectFault, app))
   // Node sends 100 Continue when the body is read: the client never sends the body of a request that is refused before.
+  server.on('checkExpectation', (_, res) => refuse(res, expectFault, app))
   server.on('checkContinue', (req, res) => server.emit('request', req, res))
   const listening = once(server, 'listening')
   server.listen({ host, port })
@@ -216,9 +221,10 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /** Why a request is refused before the app sees it. */
-function faultOf({ url, rawHeaders }: IncomingMessage): Fault | undefined {
+function faultOf({ url, headers, rawHeaders, httpVersion }: IncomingMessage): Fault | undefined {
   const repeated = repeatedHeader(rawHeaders)
   if (repeated !== undefined) return [400, `${repeated}: the request has this header more than once; send it once`]
+  if (httpVersion === '1.1' && headers.host === undefined) return hostFault
   return isPlainTarget(url ?? '') ? undefined : targetFault
 }
 

@@ -66,7 +66,8 @@ test('malformed or incomplete HTTP gets an error in time, and does not affect ot
     [`${head}Content-Length: 100\r\n\r\n{"name":`, /^HTTP\/1\.1 408 [\s\S]*"status":408/],
     [`${head}Transfer-Encoding: chunked\r\n\r\n5\r\n{"nam`, /^HTTP\/1\.1 408 [\s\S]*"status":408/],
     [`CONNECT example.com:443 HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /^HTTP\/1\.1 405/],
-    ['GET /v1/version HTTP/1.1\r\nConnection: close\r\n\r\n', /^HTTP\/1\.1 400/],
+    ['GET /v1/version HTTP/1.1\r\nConnection: close\r\n\r\n', /^HTTP\/1\.1 400 [\s\S]*"Host: /],
+    [`GET /v1/version HTTP/1.1\r\nHost: ${host}\r\nExpect: more\r\n\r\n`, /^HTTP\/1\.1 417 [\s\S]*"status":417/],
     // By URL parsing these would be the project itself.
     [`DELETE /v1/projects/x/files/%2E%2e HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /^HTTP\/1\.1 400 [\s\S]*dot segment/],
     [`POST /v1/projects/x/files/../close HTTP/1.1\r\nHost: ${host}\r\n\r\n`, /^HTTP\/1\.1 400 [\s\S]*dot segment/],
@@ -93,6 +94,8 @@ test('malformed or incomplete HTTP gets an error in time, and does not affect ot
   ]
   const answers = await Promise.all(cases.map(([what]) => raw(service, what)))
   for (const [index, [, expected]] of cases.entries()) expect(answers[index]).toMatch(expected)
+  for (const answer of answers.filter((text) => text !== ''))
+    expect(answer).toMatch(/^HTTP[\s\S]*\r\nServer: patchbay\/[\s\S]*\r\nX-Request-Id: \S/i)
   expect(service.isRunning).toBe(true)
   expect(await service.call('GET', '/v1/projects')).toEqual([])
 })
