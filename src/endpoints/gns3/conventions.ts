@@ -2,7 +2,7 @@ import type { Conventions } from '../../labs/lab/conventions.ts'
 import { conflict } from '../../lib/errors/api-error.ts'
 import { runsAlwaysInGns3 } from '../../model/kinds/node.ts'
 import { nameKey } from '../../model/lab/names.ts'
-import { sharedKinds } from './words.ts'
+import { sharedKinds } from './names.ts'
 
 /** The most numbers that are tried for a name. */
 const maxTried = 1_000_000

@@ -13,8 +13,8 @@ import { gns3Endpoints } from './endpoints.ts'
 import { theirFault } from './faults.ts'
 import { requireHostName } from './host-names.ts'
 import { isMembers } from './members.ts'
+import { ourPath, theirFile } from './names.ts'
 import { type FeedName, isFeedEvent, isReshaped, line, toResponse, withoutDefaults } from './shapes.ts'
-import { ourPath, theirFile } from './words.ts'
 
 interface Options {
   /** The version for clients that do not send theirs. */

@@ -8,8 +8,8 @@ import { sendAsset } from '../../server/http/assets.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../server/http/endpoint.ts'
 import { pathTail } from '../../server/http/params.ts'
 import { labsOf, nodeParams } from '../v2/labs/lab-request.ts'
+import { runsOnPath } from './names.ts'
 import { allStatistics, theirStatistics } from './statistics.ts'
-import { runsOnPath } from './words.ts'
 
 const own = { owner: 'self', tag: 'clients' } as const
 const at = (path: string) => ({ ...own, method: 'GET', path }) as const

@@ -2,7 +2,7 @@ import { conflict } from '../../lib/errors/api-error.ts'
 import type { Gns3Kind } from '../../model/kinds/kind.ts'
 import type { Endpoint } from '../../server/http/endpoint.ts'
 import type { Members } from './members.ts'
-import { sharedKinds } from './words.ts'
+import { sharedKinds } from './names.ts'
 
 type Rule = NonNullable<Gns3Kind['hostName']>
 

@@ -5,9 +5,9 @@ import { portsOf } from '../../model/lab/ports.ts'
 import type { Endpoint } from '../../server/http/endpoint.ts'
 import { activeFilters, givenFilters, theirFilters } from './filters.ts'
 import { isMembers, type Members, pick } from './members.ts'
+import { ourKind, ourTemplate, sharedKinds, theirFile, theirKind, theirTemplate, theirUrl } from './names.ts'
 import { defaultsIn, templateSchema } from './template-schemas.ts'
 import { categories, completedTemplate } from './templates.ts'
-import { ourKind, ourTemplate, sharedKinds, theirFile, theirKind, theirTemplate, theirUrl } from './words.ts'
 
 /** Converts a resource; undefined for one that GNS3 2.2 lacks. */
 type Shape = (value: Members, version: string) => Members | undefined

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { gns3Conventions } from '../../../../src/endpoints/gns3/conventions.ts'
 import { requireHostName } from '../../../../src/endpoints/gns3/host-names.ts'
-import { theirFile, theirUrl } from '../../../../src/endpoints/gns3/words.ts'
+import { theirFile, theirUrl } from '../../../../src/endpoints/gns3/names.ts'
 import { IouCreate } from '../../../../src/model/kinds/iou.ts'
 import { MachineEmulatorCreate } from '../../../../src/model/kinds/machine-emulator.ts'
 import { portsOf } from '../../../../src/model/lab/ports.ts'
