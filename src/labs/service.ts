@@ -2,8 +2,8 @@ import type { EventLog } from '../fleet/events/event-log.ts'
 import type { LabEvent } from '../model/lab/event.ts'
 import { LabAccess } from './access.ts'
 import { exportLab } from './archives/archive.ts'
-import type { HostProjects, LabArchives } from './archives/archives.ts'
 import type { CopyLab } from './archives/duplicate.ts'
+import type { HostProjects, ZipArchives } from './archives/zip-archives.ts'
 import { AutoStart } from './autostart.ts'
 import type { BackupStore } from './backups/backup-store.ts'
 import { LabBackups } from './backups/lab-backups.ts'
@@ -35,7 +35,7 @@ export interface LabPorts {
   readonly store: LabStorage
   readonly events: EventLog<LabEvent>
   /** Absent: there are no archives here. */
-  readonly archives?: LabArchives | undefined
+  readonly zip?: ZipArchives | undefined
   /** Absent: files are not judged, as no compute of the service is in local mode for it. */
   readonly trust?: FileTrust | undefined
   /** Absent: this service has no disk, or its computes have the projects. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { FileZipArchives } from '../../runtime/node/service/labs/zip-archives.ts'
-import type { ArchiveMember } from '../../src/labs/archives/archives.ts'
+import type { ArchiveMember } from '../../src/labs/archives/zip-archives.ts'
 import { openRecords } from '../support/service-records.ts'
 
 const archives = async () => {

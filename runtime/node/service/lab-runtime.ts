@@ -178,7 +178,7 @@ async function labPorts({ config, log, records, store, load, backsUp = false }: 
       callerName,
     ),
     limits: labLimitsOf(config),
-    archives: new FileZipArchives(zipOptions),
+    zip: new FileZipArchives(zipOptions),
     backupStore: backsUp ? await BackupFiles.open(zipOptions) : undefined,
     drainS: () => config.current.fleet.drain_s,
     warn: (message) => log.warn({}, message),

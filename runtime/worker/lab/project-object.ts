@@ -208,7 +208,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
       computes: objectComputes(env, objects),
       events: new EventLog({ history, feeds: () => maxFeeds }),
       limits: () => objectLimits,
-      archives: new TableZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
+      zip: new TableZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
       backupStore: this.#backupStore,
       copy: (lab, input, caller) => {
         const copy = crypto.randomUUID()

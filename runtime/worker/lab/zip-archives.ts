@@ -8,7 +8,7 @@ import {
   ZipWriter,
 } from '@zip.js/zip.js/lib/zip-core-custom.js'
 import { checkedMembers, noZip, zstdMethod } from '../../../src/labs/archives/archive-check.ts'
-import type { ArchiveMember, LabArchives, OpenArchive } from '../../../src/labs/archives/archives.ts'
+import type { ArchiveMember, OpenArchive, ZipArchives } from '../../../src/labs/archives/zip-archives.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { withTimeout } from '../../../src/lib/async/timeout.ts'
 import { ApiError, badRequest, tooMany } from '../../../src/lib/errors/api-error.ts'
@@ -31,7 +31,7 @@ registerCodec({ compressionMethod: zstdMethod, format: 'zstd', DecompressionStre
  * Zip archives by zip.js and the deflate of the platform. An upload is stored in a table of the object first: its directory is at its end,
  * and it may be larger than the memory.
  */
-export class TableZipArchives implements LabArchives {
+export class TableZipArchives implements ZipArchives {
   readonly #sql: SqlStorage
   readonly #begins: () => Promise<void>
   #isBusy = false

@@ -14,7 +14,7 @@ import type { Lab } from '../lab/lab.ts'
 import type { Labs } from '../service.ts'
 import { documentOf, keptOf } from '../snapshots/snapshots.ts'
 import { archiveOf, documentName, moreName } from './archive-document.ts'
-import type { ArchiveMember, LabArchives } from './archives.ts'
+import type { ArchiveMember, ZipArchives } from './zip-archives.ts'
 
 export interface ExportOptions {
   readonly withImages: boolean
@@ -46,8 +46,8 @@ class Room {
   }
 }
 
-export const archivesOf = ({ archives }: Labs): LabArchives => {
-  if (archives !== undefined) return archives
+export const requireZip = ({ zip }: Labs): ZipArchives => {
+  if (zip !== undefined) return zip
   throw new ApiError(501, 'This service does not support archives: use a service on Node')
 }
 
@@ -58,7 +58,7 @@ export async function exportLab(
   options: ExportOptions,
   agentFor: ComputeAgents,
 ): Promise<ReadableStream<Uint8Array>> {
-  const archives = archivesOf(labs)
+  const zip = requireZip(labs)
   labs.access.requireNotMoving(lab.id)
   requireStopped(lab, 'exported')
   const { promise, resolve, reject } = withResolvers<ReadableStream<Uint8Array>>()
@@ -83,7 +83,7 @@ export async function exportLab(
           yield* filesOf(lab, lab.document, agentFor, { lists, room })
           if (snapshots.length > 0) yield jsonMember(snapshotList, listOf(lab, snapshots))
           for (const [snapshot, lists] of listsOfSnapshots) {
-            const content = archives.write(
+            const content = zip.write(
               snapshotMembers(labs, lab, snapshot, { ...options, lists, room }, agentFor),
               options.level,
             )
@@ -100,7 +100,7 @@ export async function exportLab(
           ended.resolve()
         }
       }
-      resolve(archives.write(members(), options.level))
+      resolve(zip.write(members(), options.level))
       await ended.promise
     })
     .catch(reject)

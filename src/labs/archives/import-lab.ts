@@ -21,10 +21,10 @@ import { joinLinks, makeNode } from '../nodes/placeholders.ts'
 import { requireTrust, requireTrusted, type Untrusted, untrustedNodes } from '../plan/trust.ts'
 import type { Labs } from '../service.ts'
 import { contentOf, maxSnapshots } from '../snapshots/snapshots.ts'
-import { archivesOf, renamed, snapshotList, snapshotsDirectory } from './archive.ts'
+import { renamed, requireZip, snapshotList, snapshotsDirectory } from './archive.ts'
 import { type ArchivedLab, archivedLab, documentName, moreName, SnapshotList } from './archive-document.ts'
 import { judgedContent } from './archived-content.ts'
-import type { OpenArchive } from './archives.ts'
+import type { OpenArchive } from './zip-archives.ts'
 
 /** Largest document of an archive, bytes: it is read as a whole. */
 const maxDocumentBytes = 64 << 20
@@ -60,7 +60,7 @@ export async function importLab(
   content: ReadableStream<Uint8Array>,
   agentFor: ComputeAgents,
 ): Promise<ImportedLab> {
-  await using archive = await archivesOf(labs).open(content)
+  await using archive = await requireZip(labs).open(content)
   // Awaited here, as the archive must stay open until this has ended.
   return await importOpened(labs, input, archive, agentFor)
 }
@@ -119,7 +119,7 @@ export async function fillFromArchive(
   content: ReadableStream<Uint8Array>,
   agentFor: ComputeAgents,
 ): Promise<void> {
-  await using archive = await archivesOf(labs).open(content)
+  await using archive = await requireZip(labs).open(content)
   await fillFrom(labs, lab, await readWhole(archive, lab.id), { revert: undefined, judge: ofOwnLab, agentFor })
 }
 
@@ -175,7 +175,7 @@ async function fillFrom(
   const images = { to: agentFor(computeId), sums: read.images, others, revert, judge }
   for (const [from, path] of files.images) await putImage(archive, from, path, images)
   for (const snapshot of snapshots) {
-    await using of = await archivesOf(labs).open(await archive.read(snapshot.member), archive)
+    await using of = await requireZip(labs).open(await archive.read(snapshot.member), archive)
     const content = await readArchive(of, lab.id, ids).catch((error: unknown) => {
       throw error instanceof ApiError ? new ApiError(error.status, `${snapshot.member}: ${error.message}`) : error
     })

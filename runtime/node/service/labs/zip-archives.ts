@@ -14,7 +14,7 @@ import {
   storedMethod,
   zstdMethod,
 } from '../../../../src/labs/archives/archive-check.ts'
-import type { ArchiveMember, LabArchives, OpenArchive } from '../../../../src/labs/archives/archives.ts'
+import type { ArchiveMember, OpenArchive, ZipArchives } from '../../../../src/labs/archives/zip-archives.ts'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { maxWindowBytes, unpackedZstd } from '../../../../src/lib/zip/zstd.ts'
 import { bufferBytes } from '../../engine/storage/buffers.ts'
@@ -37,7 +37,7 @@ export interface ZipArchivesOptions {
 }
 
 /** Zip archives by yazl and yauzl. An upload goes to an unlinked file first, as the directory of a zip file is at its end. */
-export class FileZipArchives implements LabArchives {
+export class FileZipArchives implements ZipArchives {
   readonly #options: ZipArchivesOptions
 
   constructor(options: ZipArchivesOptions) {

@@ -2,7 +2,7 @@ import { readdir, readlink, stat } from 'node:fs/promises'
 import { crc32, zstdCompressSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { FileZipArchives } from '../../../../runtime/node/service/labs/zip-archives.ts'
-import type { ArchiveMember } from '../../../../src/labs/archives/archives.ts'
+import type { ArchiveMember } from '../../../../src/labs/archives/zip-archives.ts'
 import { openRecords } from '../../../support/service-records.ts'
 
 const archives = async () => {

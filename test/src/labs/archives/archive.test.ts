@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { exportLab } from '../../../../src/labs/archives/archive.ts'
-import type { LabArchives } from '../../../../src/labs/archives/archives.ts'
+import type { ZipArchives } from '../../../../src/labs/archives/zip-archives.ts'
 import { ApiError } from '../../../../src/lib/errors/api-error.ts'
 import { labsInMemory, MemoryCompute, overriding } from '../../../support/memory-compute.ts'
 
@@ -13,7 +13,7 @@ test('an export of which a compute is not connected fails before its first byte'
     archives += 1
     return new ReadableStream<Uint8Array>()
   }
-  Object.assign(labs, { archives: { write } as Partial<LabArchives> })
+  Object.assign(labs, { zip: { write } as Partial<ZipArchives> })
   const { agent } = labs.computes
   const { project_id } = await labs.creation.create({ name: 'away', compute_id: 'local' }, agent)
   const lab = await labs.lab(project_id)

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { StoredFile } from '../../../../src/host-agent.ts'
-import type { ArchiveMember, LabArchives } from '../../../../src/labs/archives/archives.ts'
+import type { ArchiveMember, ZipArchives } from '../../../../src/labs/archives/zip-archives.ts'
 import type { BackupLimits } from '../../../../src/labs/backups/backup-store.ts'
 import type { LabListEvent } from '../../../../src/model/lab/event.ts'
 import { labsInMemory, MemoryCompute, overriding } from '../../../support/memory-compute.ts'
@@ -33,7 +33,7 @@ function silentFile() {
 }
 
 /** The contents of the members, one after the other. */
-const archives = {
+const zip = {
   write(members: AsyncIterable<ArchiveMember>) {
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
     const add = async () => {
@@ -43,7 +43,7 @@ const archives = {
     add().catch((error: unknown) => writable.abort(error).catch(() => {}))
     return readable
   },
-} as Partial<LabArchives> as LabArchives
+} as Partial<ZipArchives> as ZipArchives
 
 /** Labs that are backed up when they are closed. `close` makes a lab on a compute, closes it, and gives its id. */
 async function backedUp(computes: Record<string, MemoryCompute>, limits?: BackupLimits) {
@@ -51,7 +51,7 @@ async function backedUp(computes: Record<string, MemoryCompute>, limits?: Backup
   const warnings: string[] = []
   const labs = await labsInMemory(new MemoryCompute(), new MemoryLabs(), {
     others: new Map(Object.entries(computes)),
-    archives,
+    zip,
     backupStore: {
       write: async (id, content) => void kept.set(id, await new Response(content).text()),
       read: async () => undefined,

@@ -23,7 +23,7 @@ export interface HostProjects {
 }
 
 /** Reads and writes zip archives; each runtime may implement it. */
-export interface LabArchives {
+export interface ZipArchives {
   /** Writes the members one after the other. `level`: of deflate from 1 to 9; 0 stores. */
   write(members: AsyncIterable<ArchiveMember>, level: number): ReadableStream<Uint8Array>
   /** Receives an archive; `outer`: the open one that it is in. 400 when it is damaged, encrypted, inconsistent or has unsafe names; 413 when it is too large; 507. */
