@@ -25,7 +25,7 @@ export interface LabCatalog {
   /** The jobs of this process. */
   readonly jobs: Jobs
   /** The jobs of all labs. */
-  readonly jobList: JobList
+  readonly allJobs: JobList
   /** How long a drain of a compute may take, s; absent: `defaultDrainS`. */
   readonly drainS?: (() => number) | undefined
   /** See `listProjects`. */

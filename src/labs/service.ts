@@ -6,7 +6,7 @@ import type { CopyLab } from './archives/duplicate.ts'
 import type { HostProjects, ZipArchives } from './archives/zip-archives.ts'
 import { AutoStart } from './autostart.ts'
 import type { BackupStore } from './backups/backup-store.ts'
-import { LabBackups } from './backups/lab-backups.ts'
+import { type BackupSource, LabBackups } from './backups/lab-backups.ts'
 import type { LabCatalog } from './catalog.ts'
 import { ComputeParts, type LabRecovery } from './compute-parts.ts'
 import { serviceAgents } from './computes/compute-pool.ts'
@@ -90,44 +90,39 @@ export interface Labs extends LabCatalog, Omit<LabPorts, 'store' | 'wakeAt'> {
 }
 
 /** Puts labs together. `lifecycle.reopenAfterStart` opens those that were open before. */
-export function createLabs(ports: LabPorts, { syncOf, noteJob, ...process }: LabProcess): Labs {
-  const { store, events, wakeAt, backupStore, limits, warn, report } = ports
-  const { registry, computes } = process
-  const agentFor = serviceAgents(computes)
+export function createLabs(ports: LabPorts, { registry, computes, templates, symbols, ...own }: LabProcess): Labs {
+  const { store, events, zip, trust, hostProjects, backupStore, copy, wakeAt, drainS, limits, warn, report } = ports
+  const ownAgents = serviceAgents(computes)
   const documents = new LabDocuments({ store: recordStorage(store), events, registry, limits })
-  const jobs = new Jobs({ computes, report, noted: noteJob, emit: (event) => registry.emit(event) })
+  const jobs = new Jobs({ computes, report, noted: own.noteJob, emit: (event) => registry.emit(event) })
   const autoStart = new AutoStart(jobs, warn)
-  const sync = syncOf({ registry, documents, computes, events, autoStart })
+  const sync = own.syncOf({ registry, documents, computes, events, autoStart })
   const access = new LabAccess(registry, documents, sync)
+  // What these two do needs all of `labs`, which is there before they are called.
   const recovery: LabRecovery = {
-    recoverSnapshots: (lab, agentsOf) => recoverSnapshots(labs, lab, agentsOf),
-    recoverMove: (lab, agentsOf) => recoverMove(labs, lab, agentsOf),
-    forgetOn: (lab, computeId, agentsOf) => forgetOn(labs, lab, computeId, agentsOf),
+    recoverSnapshots: (lab, agentFor) => recoverSnapshots(labs, lab, agentFor),
+    recoverMove: (lab, agentFor) => recoverMove(labs, lab, agentFor),
+    forgetOn: (lab, computeId, agentFor) => forgetOn(labs, lab, computeId, agentFor),
   }
-  const contentOf = (lab: Lab, maxBytes: number) => exportLab(labs, lab, { ...backupOptions, maxBytes }, agentFor)
-  const backups = new LabBackups({ registry, documents, access, source: { contentOf }, store: backupStore, warn })
+  const source: BackupSource = {
+    contentOf: (lab, maxBytes) => exportLab(labs, lab, { ...backupOptions, maxBytes }, ownAgents),
+  }
+  const backups = new LabBackups({ registry, documents, access, source, store: backupStore, warn })
   const parts = new ComputeParts({ documents, computes, events, sync, recovery })
   const shared = { registry, documents, access, computes, jobs, autoStart, sync, backups, parts, recovery, warn }
   const lists = new LabLists(shared)
   const creation = new LabCreation(shared)
   const lifecycle = new LabLifecycle({ ...shared, creation, lists })
-  const timers = new LabTimers({ ...shared, agentFor, wakeAt, remover: lifecycle })
+  const timers = new LabTimers({ ...shared, agentFor: ownAgents, wakeAt, remover: lifecycle })
   const settings = new LabSettings({ ...shared, timers, lists })
-  const uses = new LabUses({ ...shared, lifecycle, agentFor })
+  const uses = new LabUses({ ...shared, lifecycle, agentFor: ownAgents })
   const labs: Labs = {
-    ...ports,
-    ...process,
-    ...shared,
-    jobList: jobs,
-    creation,
-    lifecycle,
-    lists,
-    settings,
-    timers,
-    uses,
+    ...{ registry, computes, templates, symbols, trust, drainS, jobs, allJobs: jobs },
+    ...{ events, zip, hostProjects, backupStore, copy, limits, warn, report },
+    ...{ documents, access, backups, creation, lifecycle, lists, parts, settings, sync, timers, uses },
     lab: (idOrName) => access.lab(idOrName),
     find: (idOrName) => access.find(idOrName),
-    list: (agentsOf) => lists.list(agentsOf),
+    list: (agentFor) => lists.list(agentFor),
     move: (id, from, options) => moveLab(labs, id, from, options),
     async shutdown() {
       sync.end()

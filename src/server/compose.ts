@@ -57,7 +57,7 @@ export async function composeDirectory(ports: GatewayPorts & { readonly labs: Di
     registry,
     computes,
     jobs,
-    jobList: jobs.with(elsewhere.jobs),
+    allJobs: jobs.with(elsewhere.jobs),
     list: (agentFor) => listProjects(catalog, agentFor),
     move: (id, from, options) => elsewhere.move(id, from, options),
   }

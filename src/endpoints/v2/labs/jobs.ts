@@ -16,7 +16,7 @@ const isVisible = ({ project_id }: LabJob, { projects }: Context): boolean =>
 
 /** A job, if the client may see its project; else 404, as for an unknown job. */
 async function visibleJob(id: string, context: Context): Promise<LabJob> {
-  const job = await catalogOf(context).jobList.get(id)
+  const job = await catalogOf(context).allJobs.get(id)
   if (isVisible(job, context)) return job
   throw noSuchJob(id)
 }
@@ -27,7 +27,7 @@ export const labJobEndpoints: readonly Endpoint[] = [
     summary: 'List the running jobs, and those that ended in the last 15 minutes',
     replies: { 200: { description: 'The jobs, the oldest first', schema: Type.Array(LabJob) } },
     async handle(_, context) {
-      const jobs = await catalogOf(context).jobList.list()
+      const jobs = await catalogOf(context).allJobs.list()
       return ok(jobs.filter((job) => isVisible(job, context)))
     },
   }),
@@ -44,7 +44,7 @@ export const labJobEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Done' } },
     errors: { 404: unknown },
     async handle({ params }, context) {
-      await catalogOf(context).jobList.remove((await visibleJob(params.job_id, context)).job_id)
+      await catalogOf(context).allJobs.remove((await visibleJob(params.job_id, context)).job_id)
       return noContent
     },
   }),
