@@ -103,7 +103,7 @@ export class LabDocuments {
   }
 
   /** Saves what a move or a backup has changed in a lab. Lists of labs learn what they show of it. */
-  async saveUpkeep(lab: Lab, changes: (project: ProjectRecord) => Changes): Promise<void> {
+  async saveServiceChange(lab: Lab, changes: (project: ProjectRecord) => Changes): Promise<void> {
     const before = await lab.edit(({ project }) => {
       const { backupRevision, revision } = project
       const all = changes(project)
@@ -111,7 +111,7 @@ export class LabDocuments {
       // A move changes nothing that is in backups: a backup of the revision before is also one of this revision.
       const isBackedUp = backupRevision === revision || next.backupRevision === revision
       if (isBackedUp) all.project({ ...next, backupRevision: revision + 1 })
-      return { changes: all, news: () => [], result: lab.project(), isUpkeep: true }
+      return { changes: all, news: () => [], result: lab.project(), isServiceChange: true }
     })
     await this.#registry.put(lab.id, lab.document.project)
     if (listShowsChange(before, lab.project())) this.publish(lab, 'project.updated')

@@ -249,7 +249,7 @@ export class LabLifecycle {
       }),
       news: () => [],
       result: undefined,
-      isUpkeep: true,
+      isServiceChange: true,
     }))
     await registry.put(lab.id, lab.document.project)
   }

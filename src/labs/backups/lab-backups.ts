@@ -87,7 +87,7 @@ export class LabBackups {
       // Another attempt may have begun meanwhile, also the first one after another close.
       if (now?.tries !== pendingBackup.tries || now.again_at !== pendingBackup.again_at) return
       const failure = message.slice(0, maxFailure)
-      await this.#documents.saveUpkeep(await this.#access.find(id), (project) =>
+      await this.#documents.saveServiceChange(await this.#access.find(id), (project) =>
         new Changes().project({ ...project, pendingBackup: { ...pendingBackup, failure } }),
       )
     })
@@ -118,7 +118,9 @@ export class LabBackups {
         if (head.pendingBackup.again_at !== time) return undefined
         const { tries, failure } = head.pendingBackup
         const pendingBackup = { ...attemptAfter(tries), ...withoutNulls({ failure }) }
-        await this.#documents.saveUpkeep(found, (project) => new Changes().project({ ...project, pendingBackup }))
+        await this.#documents.saveServiceChange(found, (project) =>
+          new Changes().project({ ...project, pendingBackup }),
+        )
       }
       return found
     })
@@ -141,7 +143,7 @@ export class LabBackups {
       const now = this.#registry.has(id) ? await this.#access.find(id) : undefined
       if (now === undefined) await store.remove(id)
       else if (now.document.project.revision === revision)
-        await this.#documents.saveUpkeep(now, ({ pendingBackup: _, ...project }) =>
+        await this.#documents.saveServiceChange(now, ({ pendingBackup: _, ...project }) =>
           new Changes().project({ ...project, backupRevision: revision }),
         )
     })

@@ -35,7 +35,7 @@ interface Edit {
   readonly news: () => readonly LabEvent[]
   readonly undoGroup: UndoGroup | undefined
   /** Whether the edit changes nothing that users made, as a closing: the time of the last change stays. */
-  readonly isUpkeep?: boolean | undefined
+  readonly isServiceChange?: boolean | undefined
   /** Whether its size was checked before, and it must not be refused any more. */
   readonly isChecked?: boolean | undefined
 }
@@ -216,8 +216,8 @@ export class Lab {
   }
 
   /** What the service itself notes, and what puts back what was there, is not refused. */
-  #requireRoomOf({ changes, undoGroup, isUpkeep, isChecked }: Omit<Edit, 'news'>): void {
-    if (!isUpkeep && !isChecked && undoGroup?.by !== 'rollback') this.requireRoomFor(changes.entries)
+  #requireRoomOf({ changes, undoGroup, isServiceChange, isChecked }: Omit<Edit, 'news'>): void {
+    if (!isServiceChange && !isChecked && undoGroup?.by !== 'rollback') this.requireRoomFor(changes.entries)
   }
 
   /** Writes edits at once, as one revision. */
@@ -231,7 +231,9 @@ export class Lab {
     all.project({
       ...((all.entries.get('project') as LabDocument['project'] | undefined) ?? project),
       ...{ revision: revision + 1, sizes: this.document.sizesAfter(all.entries) },
-      ...withoutNulls({ changed_at: edits.every(({ isUpkeep }) => isUpkeep) ? changed_at : new Date().toISOString() }),
+      ...withoutNulls({
+        changed_at: edits.every(({ isServiceChange }) => isServiceChange) ? changed_at : new Date().toISOString(),
+      }),
     })
     const before = this.document.read(all.entries.keys())
     await this.#save(all.entries)

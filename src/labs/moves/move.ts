@@ -161,7 +161,7 @@ async function moveTo(labs: Labs, lab: Lab, way: MovePlan): Promise<void> {
     await requireReachable(labs, lab, way)
     return { ...(await copyTo(labs, lab, way)), path }
   })
-  await labs.documents.saveUpkeep(lab, commitOf(lab, copy, way))
+  await labs.documents.saveServiceChange(lab, commitOf(lab, copy, way))
 }
 
 /** Makes something of a lab on another compute, in the directory `path` there. A failure leaves nothing there. */
@@ -212,7 +212,7 @@ async function restoreTo(labs: Labs, lab: Lab, way: MovePlan): Promise<void> {
   })
   revert.commit()
   const before = [...document.snapshots.keys()]
-  await labs.documents.saveUpkeep(lab, (project) => {
+  await labs.documents.saveServiceChange(lab, (project) => {
     const changes = new Changes()
     for (const [id, now] of document.nodes) {
       const { compute_id, name, console, console_type, properties } = there.document.nodes.get(id) ?? now
@@ -444,7 +444,7 @@ async function rejoin(labs: Labs, lab: Lab, ids: readonly string[], agentFor: Co
       agentFor,
     )
   const joined = await joinLinks(labs, lab, links, agentFor)
-  await labs.documents.saveUpkeep(lab, ({ pendingLinks: _, ...project }) =>
+  await labs.documents.saveServiceChange(lab, ({ pendingLinks: _, ...project }) =>
     joined.reduce((all, link) => all.put('link', link.link_id, link), new Changes().project(project)),
   )
 }
@@ -474,4 +474,4 @@ const isThere = (opening: Promise<unknown>): Promise<boolean> =>
   )
 
 const setProject = (labs: Labs, lab: Lab, change: (project: ProjectRecord) => ProjectRecord): Promise<void> =>
-  labs.documents.saveUpkeep(lab, (project) => new Changes().project(change(project)))
+  labs.documents.saveServiceChange(lab, (project) => new Changes().project(change(project)))

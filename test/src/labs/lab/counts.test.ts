@@ -72,7 +72,7 @@ test('a lab that is opened, closed or archived is not changed', async () => {
   await labs.lifecycle.close(lab.id, agentFor)
   await labs.lifecycle.open(lab.id, agentFor)
   const now = await labs.lab(lab.id)
-  await labs.documents.saveUpkeep(now, (project) =>
+  await labs.documents.saveServiceChange(now, (project) =>
     new Changes().project({ ...project, backupRevision: project.revision }),
   )
   expect(now.project().revision).toBeGreaterThan(revision)

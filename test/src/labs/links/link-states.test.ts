@@ -91,7 +91,7 @@ test('the state of a link that another compute has is not taken', async () => {
   const [record] = lab.document.links.values()
   if (record === undefined) throw new Error('there is no link')
   const link_id = crypto.randomUUID()
-  await labs.documents.saveUpkeep(lab, (project) =>
+  await labs.documents.saveServiceChange(lab, (project) =>
     new Changes()
       .project({ ...project, computes: ['local', 'other'] })
       .put('link', record.link_id, { ...record, wiring: { type: 'direct', compute_id: 'other' } })
@@ -110,7 +110,7 @@ test('the verdict on a link over two computes follows the rule of one within a c
   const [record] = lab.document.links.values()
   if (record === undefined) throw new Error('there is no link')
   const save = (suspend: boolean) =>
-    labs.documents.saveUpkeep(lab, (project) =>
+    labs.documents.saveServiceChange(lab, (project) =>
       new Changes().project(project).put('link', record.link_id, { ...record, suspend, wiring: { type: 'udp' } }),
     )
   const counters = { in_frames: 0, in_bytes: 0, dropped: {} }

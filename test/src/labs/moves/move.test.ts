@@ -14,7 +14,7 @@ test('a move to a compute that was removed from the fleet meanwhile is cleared f
   const agentFor = labs.computes.agent
   await labs.creation.create({ project_id, name: 'moved', compute_id: 'local' }, agentFor)
   const lab = await labs.lab(project_id)
-  await labs.documents.saveUpkeep(lab, (project) =>
+  await labs.documents.saveServiceChange(lab, (project) =>
     new Changes().project({ ...project, moving: { from: 'local', to: 'removed' }, formerComputes: ['another'] }),
   )
   await recoverMove(labs, lab, agentFor)
@@ -94,7 +94,7 @@ test('the remains of a move are removed from its compute, also for a lab with sn
   const lab = await labs.lab(project_id)
   const snapshot = { snapshot_id: project_id, name: 'earlier', created_at: 0, size: 0 }
   // The service ended after the move, and before it had removed the files of before.
-  await labs.documents.saveUpkeep(lab, (project) =>
+  await labs.documents.saveServiceChange(lab, (project) =>
     new Changes()
       .project({ ...project, formerComputes: ['before'] })
       .put('snapshot', project_id, { ...snapshot, computes: ['local'], moved: { before: 'local' } }),
@@ -110,7 +110,7 @@ test('a lab that cannot be moved says so in its events, with the reason', async 
   await labs.creation.create({ project_id, name: 'stays', compute_id: 'local' }, agentFor)
   const snapshot = { snapshot_id: project_id, name: 'earlier', created_at: 0, size: 0, computes: ['local'] }
   const lab = await labs.lab(project_id)
-  await labs.documents.saveUpkeep(lab, (project) =>
+  await labs.documents.saveServiceChange(lab, (project) =>
     new Changes()
       .project(project)
       .put('snapshot', project_id, { ...snapshot, lastRunning: { local: [project_id] } } as never),
@@ -138,7 +138,7 @@ test('a lab that was made elsewhere can be deleted without its former compute, b
     throw new ApiError(503, 'It is not connected', { code: 'compute-unreachable' })
   }
   const agentFor = (id: string) => (dead.has(id) ? overriding(real('local'), { projects: { remove: away } }) : real(id))
-  await labs.documents.saveUpkeep(await labs.lab(project_id), (project) =>
+  await labs.documents.saveServiceChange(await labs.lab(project_id), (project) =>
     new Changes().project({ ...project, formerComputes: ['before'] }),
   )
 
