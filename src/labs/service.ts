@@ -98,7 +98,7 @@ export function createLabs(ports: LabPorts, { registry, computes, templates, sym
   const autoStart = new AutoStart(jobs, warn)
   const sync = own.syncOf({ registry, documents, computes, events, autoStart })
   const access = new LabAccess(registry, documents, sync)
-  // What these two do needs all of `labs`, which is there before they are called.
+  // `recovery` and `source` need all of `labs`, which is there before they are called.
   const recovery: LabRecovery = {
     recoverSnapshots: (lab, agentFor) => recoverSnapshots(labs, lab, agentFor),
     recoverMove: (lab, agentFor) => recoverMove(labs, lab, agentFor),
@@ -117,9 +117,33 @@ export function createLabs(ports: LabPorts, { registry, computes, templates, sym
   const settings = new LabSettings({ ...shared, timers, lists })
   const uses = new LabUses({ ...shared, lifecycle, agentFor: ownAgents })
   const labs: Labs = {
-    ...{ registry, computes, templates, symbols, trust, drainS, jobs, allJobs: jobs },
-    ...{ events, zip, hostProjects, backupStore, copy, limits, warn, report },
-    ...{ documents, access, backups, creation, lifecycle, lists, parts, settings, sync, timers, uses },
+    registry,
+    computes,
+    templates,
+    symbols,
+    trust,
+    drainS,
+    jobs,
+    allJobs: jobs,
+    events,
+    zip,
+    hostProjects,
+    backupStore,
+    copy,
+    limits,
+    warn,
+    report,
+    documents,
+    access,
+    backups,
+    creation,
+    lifecycle,
+    lists,
+    parts,
+    settings,
+    sync,
+    timers,
+    uses,
     lab: (idOrName) => access.lab(idOrName),
     find: (idOrName) => access.find(idOrName),
     list: (agentFor) => lists.list(agentFor),
