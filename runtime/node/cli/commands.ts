@@ -45,7 +45,9 @@ export const commands: Readonly<Record<string, Command>> = {
     summary: 'create or update a lab from its file, start it, and wait until it is ready',
     text: `Creates the lab of a lab file, or updates it if it exists, starts its nodes in order, and waits until they are ready.
 An update changes only what differs. Changes that disturb running nodes need a flag. If your local service is used
-and does not run, the command starts it in the background. "patchbay down" stops the lab; --ttl stops it after a time.`,
+and does not run, the command starts it in the background. "patchbay down" stops the lab; --ttl stops it after a time.
+A topology of containerlab, a project of GNS3 or a lab of CML is imported first, and the command says what it changes:
+patchbay up dc.clab.yml`,
     args: [labFile],
     flags: upFlags,
     run: async (input) => (await import('./topology.ts')).up(input),

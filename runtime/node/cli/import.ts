@@ -1,14 +1,10 @@
-import { existsSync, openAsBlob, readFileSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, openAsBlob } from 'node:fs'
 import { access, open, readFile, stat } from 'node:fs/promises'
-import { basename, dirname, join, resolve, sep } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { buffer as bytesOf } from 'node:stream/consumers'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { decodedText } from '../../../src/importers/encoding.ts'
-import { importLabFile } from '../../../src/importers/formats.ts'
 import type { LeftOut } from '../../../src/importers/source.ts'
-import { LabFileError } from '../../../src/labfile/read.ts'
-import { labFileText } from '../../../src/labfile/text.ts'
-import { ApiError } from '../../../src/lib/errors/api-error.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
 import { replaceFiles } from '../engine/storage/user-file.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
@@ -16,6 +12,7 @@ import { clientOf } from './client.ts'
 import type { CommandInput, ServiceFlags } from './command.ts'
 import type { importing } from './command-flags.ts'
 import { CommandError, exits } from './exits.ts'
+import { foreignLab, foreignReport, leftOutLines } from './foreign-lab.ts'
 import { checkedLab, diagnosticsIn, type WrongLabFile } from './lab-file.ts'
 import type { CommandOutcome } from './outcome.ts'
 import { shown, tableOf } from './table.ts'
@@ -45,21 +42,8 @@ async function importLab(file: string, { text, notes }: Content, { flags }: Inpu
   const to = flags.to ?? (file === '-' ? '-' : join(directory, `${stemOf(file)}.lab.yaml`))
   const isPrinted = to === '-'
   const base = resolve(isPrinted ? directory : dirname(to))
-  const annotations = `${file}.annotations.json`
-  const {
-    format,
-    file: data,
-    images,
-    leftOut: parts,
-  } = withFile(file, () =>
-    importLabFile({
-      text,
-      hasFile: (path) => isTextBelow(base, path),
-      ...(existsSync(annotations) && { annotations: readAnnotations(annotations) }),
-    }),
-  )
+  const { format, file: data, images, leftOut: parts, document: lab } = foreignLab(file, text, base)
   const leftOut = [...notes, ...parts]
-  const lab = labFileText(data)
   await checkedLab(lab, { name: isPrinted ? 'stdout' : to, base, allowOutside: false, options: {} })
   if (!isPrinted && existsSync(to) && !flags.force)
     throw new CommandError(exits.wrong, [
@@ -77,17 +61,7 @@ async function importLab(file: string, { text, notes }: Content, { flags }: Inpu
   const counts = contents.map(([number, word]) => counted(number, word)).join(', ')
   const report = [
     ...(isPrinted ? [] : [`${to}: ${counts}, from ${format}`]),
-    ...(images.length === 0
-      ? []
-      : [
-          '',
-          'Required images',
-          tableOf(
-            ['IMAGE', 'KIND', 'NODES'],
-            images.map((it) => [it.image, it.kind, it.nodes.join(' ')]),
-          ),
-        ]),
-    ...leftOutLines(file, leftOut, 'Left out or changed'),
+    ...foreignReport(file, images, leftOut),
     ...(isPrinted ? [] : ['', `"patchbay up ${to}" creates the lab and starts it`]),
   ].join('\n')
   if (isPrinted) process.stderr.write(report === '' ? '' : `${report.trim()}\n`)
@@ -173,61 +147,11 @@ const refusedOf =
     throw new CommandError(exits.wrong, diagnostics, { cause: error })
   }
 
-/** Runs a reader of the file, and adds the name of the file to its diagnostics. */
-function withFile<T>(file: string, read: () => T): T {
-  try {
-    return read()
-  } catch (error) {
-    if (error instanceof LabFileError)
-      throw new CommandError(exits.wrong, diagnosticsIn(file, error.diagnostics, error.more))
-    if (error instanceof ApiError) throw new CommandError(exits.wrong, [{ message: error.message, file }])
-    throw error
-  }
-}
-
-const leftOutLines = (file: string, leftOut: readonly LeftOut[], title: string): string[] =>
-  leftOut.length === 0
-    ? []
-    : [
-        '',
-        title,
-        ...leftOut.map(
-          (diagnostic) =>
-            `  ${file}:${diagnostic.line}:${diagnostic.column}: ${shown(`${diagnostic.path === '' ? '' : `${diagnostic.path}: `}${diagnostic.message}`)}`,
-        ),
-      ]
-
 async function contentOf(file: string): Promise<Uint8Array> {
   if (file === '-') return bytesOf(process.stdin)
   return readFile(file).catch((cause) => {
     throw unreadable(file, cause)
   })
-}
-
-function readAnnotations(file: string): string {
-  try {
-    return decodedText(readFileSync(file)).text
-  } catch (cause) {
-    throw unreadable(file, cause)
-  }
-}
-
-/** Largest file that a lab file may name, bytes. */
-const maxBytes = 1 << 20
-
-/** Whether a path leads to a file with text below a directory; links may not lead out of it. */
-function isTextBelow(directory: string, path: string): boolean {
-  try {
-    const root = realpathSync(directory)
-    const file = realpathSync(resolve(root, path))
-    const stats = statSync(file)
-    if (!file.startsWith(root.endsWith(sep) ? root : root + sep) || !stats.isFile()) return false
-    if (stats.size === 0 || stats.size > maxBytes) return false
-    new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** CommandError 3. */

@@ -26,20 +26,54 @@ export interface LabSource {
   readonly desired: Desired
 }
 
-/** Reads and checks a lab file and the files that it names. CommandError 3 with all that is wrong. */
-export async function readLab(word: string | undefined, flags: FlagValues<typeof labFileFlags>): Promise<LabSource> {
+/**
+ * Reads and checks a lab file and the files that it names. A lab of another program is imported, and standard error says how; not
+ * with `isToBeSaved`, as the changes of a lab cannot be written into such a file. CommandError 3 with all that is wrong.
+ */
+export async function readLab(
+  word: string | undefined,
+  flags: FlagValues<typeof labFileFlags>,
+  { isToBeSaved = false } = {},
+): Promise<LabSource> {
   const vars = variablesOf(flags.var)
   const path = word ?? onlyLabFile()
-  const document = path === '-' ? await fromInput() : await readText(path)
+  const text = path === '-' ? await fromInput() : await readText(path)
   const name = path === '-' ? 'stdin' : path
   if (flags.name !== undefined && !Check(LabName, flags.name))
     throw wrongArguments(`--name: expected ${LabName.expects}, got ${JSON.stringify(flags.name)}`)
   const base = path === '-' ? process.cwd() : dirname(resolve(path))
   const given = flags.name === undefined ? {} : { name: flags.name }
+  const document = isForeign(text) ? await imported(name, text, { base, isToBeSaved }) : text
   return {
     vars,
     ...(await checkedLab(document, { name, base, allowOutside: flags['allow-outside'], options: { vars, ...given } })),
   }
+}
+
+/** Whether a text is a lab of containerlab, GNS3 or CML: they have "topology", or a map at "lab" where a lab file has its name. */
+const isForeign = (text: string): boolean =>
+  !/^["']?lab["']?:[ \t]+[^\s{#]/m.test(text) &&
+  (/^[ \t{]*["']?topology["']?[ \t]*:/m.test(text) || /^lab:[ \t]*(#.*)?$/m.test(text))
+
+/** A lab of another program as the text of a lab file. Says what was changed. CommandError 3. */
+async function imported(
+  file: string,
+  text: string,
+  { base, isToBeSaved }: { readonly base: string; readonly isToBeSaved: boolean },
+): Promise<string> {
+  const { foreignLab, foreignReport } = await import('./foreign-lab.ts')
+  const { format, document, images, leftOut } = foreignLab(file, text, base)
+  if (isToBeSaved)
+    throw new CommandError(exits.wrong, [
+      {
+        message: `${file} is a lab of ${format}, not a lab file`,
+        hint: `"patchbay import ${file}" makes a lab file of it`,
+      },
+    ])
+  process.stderr.write(
+    `${[`${file}: imported from ${format}`, ...foreignReport(file, images, leftOut), ''].join('\n')}\n`,
+  )
+  return document
 }
 
 /** Checks the text of a lab file and the files that it names, which are relative to `base`. CommandError 3 with all that is wrong. */

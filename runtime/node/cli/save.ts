@@ -26,7 +26,7 @@ type Flags = CommandInput<typeof saving>['flags']
 /** `patchbay save FILE|LAB`: writes the changes of a lab back into its file. */
 export async function save({ args: [word], flags, signal }: CommandInput<typeof saving>): Promise<CommandOutcome> {
   const path = await fileOf(word, flags)
-  const source = await readLab(path, flags)
+  const source = await readLab(path, flags, { isToBeSaved: true })
   const context = { client: await clientOf(flags), signal }
   const lab = await labOf(source.desired.lab, context, { opens: true })
   const params = { project_id: lab.project_id }

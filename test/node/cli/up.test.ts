@@ -382,3 +382,29 @@ test('an up that is killed while it starts its service leaves the next one a ser
   expect(await patchbay.run(['up'])).toMatchObject({ code: 0, out: expect.stringContaining('PC1   pc    running') })
   expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
 })
+
+test('up takes a topology of containerlab as it is, and says what it changed; save asks for a lab file', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const patchbay = await CommandLine.of({ server: service.url })
+  const nodes = '    h1: { kind: linux, image: alpine }\n    h2: { kind: linux, image: alpine }\n'
+  const links = '    - endpoints: ["h1:eth1", "h2:eth1"]\n'
+  await patchbay.file('dc.clab.yml', `name: dc\ntopology:\n  nodes:\n${nodes}  links:\n${links}`)
+  const first = await patchbay.run(['up', 'dc.clab.yml'])
+  expect(first).toMatchObject({ code: 0, out: expect.stringContaining('created 2 nodes and 1 link') })
+  expect(first.err).toContain('dc.clab.yml: imported from containerlab')
+  expect(first.err).toContain('topology.nodes.h1.image: a container with one link becomes a pc')
+  expect(await patchbay.run(['diff', 'dc.clab.yml', '--exit-code'])).toMatchObject({ code: 0 })
+  expect(await patchbay.run(['validate', 'dc.clab.yml'])).toMatchObject({ code: 0 })
+  expect(await patchbay.run(['save', 'dc.clab.yml'])).toMatchObject({
+    code: 3,
+    err: expect.stringContaining('"patchbay import dc.clab.yml" makes a lab file of it'),
+  })
+  expect(await patchbay.run(['down', 'dc.clab.yml', '--delete', '--yes'])).toMatchObject({ code: 0 })
+  // What no importer can read is refused with its place in the file, and nothing is made.
+  await patchbay.file('bad.clab.yml', 'name: bad\ntopology:\n  nodes: [a, b]\n')
+  expect(await patchbay.run(['up', 'bad.clab.yml'])).toMatchObject({
+    code: 3,
+    err: expect.stringMatching(/bad\.clab\.yml:3:/),
+  })
+  expect((await patchbay.run(['ls'])).out).toContain('No labs')
+})

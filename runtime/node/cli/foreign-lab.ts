@@ -1,0 +1,99 @@
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { resolve, sep } from 'node:path'
+import type { ConvertedLab } from '../../../src/importers/draft.ts'
+import { decodedText } from '../../../src/importers/encoding.ts'
+import { importLabFile } from '../../../src/importers/formats.ts'
+import type { LeftOut } from '../../../src/importers/source.ts'
+import { LabFileError } from '../../../src/labfile/read.ts'
+import { labFileText } from '../../../src/labfile/text.ts'
+import { ApiError } from '../../../src/lib/errors/api-error.ts'
+import type { LabFormat } from '../../../src/model/lab/import.ts'
+import { reasonOf } from '../os/system/error-reason.ts'
+import { CommandError, exits } from './exits.ts'
+import { diagnosticsIn } from './lab-file.ts'
+import { shown, tableOf } from './table.ts'
+
+/** A lab of another program as a lab file, and what must be said of it. */
+interface ForeignLab extends ConvertedLab {
+  readonly format: LabFormat
+  /** The text of the lab file. */
+  readonly document: string
+}
+
+/** Reads a lab of containerlab, GNS3 or CML; `base` is the directory of the files that it names. CommandError 3. */
+export function foreignLab(file: string, text: string, base: string): ForeignLab {
+  const annotations = `${file}.annotations.json`
+  const found = withFile(file, () =>
+    importLabFile({
+      text,
+      hasFile: (path) => isTextBelow(base, path),
+      ...(existsSync(annotations) && { annotations: readAnnotations(annotations) }),
+    }),
+  )
+  return { ...found, document: labFileText(found.file) }
+}
+
+/** The images that the lab needs, and what was left out or changed, for people. */
+export const foreignReport = (file: string, images: ForeignLab['images'], leftOut: readonly LeftOut[]): string[] => [
+  ...(images.length === 0
+    ? []
+    : [
+        '',
+        'Required images',
+        tableOf(
+          ['IMAGE', 'KIND', 'NODES'],
+          images.map((image) => [image.image, image.kind, image.nodes.join(' ')]),
+        ),
+      ]),
+  ...leftOutLines(file, leftOut, 'Left out or changed'),
+]
+
+export const leftOutLines = (file: string, leftOut: readonly LeftOut[], title: string): string[] =>
+  leftOut.length === 0
+    ? []
+    : [
+        '',
+        title,
+        ...leftOut.map(
+          (diagnostic) =>
+            `  ${file}:${diagnostic.line}:${diagnostic.column}: ${shown(`${diagnostic.path === '' ? '' : `${diagnostic.path}: `}${diagnostic.message}`)}`,
+        ),
+      ]
+
+/** Runs a reader of the file, and adds the name of the file to its diagnostics. */
+function withFile<T>(file: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof LabFileError)
+      throw new CommandError(exits.wrong, diagnosticsIn(file, error.diagnostics, error.more))
+    if (error instanceof ApiError) throw new CommandError(exits.wrong, [{ message: error.message, file }])
+    throw error
+  }
+}
+
+function readAnnotations(file: string): string {
+  try {
+    return decodedText(readFileSync(file)).text
+  } catch (cause) {
+    throw new CommandError(exits.wrong, `${file} cannot be read: ${reasonOf(cause)}`, { cause })
+  }
+}
+
+/** Largest file that a lab file may name, bytes. */
+const maxBytes = 1 << 20
+
+/** Whether a path leads to a file with text below a directory; links may not lead out of it. */
+function isTextBelow(directory: string, path: string): boolean {
+  try {
+    const root = realpathSync(directory)
+    const file = realpathSync(resolve(root, path))
+    const stats = statSync(file)
+    if (!file.startsWith(root.endsWith(sep) ? root : root + sep) || !stats.isFile()) return false
+    if (stats.size === 0 || stats.size > maxBytes) return false
+    new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
+    return true
+  } catch {
+    return false
+  }
+}
