@@ -75,30 +75,55 @@ const platforms: readonly (readonly [name: RegExp, platform: string, ram: number
  * start from such a file. ELF(5), QEMU docs/interop/qcow2.rst, ECMA-119.
  */
 export function suggestedType(file: string, head: Uint8Array): SuggestedType | undefined {
-  const name = file.toLowerCase()
-  if (startsWith(head, [0x7f, 0x45, 0x4c, 0x46])) return ofProgram(file, name, head)
+  // A program: big-endian for a router of dynamips, little-endian for the host itself (IOU).
+  if (startsWith(head, [0x7f, 0x45, 0x4c, 0x46])) return head[5] === 2 ? dynamipsType(file) : iouType(file)
   const isCd = text(head, 32_769, 5) === 'CD001'
   const isDisk = diskMagic.some((magic) => text(head, 0, magic.length) === magic) || isBootSector(head)
-  if (!isCd && !isDisk && !/\.(qcow2?|vmdk|vdi|vhdx?|img|raw|iso)$/.test(name)) return undefined
-  const [, type, settings] = machines.find(([pattern]) => pattern.test(name)) ?? unknownMachine(file)
+  return isCd || isDisk || /\.(qcow2?|vmdk|vdi|vhdx?|img|raw|iso)$/i.test(file) ? machineType(file, isCd) : undefined
+}
+
+/** The node type that an image suggests by its name alone, where the kind of its nodes is known. */
+export function suggestedFor(kind: string, path: string): SuggestedType | undefined {
+  switch (kind) {
+    case 'machine-emulator':
+      return machineType(path, /\.iso$/i.test(path))
+    case 'dynamips':
+      return dynamipsType(path)
+    case 'iou':
+      return iouType(path)
+    default:
+      return undefined
+  }
+}
+
+const nameIn = (path: string): string => (path.split('/').at(-1) ?? path).toLowerCase()
+
+function machineType(path: string, isCd: boolean): SuggestedType {
+  const name = nameIn(path)
+  const unknown: Row = [/^/, { name: titleOf(path.split('/').at(-1) ?? path), category: guest }, {}]
+  const [, type, settings] = machines.find(([pattern]) => pattern.test(name)) ?? unknown
   const symbol = type.category === 'guest' ? 'machine' : type.category
-  const image = isCd ? { cdrom_image: file, boot_priority: 'd' } : { hda_disk_image: file }
+  const image = isCd ? { cdrom_image: path, boot_priority: 'd' } : { hda_disk_image: path }
   return { kind: 'machine-emulator', ...type, symbol, settings: { ...settings, ...image } }
 }
 
-const unknownMachine = (file: string): Row => [/^/, { name: titleOf(file), category: guest }, {}]
+function iouType(path: string): SuggestedType {
+  const isSwitch = nameIn(path).includes('l2')
+  const category = isSwitch ? 'switch' : router
+  const settings = { path, ethernet_adapters: isSwitch ? 4 : 2, serial_adapters: isSwitch ? 0 : 2 }
+  return { kind: 'iou', name: isSwitch ? 'IOU-L2' : 'IOU-L3', category, symbol: category, settings }
+}
 
-/** A program: big-endian for a router of dynamips, little-endian for the host itself (IOU). */
-function ofProgram(file: string, name: string, head: Uint8Array): SuggestedType {
-  if (head[5] !== 2) {
-    const isSwitch = /l2/.test(name)
-    const category = isSwitch ? 'switch' : router
-    const settings = { path: file, ethernet_adapters: isSwitch ? 4 : 2, serial_adapters: isSwitch ? 0 : 2 }
-    return { kind: 'iou', name: isSwitch ? 'IOU-L2' : 'IOU-L3', category, symbol: category, settings }
-  }
+function dynamipsType(path: string): SuggestedType {
+  const name = nameIn(path)
   const [, platform, ram] = platforms.find(([pattern]) => pattern.test(name)) ?? [undefined, 'c7200', 512]
-  const settings = { image: file, platform, ram }
-  return { kind: 'dynamips', name: platform, category: router, symbol: 'router', settings }
+  return {
+    kind: 'dynamips',
+    name: platform,
+    category: router,
+    symbol: 'router',
+    settings: { image: path, platform, ram },
+  }
 }
 
 /** qcow2, VMDK, VHDX, VDI; a VHD has its magic at its end. */

@@ -26,7 +26,7 @@ export function FormParts({ fields, parts, view }: FormPartsProps) {
   const inPart = ({ settings }: FormPart) =>
     settings.flatMap((name) => fields.find((field) => field.name === name) ?? [])
   const named = new Set(parts.flatMap(({ settings }) => settings))
-  const [first, ...others] = parts
+  const [first, ...others] = parts.filter((part) => inPart(part).length > 0)
   const found = fields.filter(({ name, title }) => `${name} ${title}`.toLowerCase().includes(words))
   return (
     <>
@@ -37,12 +37,10 @@ export function FormParts({ fields, parts, view }: FormPartsProps) {
         <>
           <Fields fields={[...inPart(first), ...fields.filter(({ name }) => !named.has(name))]} view={view} />
           {others.map((part, index) => {
-            const held = inPart(part)
-            if (held.length === 0) return null
             return (
               <details key={part.title} class="form-part" open={index < others.length - 1}>
                 <summary>{part.title}</summary>
-                <Fields fields={held} view={view} />
+                <Fields fields={inPart(part)} view={view} />
               </details>
             )
           })}
@@ -67,7 +65,7 @@ const isShort = (field: FormField): boolean =>
   field.kind === 'number' ||
   field.kind === 'choice' ||
   field.kind === 'flag' ||
-  (field.kind === 'text' && !isPath(field))
+  (field.kind === 'text' && !needsWidth(field))
 
-/** Whether its values are paths, or names of files. */
-const isPath = ({ name }: FormField): boolean => /(^|_)(image|path|initrd|line|options)$/.test(name)
+/** Whether its values are long: paths, names of files, and lines of options. */
+const needsWidth = ({ name }: FormField): boolean => /(^|_)(image|path|initrd|line|options)$/.test(name)

@@ -148,7 +148,7 @@ function TypeForm({ draft, onFiles, onChanged, onClose }: TypeFormProps) {
       field={field}
       value={draft.valueOf(field)}
       isDisabled={false}
-      onType={(value) => draft.type(field.name, value)}
+      onType={(value) => draft.enter(field.name, value)}
     />
   )
   return (

@@ -1,6 +1,6 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import type { CallName, Image, LabKind, LabTemplate } from '../../../src/client/patchbay.ts'
-import { headBytes, type SuggestedType, suggestedType } from '../../../src/importers/known-images.ts'
+import { headBytes, type SuggestedType, suggestedFor, suggestedType } from '../../../src/importers/known-images.ts'
 import { type FormField, fieldsOf, type Schema, valueIn } from '../forms/fields.ts'
 import { ImageUpload } from '../parts/image-upload.ts'
 import { client } from '../state/client.ts'
@@ -9,74 +9,77 @@ type KindOf<T> = T extends `GET /v2/compute/${infer K}/images` ? K : never
 /** A kind whose nodes start from images. */
 type ImageKind = KindOf<CallName>
 
-/** A node type (a template) that is being made or changed: what was typed, and the image on its way. */
+/** A node type (a template) that is being made or changed: what was entered, and the image on its way. */
 export class NodeTypeDraft {
   readonly kind: LabKind
   /** Absent: it is a new one. */
   readonly template: LabTemplate | undefined
-  readonly name = signal('')
+  readonly name: Signal<string>
   readonly symbol: Signal<string>
   readonly images = signal<readonly Image[]>([])
   readonly upload = signal<ImageUpload | undefined>(undefined)
-  /** What was typed, by field. */
-  readonly typed = signal<Readonly<Record<string, string | boolean>>>({})
   readonly fields: readonly FormField[]
   readonly isReady: ReadonlySignal<boolean>
+  /** What was entered, by field. */
+  readonly #entered = signal<Readonly<Record<string, string | boolean>>>({})
+  /** What the chosen image suggests. */
+  readonly #suggested = signal<SuggestedType | undefined>(undefined)
+  /** The setting that has the chosen image: that of the kind, or of a CD-ROM. */
+  readonly #imageSetting: Signal<string>
   /** The settings of the type as it is stored. */
   readonly #stored: Readonly<Record<string, unknown>>
-  #category: string | undefined
 
-  constructor(kind: LabKind, template?: LabTemplate, suggested?: SuggestedType) {
+  constructor(kind: LabKind, template?: LabTemplate) {
     this.kind = kind
     this.template = template
     this.#stored = template ?? {}
     this.fields = fieldsOf(kind.settings as Schema)
-    this.name.value = template?.name ?? suggested?.name ?? ''
+    this.name = signal(template?.name ?? '')
     this.symbol = signal(template?.symbol ?? kind.symbol)
-    if (suggested !== undefined) this.suggest(suggested)
+    this.#imageSetting = signal(kind.image_setting ?? '')
     this.isReady = computed(() => {
       const upload = this.upload.value
       return this.name.value.trim() !== '' && (upload === undefined || upload.state.value === 'done')
     })
   }
 
-  /** Takes the settings that an image suggests, where the user has typed nothing else. */
-  suggest({ name, category, symbol, settings }: SuggestedType): void {
-    if (this.name.value.trim() === '') this.name.value = name
-    this.#category = category
-    this.symbol.value = symbol
-    const texts = Object.entries(settings).map(([key, value]) => [key, String(value)] as const)
-    this.typed.value = { ...Object.fromEntries(texts), ...this.typed.value, ...this.#imageIn(settings) }
-  }
-
-  /** The image itself is what was chosen last. */
-  #imageIn(settings: SuggestedType['settings']): Record<string, string> {
-    const entries = Object.entries(settings).filter(([key]) => key === this.kind.image_setting || key === 'cdrom_image')
-    return Object.fromEntries(entries.map(([key, value]) => [key, String(value)]))
-  }
-
   /** The chosen image; empty for none. */
   get image(): string {
-    const setting = this.kind.image_setting ?? ''
-    const chosen = this.typed.value[setting] ?? this.#stored[setting]
+    const setting = this.#imageSetting.value
+    const chosen = this.#entered.value[setting] ?? this.#stored[setting]
     return typeof chosen === 'string' ? chosen : ''
   }
 
   /** Takes an image that the service has, with the settings that its name suggests. */
   chooseImage(path: string): void {
-    const suggested = suggestedType(path.split('/').at(-1) ?? '', new Uint8Array())
-    if (suggested?.kind === this.kind.name && this.template === undefined) this.suggest(suggested)
-    if (this.kind.image_setting !== null) this.type(this.kind.image_setting, path)
+    this.upload.value?.pause()
+    this.upload.value = undefined
+    this.#take(path, suggestedFor(this.kind.name, path))
   }
 
-  type(field: string, value: string | boolean): void {
-    this.typed.value = { ...this.typed.value, [field]: value }
+  /** Takes an image: what the one before suggested goes, and what was entered stays. */
+  #take(path: string, suggested: SuggestedType | undefined): void {
+    const before = this.#suggested.value
+    const isNew = this.template === undefined
+    const next = isNew && suggested?.kind === this.kind.name ? suggested : undefined
+    const { [this.#imageSetting.value]: _, ...entered } = this.#entered.value
+    this.#imageSetting.value =
+      next?.settings.cdrom_image === undefined ? (this.kind.image_setting ?? '') : 'cdrom_image'
+    this.#entered.value = { ...entered, [this.#imageSetting.value]: path }
+    this.#suggested.value = next
+    if (!isNew) return
+    if (this.name.value.trim() === '' || this.name.value === before?.name) this.name.value = next?.name ?? ''
+    if (this.symbol.value === (before?.symbol ?? this.kind.symbol)) this.symbol.value = next?.symbol ?? this.kind.symbol
   }
 
-  /** The value of a field: what was typed, or what the type has, or the default of the kind. */
-  valueOf(field: FormField): unknown {
-    const schema = (this.kind.settings as Schema).properties?.[field.name]
-    return this.typed.value[field.name] ?? this.#stored[field.name] ?? defaultOf(schema)
+  enter(field: string, value: string | boolean): void {
+    this.#entered.value = { ...this.#entered.value, [field]: value }
+  }
+
+  /** The value of a field: what was entered, or what the image suggests, or what the type has, or the default of the kind. */
+  valueOf({ name }: FormField): unknown {
+    const schema = (this.kind.settings as Schema).properties?.[name]
+    return this.#entered.value[name] ?? this.#suggested.value?.settings[name] ?? this.#stored[name] ?? defaultOf(schema)
   }
 
   async readImages(): Promise<void> {
@@ -85,17 +88,12 @@ export class NodeTypeDraft {
     this.images.value = await client.call(`GET /v2/compute/${kind}/images`)
   }
 
-  /** Uploads an image, and takes it when it is stored. */
+  /** Uploads an image, and takes it. */
   async send(file: File): Promise<void> {
     this.upload.value?.pause()
-    const setting = this.kind.image_setting
-    const suggested = await suggestionOf(file)
-    if (suggested?.kind === this.kind.name) this.suggest(suggested)
-    else if (setting !== null) this.type(setting, file.name)
-    if (this.images.value.some(({ path, filesize }) => path === file.name && filesize === file.size)) {
-      this.upload.value = undefined
-      return
-    }
+    this.upload.value = undefined
+    this.#take(file.name, await suggestionOf(file))
+    if (this.images.value.some(({ path, filesize }) => path === file.name && filesize === file.size)) return
     const upload = new ImageUpload(this.kind.name, file)
     this.upload.value = upload
     await upload.run()
@@ -104,20 +102,24 @@ export class NodeTypeDraft {
 
   /** Makes or changes the type. Rejects with what the service says, or with what is wrong in a field. */
   async save(): Promise<LabTemplate> {
-    const settings = Object.entries(this.typed.value).map(([key, text]) => {
+    const entered = Object.entries(this.#entered.value).map(([key, text]) => {
       const field = this.fields.find((known) => known.name === key)
       return [key, typeof text === 'boolean' || field === undefined ? text : valueIn(field, text)]
     })
-    const body = { ...Object.fromEntries(settings), name: this.name.value.trim(), symbol: this.symbol.value }
+    const { settings = {}, category } = this.#suggested.value ?? {}
+    const body = {
+      ...settings,
+      ...Object.fromEntries(entered),
+      name: this.name.value.trim(),
+      symbol: this.symbol.value,
+      ...(category !== undefined && { category }),
+    }
     if (this.template !== undefined)
       return client.call('PUT /v2/templates/{template_id}', {
         params: { template_id: this.template.template_id },
         body,
       })
-    const category = this.#category
-    return client.call('POST /v2/templates', {
-      body: { ...body, ...(category !== undefined && { category }), template_type: this.kind.name },
-    })
+    return client.call('POST /v2/templates', { body: { ...body, template_type: this.kind.name } })
   }
 }
 

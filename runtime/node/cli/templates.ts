@@ -1,7 +1,7 @@
 import { open, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import type { LabKind, LabTemplate, LabTemplateCreate } from '../../../src/client/patchbay.ts'
-import { headBytes, suggestedType } from '../../../src/importers/known-images.ts'
+import { headBytes, suggestedFor, suggestedType } from '../../../src/importers/known-images.ts'
 import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput, serviceFlags } from './command.ts'
 import type { templateAdding } from './command-flags.ts'
@@ -41,7 +41,7 @@ export async function templatesAdd({
     : await storedImage(word, context, flags.kind)
   if (image === undefined) throw new Error('unreachable')
   const kind = kindNamed(image.kind, await kindsOf(context))
-  const suggested = suggestedType(basename(image.image), isFile ? await headOf(word) : new Uint8Array())
+  const suggested = isFile ? suggestedType(image.image, await headOf(word)) : suggestedFor(kind.name, image.image)
   const fits = suggested?.kind === kind.name ? suggested : undefined
   const body: LabTemplateCreate = {
     ...(fits !== undefined && { category: fits.category, symbol: fits.symbol, ...fits.settings }),

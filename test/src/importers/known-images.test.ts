@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { headBytes, suggestedType } from '../../../src/importers/known-images.ts'
+import { headBytes, suggestedFor, suggestedType } from '../../../src/importers/known-images.ts'
 
 const head = (...bytes: (number | string)[]): Uint8Array =>
   Uint8Array.from(bytes.flatMap((part) => (typeof part === 'number' ? part : [...part].map((it) => it.charCodeAt(0)))))
@@ -40,4 +40,11 @@ test('a disk without a name that is known is a guest with the settings of the ki
 test('a file from which no node starts suggests nothing', () => {
   expect(suggestedType('notes.txt', head('hello'))).toBeUndefined()
   expect(suggestedType('empty.bin', new Uint8Array())).toBeUndefined()
+})
+
+test('an image that is stored suggests the same by its name, where its kind is known', () => {
+  expect(suggestedFor('dynamips', 'ios/c3745-x.bin')).toEqual(suggestedType('ios/c3745-x.bin', elf(2)))
+  expect(suggestedFor('iou', 'l2.iol')).toEqual(suggestedType('l2.iol', elf(1)))
+  expect(suggestedFor('machine-emulator', 'live.iso')).toEqual(suggestedType('live.iso', cd()))
+  expect(suggestedFor('pc', 'live.iso')).toBeUndefined()
 })
