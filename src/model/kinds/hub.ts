@@ -1,10 +1,10 @@
 import type { Static } from '@sinclair/typebox'
 import { objectSchema } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
-import { nodeFields } from '../schema/node-fields.ts'
+import { noConsole, nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
 import { gns3Kind, kind } from './kind.ts'
-import { mappedPorts, mappedShapes, noConsole, portIdentity } from './mapped-ports.ts'
+import { mappedPorts, mappedShapes, portIdentity } from './mapped-ports.ts'
 import { mappedPortsFor } from './segment.ts'
 import { v1Of } from './v1.ts'
 

@@ -1,5 +1,5 @@
 import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
-import { closedSchema, Name, oneOf } from '../schema/fields.ts'
+import { closedSchema, Name } from '../schema/fields.ts'
 import type { PortShape } from './kind.ts'
 
 const maxPorts = 1024
@@ -9,9 +9,6 @@ export const portIdentity = {
   name: Type.String({ ...Name, description: 'Name of the port; `Ethernet` and its number when none is given' }),
   port_number: Type.Integer({ minimum: 0, maximum: maxPorts - 1, description: 'Unique in the node' }),
 }
-
-/** The console of kinds that have none. */
-export const noConsole = oneOf(['none'], { default: 'none' })
 
 /** The schemas of `ports_mapping`, as it is shown and as input. In the input only the number is required. */
 export function mappedPorts<P extends TProperties & typeof portIdentity>(port: TObject<P>) {

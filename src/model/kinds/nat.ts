@@ -1,10 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { PortNumber } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
-import { nodeFields } from '../schema/node-fields.ts'
+import { noConsole, nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
 import { gns3Kind, kind, type PortShape } from './kind.ts'
-import { noConsole } from './mapped-ports.ts'
 import type { PortsFor } from './segment.ts'
 import { v1Of } from './v1.ts'
 

@@ -8,6 +8,9 @@ export const NodeStatus = oneOf(['started', 'stopped', 'suspended'], {
   description: 'State of the node',
 })
 
+/** `console_type` of a kind whose nodes have no console. */
+export const noConsole = oneOf(['none'], { default: 'none' })
+
 /** The members of every kind of node. */
 export const nodeFields = {
   node_id: Uuid,
