@@ -9,7 +9,7 @@ import { actOn } from '../nodes/nodes.ts'
 import type { Labs } from '../service.ts'
 import type { PreparedPlan } from './prepare.ts'
 
-/** Who applies a file, and how its nodes start. */
+/** Who applies a file, and what was prepared for it. */
 export interface ApplyInput {
   readonly prepared: PreparedPlan
   readonly by: string
