@@ -328,11 +328,11 @@ export class LabLifecycle {
         check(lab)
         if (parts.states.of(id) === 'open') {
           await parts.requireConnected(lab, 'close')
-          wasOpen = true
           await lab.exclusive(
             async () => {
               using _ = parts.states.during(id, { event: 'close', onFailure: 'refuse' })
               await parts.close(lab, agentFor)
+              wasOpen = true
               // The record says that it is open: after a crash the next start opens it.
               parts.states.move(id, 'end')
               parts.markClosed(lab)

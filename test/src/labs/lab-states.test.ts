@@ -77,6 +77,21 @@ test('an open lab is closed before it is moved, and is open again after it', asy
   expect([moving, state()]).toEqual([['moving', false], 'open'])
 })
 
+test('a lab that does not close for its move stays open, and no event says that it was opened', async () => {
+  const { labs, agentFor, state, create } = await withNotes(new Set(['close']))
+  await create()
+  const actions: string[] = []
+  labs.registry.listen(({ action }) => void actions.push(action))
+  const moving = labs.lifecycle.withClosedLab(
+    id,
+    agentFor,
+    () => {},
+    async () => {},
+  )
+  await expect(moving).rejects.toMatchObject({ status: 409 })
+  expect([state(), actions]).toEqual(['open', []])
+})
+
 test('a lab does not change its state without a transition', () => {
   const states = new LabStates()
   states.move(id, 'open')
