@@ -235,11 +235,10 @@ class ApplyExecutor {
       await job.over
     } finally {
       forget()
-      const unfinished = new Map(labs.jobs.get(job.id).nodes.map((node) => [node.node_id, node]))
+      const ended = new Map(job.steps.map((step) => [step.record.node_id, step]))
       for (const it of steps) {
-        const node = unfinished.get(lab.node(it.step.name).node_id)
-        const state = node === undefined ? 'done' : node.state === 'failed' ? 'failed' : 'cancelled'
-        this.#show(it, state, node?.reason ?? null)
+        const { state, reason = null } = ended.get(lab.node(it.step.name).node_id) ?? {}
+        this.#show(it, state === 'done' || state === 'failed' ? state : 'cancelled', reason)
       }
     }
   }

@@ -91,6 +91,12 @@ export interface StartedJob {
   readonly listed: Promise<void>
 }
 
+/** A job on nodes, for the request that started it. */
+interface StartedNodeJob extends StartedJob {
+  /** All its nodes and their states, also when the list of the service has forgotten the job. */
+  readonly steps: readonly Pick<JobStep, 'record' | 'state' | 'reason'>[]
+}
+
 interface JobsOptions {
   readonly computes: ComputePool
   /** Logs failures that are defects. */
@@ -144,7 +150,7 @@ export class Jobs implements JobList {
   }
 
   /** Starts a job on nodes. 400 when the `after` of nodes form a cycle, 404 for an unknown node, 429. */
-  start(lab: Lab, input: LabJobCreate, agentFor: ComputeAgents, conventions?: Conventions): StartedJob {
+  start(lab: Lab, input: LabJobCreate, agentFor: ComputeAgents, conventions?: Conventions): StartedNodeJob {
     const { action, nodes } = input
     this.requireRoom()
     // A placeholder cannot start. A job for all nodes leaves it out, so as not to fail by it.
@@ -170,7 +176,7 @@ export class Jobs implements JobList {
       .then(() => this.#end(job))
       .then(orFail)
     for (const it of [requested, over]) it.catch(ignore('the job shows what failed'))
-    return { id: job.id, requested, over, listed }
+    return { id: job.id, requested, over, listed, steps: job.steps }
   }
 
   /** The list of these jobs, and of those in another list. */

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import type { Desired } from '../../../../src/labfile/desired.ts'
 import { applyPlan } from '../../../../src/labs/apply/executor.ts'
 import { changesAnything, planView, prepare } from '../../../../src/labs/apply/prepare.ts'
@@ -10,8 +10,9 @@ import { removeLink, updateLink } from '../../../../src/labs/links/links.ts'
 import { actOn } from '../../../../src/labs/nodes/nodes.ts'
 import type { PlanOptions } from '../../../../src/labs/plan/types.ts'
 import { conflict } from '../../../../src/lib/errors/api-error.ts'
+import type { NodeRef } from '../../../../src/model/kinds/node.ts'
 import { desiredOf, type SmallLab, smallLabs } from '../../../support/desired.ts'
-import { labsInMemory, MemoryCompute, wrapping } from '../../../support/memory-compute.ts'
+import { labsInMemory, MemoryCompute, overriding, wrapping } from '../../../support/memory-compute.ts'
 
 const all: PlanOptions = { restart: true, recreate: true, delete_extra: true, config_from_file: true }
 
@@ -222,6 +223,47 @@ test('of several failures of an apply every defect is logged, also one after a r
   }
   await expect(applyPlan(labs, lab, { prepared, by: 'me' }, agentFor).over).rejects.toThrow('A refusal of the test')
   expect(reported).toEqual(defects)
+})
+
+/** An apply that has made so many pcs, and starts them: `answer` ends the starts, with or without a failure. */
+async function whileStarting(count: number) {
+  const { lab, labs, agentFor, plan } = await newLab()
+  const pcs = Array.from({ length: count }, () => ({ kind: 'pc' as const }))
+  const prepared = await plan(desiredOf({ nodes: pcs, switches: [], links: [], offset: 0 }), { ...all, start: true })
+  let answer = (_failure?: Error) => {}
+  const answered = new Promise<void>((resolve, reject) => {
+    answer = (failure) => (failure === undefined ? resolve() : reject(failure))
+  })
+  const start = vi.fn(() => answered)
+  const starting: ComputeAgents = (id) => {
+    const agent = agentFor(id)
+    const nodes = { start: (ref: NodeRef) => start().then(() => agent.nodes.start(ref)) }
+    return overriding(agent, { nodes })
+  }
+  const { id, over } = applyPlan(labs, lab, { prepared, by: 'me' }, starting)
+  over.catch(() => {})
+  await vi.waitFor(() => expect(start).toHaveBeenCalled())
+  return { lab, labs, agentFor, id, over, answer }
+}
+
+const refusal = conflict('A refusal of the test')
+
+test('no node that does not start is a done step of its apply, also beyond those that the job of the starts shows', async () => {
+  const { labs, id, over, answer } = await whileStarting(103)
+  answer(refusal)
+  await expect(over).rejects.toThrow(refusal.message)
+  const { done, failed, skipped } = labs.jobs.get(id)
+  expect([done, failed + skipped]).toEqual([103, 103])
+})
+
+test('an apply whose project is deleted while its nodes start shows how the starts ended', async () => {
+  const { lab, labs, agentFor, over, answer } = await whileStarting(1)
+  const emit = vi.spyOn(lab, 'emit')
+  await labs.lifecycle.remove(lab.id, agentFor)
+  answer(refusal)
+  await over
+  const steps = emit.mock.calls.flatMap(([{ action, event }]) => (action === 'job.step' ? [event] : []))
+  expect(steps).toMatchObject([{ do: 'start', state: 'cancelled' }])
 })
 
 /** Two links of the first file that have, in the second one, a port of each other; the failing request comes after both. */
