@@ -216,12 +216,13 @@ class ApplyExecutor {
     const { labs, lab, agentFor, prepared, signal } = this.#context
     const steps = this.#steps.filter(({ step }) => step.task.type === 'start-node')
     if (steps.length === 0) return
-    const nodes = steps.map(({ step }) => lab.node(step.name).node_id)
+    // By id: the nodes may be renamed or deleted while they start.
+    const stepOf = new Map(steps.map((it) => [lab.node(it.step.name).node_id, it]))
     const { at_once, load_below, give_up } = prepared.desired.starting
     for (const it of steps) this.#show(it, 'running')
     const job = labs.jobs.start(
       lab,
-      { action: 'start', nodes, give_up, ...withoutNulls({ at_once, load_below }) },
+      { action: 'start', nodes: [...stepOf.keys()], give_up, ...withoutNulls({ at_once, load_below }) },
       agentFor,
     )
     this.#startJob = job.id
@@ -235,10 +236,9 @@ class ApplyExecutor {
       await job.over
     } finally {
       forget()
-      const ended = new Map(job.steps.map((step) => [step.record.node_id, step]))
-      for (const it of steps) {
-        const { state, reason = null } = ended.get(lab.node(it.step.name).node_id) ?? {}
-        this.#show(it, state === 'done' || state === 'failed' ? state : 'cancelled', reason)
+      for (const { record, state, reason } of job.steps) {
+        const it = stepOf.get(record.node_id)
+        if (it !== undefined) this.#show(it, state === 'done' || state === 'failed' ? state : 'cancelled', reason)
       }
     }
   }

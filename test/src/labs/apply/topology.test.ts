@@ -7,7 +7,7 @@ import type { ComputeAgents } from '../../../../src/labs/computes/agents.ts'
 import type { Lab } from '../../../../src/labs/lab/lab.ts'
 
 import { removeLink, updateLink } from '../../../../src/labs/links/links.ts'
-import { actOn } from '../../../../src/labs/nodes/nodes.ts'
+import { actOn, removeNode, updateNode } from '../../../../src/labs/nodes/nodes.ts'
 import type { PlanOptions } from '../../../../src/labs/plan/types.ts'
 import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import type { NodeRef } from '../../../../src/model/kinds/node.ts'
@@ -264,6 +264,16 @@ test('an apply whose project is deleted while its nodes start shows how the star
   await over
   const steps = emit.mock.calls.flatMap(([{ action, event }]) => (action === 'job.step' ? [event] : []))
   expect(steps).toMatchObject([{ do: 'start', state: 'cancelled' }])
+})
+
+test('an apply whose nodes are renamed and deleted while they start fails with what their computes say', async () => {
+  const { lab, labs, agentFor, id, over, answer } = await whileStarting(2)
+  const [renamed, deleted] = [...lab.document.nodes.keys()] as [string, string]
+  await updateNode(lab, renamed, { name: 'other' }, agentFor)
+  await removeNode(labs, lab, deleted, agentFor)
+  answer(refusal)
+  await expect(over).rejects.toThrow(refusal.message)
+  expect(labs.jobs.get(id)).toMatchObject({ status: 'failed', failed: 2 })
 })
 
 /** Two links of the first file that have, in the second one, a port of each other; the failing request comes after both. */
