@@ -256,12 +256,14 @@ export class NodeLifecycle {
     node.record.status_reason = isQuiet ? cleanExitReason : `The program ended by itself ${end}`
     await node.saveOrTell()
     await this.#finishStop(node)
-    if (!isQuiet && this.#giveOtherPorts(node, exit.last_words))
-      await this.#startOnce(node).catch(() => this.#options.emit(node, node.updated()))
-    else if (!isQuiet) {
-      const message = `${node.record.name}: the program ended by itself ${end}`
-      this.#options.emit(node, { type: 'log.error', message })
-    }
+    if (isQuiet) return
+    const report = (what: string) =>
+      this.#options.emit(node, { type: 'log.error', message: `${node.record.name}: ${what}` })
+    if (!this.#giveOtherPorts(node, exit.last_words)) return report(`the program ended by itself ${end}`)
+    await this.#startOnce(node).catch((error: Error) => {
+      this.#options.emit(node, node.updated())
+      report(error.message)
+    })
   }
 
   /** Adopts a unit that an earlier service started. */

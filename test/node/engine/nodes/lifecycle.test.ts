@@ -156,6 +156,19 @@ test('an embedded pc whose port was taken at the last moment is started again wi
   expect(events.map(({ type }) => type)).toEqual(['log.warning', 'node.updated'])
 })
 
+test('a program that ended as its port was taken, and does not start with other ports, is an error', async () => {
+  const refuse = () => {
+    throw new KeeperError('spawn_failed', 'no such program')
+  }
+  const answers = [() => ({ pid: 1, run: 1 }), refuse]
+  const { node, lifecycle, told, events } = await lab({}, { 'unit.start': () => answers.shift()?.() })
+  await lifecycle.start(node)
+  await lifecycle.onUnitExit(node, 1, { ...ended(1), last_words: 'bind: Address already in use' })
+  expect([node.status, told.includes('other ports')]).toEqual(['stopped', true])
+  const errors = events.flatMap((event) => (event.type === 'log.error' ? [event.message] : []))
+  expect(errors).toEqual([`R1: ${node.record.status_reason}`])
+})
+
 test.each([
   [1, ['unit.start', 'unit.stop', 'exited', 'unit.start', 'started'], undefined],
   [9, ['unit.start', 'unit.stop', 'exited', 'unit.start', 'unit.stop', 'exited'], 'silent'],
