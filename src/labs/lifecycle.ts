@@ -4,6 +4,7 @@ import { KeyedMutex } from '../lib/async/keyed-mutex.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
 import { withTimeout } from '../lib/async/timeout.ts'
 import { ApiError, ignoreNotFound } from '../lib/errors/api-error.ts'
+import { Revert } from '../lib/revert.ts'
 import { type LabProject, labSettings } from '../model/lab/project.ts'
 import type { LabAccess } from './access.ts'
 import type { AutoStart } from './autostart.ts'
@@ -199,8 +200,11 @@ export class LabLifecycle {
         is_open: false,
       }
       registry.add(id, record)
+      await using revert = new Revert(ignore('the next opening of the project adds it again'))
+      revert.add(() => registry.remove(id))
       await registry.announce(id, record)
       await documents.saveNew(id, record)
+      revert.commit()
       return documents.make(id, new Map([['project', record]]))
     }
     throw noSuchProject(idOrName)

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { NodeAgent } from '../../../src/host-agent.ts'
 import { createDrawing } from '../../../src/labs/drawings.ts'
 import type { SnapshotRecord } from '../../../src/labs/lab/document.ts'
@@ -118,6 +118,20 @@ test('a compute emits events only to labs that have a part on it', async () => {
   const told: unknown[] = []
   while (!JSON.stringify(told).includes(`of the liar to ${own}`)) told.push((await feed.read()).value)
   expect(JSON.stringify(told)).not.toContain(`of the liar to ${other}`)
+})
+
+test('a project of a compute whose document cannot be saved is not a lab, and is opened when there is room', async () => {
+  const store = new MemoryLabs()
+  const labs = await labsInMemory(new MemoryCompute(), store)
+  const agentFor = () =>
+    overriding(labs.computes.agent('local'), { projects: { list: async () => [{ project_id: id, name: 'there' }] } })
+  const id = crypto.randomUUID()
+  const save = vi.spyOn(store, 'save').mockRejectedValueOnce(new ApiError(507, 'The disk is full'))
+  await expect(labs.lifecycle.open(id, agentFor)).rejects.toMatchObject({ status: 507 })
+  expect(save).toHaveBeenCalledOnce()
+  expect([...labs.registry.ids()]).toEqual([])
+  await labs.lifecycle.open(id, agentFor)
+  expect([...labs.registry.ids()]).toEqual([id])
 })
 
 /** What the compute does slowly: it is done there, and the answer comes when `end` is called. */
