@@ -50,7 +50,7 @@ export async function run(server) {
   await client.call('POST /v2/projects/{project_id}/nodes/{node_id}/start', { params })
   const refused = await client
     .call('GET /v2/projects/{project_id}', { params: { project_id: 'none' } })
-    .catch(({ name, status, word }) => ({ name, status, word }))
+    .catch(({ name, status, code }) => ({ name, status, code }))
   return { first, node: line.event.name, done, text: text.includes('said by a program'), refused }
 }
 

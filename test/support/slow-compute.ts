@@ -9,8 +9,8 @@ import type { LocalHostAgent } from '../../src/host-agent.ts'
 import type { NodeRef } from '../../src/model/kinds/node.ts'
 import { startAgent } from './gateway.ts'
 
-/** How long a proxy of tests lets a connection be silent, ms. */
-const cutMs = 1000
+/** How long a proxy of tests lets a connection be silent, ms: longer than feeds do, whose pings come every 5 s, on a busy machine too. */
+export const cutMs = 8000
 
 export interface SlowCompute {
   readonly url: string
@@ -62,7 +62,7 @@ export async function slowCompute(silenceMs: number): Promise<SlowCompute> {
   return { url: server.url, port: Number(new URL(server.url).port), asked }
 }
 
-/** The port of a proxy that ends a connection from which no byte came for a second, as Cloudflare does after 120 s. */
+/** The port of a proxy that ends a connection from which no byte came for `cutMs`, as Cloudflare does after 120 s. */
 export async function cuttingProxy(to: number): Promise<number> {
   const proxy = createServer((client) => {
     const origin = connect(to, '127.0.0.1')

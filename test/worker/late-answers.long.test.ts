@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { conflict } from '../../src/lib/errors/api-error.ts'
-import { cuttingProxy, slowCompute } from '../support/slow-compute.ts'
+import { cutMs, cuttingProxy, slowCompute } from '../support/slow-compute.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
 test('a request that takes minutes at a compute is answered through a proxy that closes idle connections, by isolates and by the object', async () => {
@@ -24,7 +24,7 @@ test('a request that takes minutes at a compute is answered through a proxy that
   client.write(`Authorization: Bearer ${adminToken}\r\n\r\n`)
   await begun(5)
   // Longer than the proxy waits.
-  await sleep(1500)
+  await sleep(cutMs + 500)
   compute.asked.forEach((it, index) => {
     if (index < 2) it.answer()
     else if (index < 4) it.refuse(conflict('No value helps'))

@@ -12,16 +12,16 @@ import { lateHeader } from '../../../../src/model/late-answer.ts'
 import { jsonOf } from '../../../support/answer.ts'
 import { parseExposition } from '../../../support/exposition.ts'
 import { faultOf, openFleet } from '../../../support/fleet.ts'
-import { cuttingProxy, type SlowCompute, slowCompute } from '../../../support/slow-compute.ts'
+import { cutMs, cuttingProxy, type SlowCompute, slowCompute } from '../../../support/slow-compute.ts'
 
 const router = { project_id: randomUUID(), kind: 'dynamips', node_id: randomUUID() } as const
 const measure = `projects/${router.project_id}/dynamips/nodes/${router.node_id}/auto_idlepc`
 /** Longer than the proxy waits. */
-const longMs = 1500
+const longMs = cutMs + 500
 
 const someone = { isDirect: true, mayExecute: false }
 
-/** A gateway that has the compute behind a proxy; without a feed, whose pings come every 5 s. */
+/** A gateway that has the compute behind a proxy. */
 async function gatewayOf(compute: SlowCompute) {
   const { fleet } = await openFleet({ version, healthChecks: 'on-demand' })
   const port = await cuttingProxy(compute.port)
