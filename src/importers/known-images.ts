@@ -1,3 +1,5 @@
+import { type DynamipsPlatform, defaultRam } from '../model/kinds/dynamips-hardware.ts'
+
 /** Settings for a node type (a template), as far as an image tells them: the user may change each. */
 export interface SuggestedType {
   /** The kind whose nodes start from the image. */
@@ -59,15 +61,15 @@ const machines: readonly Row[] = [
   [/debian|ubuntu|fedora|centos|rocky|alma/, { name: 'Linux', category: guest }, { ram: 1024, ...virtio }],
 ]
 
-/** The routers of dynamips whose images have the platform in their names, and a memory with which their last releases boot, MB. */
-const platforms: readonly (readonly [name: RegExp, platform: string, ram: number])[] = [
-  [/^c1[67]\d\d|^c1700/, 'c1700', 160],
-  [/^c26(?!91)/, 'c2600', 160],
-  [/^c2691/, 'c2691', 192],
-  [/^c36/, 'c3600', 192],
-  [/^c3725/, 'c3725', 128],
-  [/^c3745/, 'c3745', 256],
-  [/^c7[25]00/, 'c7200', 512],
+/** The routers of dynamips, by the names of their images. */
+const platforms: readonly (readonly [name: RegExp, platform: DynamipsPlatform])[] = [
+  [/^c1[67]\d\d|^c1700/, 'c1700'],
+  [/^c26(?!91)/, 'c2600'],
+  [/^c2691/, 'c2691'],
+  [/^c36/, 'c3600'],
+  [/^c3725/, 'c3725'],
+  [/^c3745/, 'c3745'],
+  [/^c7[25]00/, 'c7200'],
 ]
 
 /**
@@ -116,7 +118,8 @@ function iouType(path: string): SuggestedType {
 
 function dynamipsType(path: string): SuggestedType {
   const name = nameIn(path)
-  const [, platform, ram] = platforms.find(([pattern]) => pattern.test(name)) ?? [undefined, 'c7200', 512]
+  const [, platform] = platforms.find(([pattern]) => pattern.test(name)) ?? [undefined, 'c7200' as const]
+  const ram = defaultRam[platform]
   return {
     kind: 'dynamips',
     name: platform,

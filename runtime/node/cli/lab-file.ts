@@ -52,7 +52,7 @@ export async function readLab(
 
 /** Whether a text is a lab of containerlab, GNS3 or CML: they have "topology", or a map at "lab" where a lab file has its name. */
 const isForeign = (text: string): boolean =>
-  !/^["']?lab["']?:[ \t]+[^\s{#]/m.test(text) &&
+  !/^(?:["']?lab["']?|[ \t{]*"lab")[ \t]*:[ \t]+[^\s{#]/m.test(text) &&
   (/^[ \t{]*["']?topology["']?[ \t]*:/m.test(text) || /^lab:[ \t]*(#.*)?$/m.test(text))
 
 /** A lab of another program as the text of a lab file. Says what was changed. CommandError 3. */

@@ -395,6 +395,9 @@ test('up takes a topology of containerlab as it is, and says what it changed; sa
   expect(first.err).toContain('topology.nodes.h1.image: a container with one link becomes a pc')
   expect(await patchbay.run(['diff', 'dc.clab.yml', '--exit-code'])).toMatchObject({ code: 0 })
   expect(await patchbay.run(['validate', 'dc.clab.yml'])).toMatchObject({ code: 0 })
+  // A lab file in JSON with a node of that name is none of another program.
+  await patchbay.file('own.json', JSON.stringify({ lab: 'own', nodes: { topology: { kind: 'pc' } } }, null, 2))
+  expect(await patchbay.run(['validate', 'own.json'])).toMatchObject({ code: 0 })
   expect(await patchbay.run(['save', 'dc.clab.yml'])).toMatchObject({
     code: 3,
     err: expect.stringContaining('"patchbay import dc.clab.yml" makes a lab file of it'),
