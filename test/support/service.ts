@@ -8,7 +8,8 @@ import { inject, onTestFinished } from 'vitest'
 import { succeeded } from './calls.ts'
 import { endsWithUs } from './ends-with-us.ts'
 import { oneRequestEach } from './one-request-each.ts'
-import { portRanges } from './ports.ts'
+import { type Lease, leasePorts } from './port-leases.ts'
+import { rangesFrom, usualPorts } from './ports.ts'
 import { processesWith } from './processes.ts'
 
 const sources = join(import.meta.dirname, '../../runtime/node/main.ts')
@@ -36,6 +37,8 @@ export class TestService {
   #child: ChildProcess | undefined
   #url = ''
   #ranges: Record<string, unknown> = {}
+  /** Its ports are its own for as long as it runs, which may be longer than the test that started it. */
+  #lease: Lease | undefined
   /** What it can be given back as; undefined once it is not what a start would give any more. */
   #settings: string | undefined
   #files: readonly string[] = []
@@ -87,7 +90,7 @@ export class TestService {
   }
 
   async #begin(settings: Record<string, unknown>): Promise<TestService> {
-    this.#ranges = rangesFor(settings)
+    this.#leasePorts(settings)
     onTestFinished(() => this.close())
     await this.configure(settings)
     await this.restart()
@@ -103,10 +106,11 @@ export class TestService {
       if (service?.isRunning) return service
     }
     const service = await TestService.#new()
-    service.#ranges = rangesFor(settings)
+    service.#leasePorts(settings)
     await service.configure(settings)
     await service.restart()
-    service.#settings = text
+    // One whose ports the settings name has them for as long as its test lasts.
+    if (service.#lease !== undefined) service.#settings = text
     service.#files = await service.#listed()
     return service
   }
@@ -125,6 +129,15 @@ export class TestService {
   async #remove(): Promise<void> {
     await this.end()
     await rm(this.data, { recursive: true, force: true })
+    this.#lease?.release()
+    this.#lease = undefined
+  }
+
+  /** Takes ports that no other test has, unless the settings name all that it needs. */
+  #leasePorts(settings: Record<string, unknown>): void {
+    const named = Object.entries(settings).filter(([name]) => name.endsWith('_port_range'))
+    if (named.length < 3) this.#lease = leasePorts(usualPorts.console + usualPorts.udp + usualPorts.vnc)
+    this.#ranges = { ...(this.#lease && rangesFrom(this.#lease.first)), ...Object.fromEntries(named) }
   }
 
   /** Deletes labs, projects, templates and computes; whether nothing else is left of what was done with it. */
@@ -240,10 +253,4 @@ export class TestService {
     const answer = await this.fetch(path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) })
     return succeeded(method, path, answer)
   }
-}
-
-/** The port ranges that the settings name, or else some that no other test has. */
-function rangesFor(settings: Record<string, unknown>): Record<string, unknown> {
-  const named = Object.entries(settings).filter(([name]) => name.endsWith('_port_range'))
-  return { ...(named.length < 3 && portRanges()), ...Object.fromEntries(named) }
 }

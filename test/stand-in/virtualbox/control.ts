@@ -21,10 +21,10 @@ export async function startVm(directory: string, args: readonly string[]): Promi
     )
   })
   const pid = await launch(directory, uuid)
-  if (pid === undefined) {
+  if (typeof pid === 'string') {
     throw new Refusal(
       'NS_ERROR_FAILURE',
-      `The virtual machine '${name}' has terminated unexpectedly during startup with exit code 1 (0x1)`,
+      `The virtual machine '${name}' has terminated unexpectedly during startup ${pid}`,
     )
   }
   change(directory, (state) => {
@@ -35,20 +35,28 @@ export async function startVm(directory: string, args: readonly string[]): Promi
   return `Waiting for VM "${wanted}" to power on...\nVM "${wanted}" has been successfully started.\n`
 }
 
-/** Its pid when it is up; undefined when it has ended at once. */
-function launch(directory: string, uuid: string): Promise<number | undefined> {
+/** Its pid when it is up; when it has ended at once, how, and what it said. */
+function launch(directory: string, uuid: string): Promise<number | string> {
   const program = join(read(directory).programs, 'vm.js')
   const child = spawn(process.execPath, [program, directory, uuid], {
     detached: true,
-    stdio: ['ignore', 'pipe', 'ignore'],
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let said = ''
+  child.stderr.on('data', (bytes: Buffer) => {
+    said += bytes.toString('utf8')
   })
   return new Promise((resolve) => {
     child.stdout.once('data', () => {
       child.stdout.destroy()
+      child.stderr.destroy()
       child.unref()
-      resolve(child.pid)
+      resolve(child.pid ?? 'without a process')
     })
-    child.once('exit', () => resolve(undefined))
+    child.once('close', (code, signal) => {
+      const how = signal === null ? `with exit code ${code} (0x${(code ?? 0).toString(16)})` : `due to signal ${signal}`
+      resolve(`${how}: ${said.trim()}`)
+    })
   })
 }
 
