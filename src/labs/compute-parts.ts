@@ -98,11 +98,26 @@ export class ComputeParts {
     }
   }
 
-  /** Closes a lab on its computes. */
+  /** Closes a lab on its computes: on all that can, also when one refuses. Rejects with the first refusal. */
   async close(lab: Lab, agentFor: ComputeAgents): Promise<void> {
+    const refusals: unknown[] = []
     await mapLimit(lab.document.project.computes, (computeId) =>
-      agentFor(computeId).projects.close(lab.id).catch(ignoreNotFound),
+      agentFor(computeId)
+        .projects.close(lab.id)
+        .catch(ignoreNotFound)
+        .catch((error: unknown) => void refusals.push(error)),
     )
+    if (refusals.length > 0) throw refusals[0]
+  }
+
+  /** Closes an open lab on its computes. When one refuses, the others open it again, as the lab stays open; its nodes there have stopped. */
+  async closeOrReopen(lab: Lab, agentFor: ComputeAgents): Promise<void> {
+    try {
+      await this.close(lab, agentFor)
+    } catch (error) {
+      await this.reopen(lab, agentFor).catch(ignore('the client gets the first error'))
+      throw error
+    }
   }
 
   /** Opens a lab on its computes again, and reads its nodes. */

@@ -226,7 +226,7 @@ export class LabLifecycle {
       await lab.exclusive(
         async () => {
           using _ = parts.states.during(id, { event: 'close', onFailure: 'refuse' })
-          await parts.close(lab, agentFor)
+          await parts.closeOrReopen(lab, agentFor)
           await saveOrRevert(
             lab,
             () => this.#saveIsOpen(lab, false),
@@ -335,7 +335,7 @@ export class LabLifecycle {
           await lab.exclusive(
             async () => {
               using _ = parts.states.during(id, { event: 'close', onFailure: 'refuse' })
-              await parts.close(lab, agentFor)
+              await parts.closeOrReopen(lab, agentFor)
               wasOpen = true
               // The record says that it is open: after a crash the next start opens it.
               parts.states.move(id, 'end')

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { NodeAgent } from '../../../src/host-agent.ts'
+import type { ComputeAgents } from '../../../src/labs/computes/agents.ts'
 import { createDrawing } from '../../../src/labs/drawings.ts'
 import type { SnapshotRecord } from '../../../src/labs/lab/document.ts'
 import type { ReportedNode } from '../../../src/labs/lab/node-on-compute.ts'
@@ -44,6 +45,26 @@ test('a closed lab that an export is closing on its compute again is opened ther
   mayClose()
   await Promise.all([first, second])
   expect(did).toEqual(['open', 'first', 'closing', 'closed', 'open', 'second', 'closing', 'closed'])
+})
+
+test('a lab that one of its computes does not close stays open on the others', async () => {
+  const [near, far] = [new MemoryCompute(), new MemoryCompute()]
+  const labs = await labsInMemory(near, new MemoryLabs(), { others: new Map([['far', far]]) })
+  const { agent } = labs.computes
+  const { project_id } = await labs.creation.create({ name: 'wide', compute_id: 'local' }, agent)
+  const lab = await labs.lab(project_id)
+  await labs.lifecycle.attachCompute(lab, 'far', agent)
+  const refusing: ComputeAgents = (id) => {
+    const close = async () => {
+      throw conflict('It is busy')
+    }
+    return id === 'far' ? overriding(agent(id), { projects: { close } }) : agent(id)
+  }
+  await expect(labs.lifecycle.close(project_id, refusing)).rejects.toMatchObject({ status: 409, message: 'It is busy' })
+  expect(lab.project().status).toBe('opened')
+  expect([near, far].map(({ projects }) => projects.get(project_id)?.isOpen)).toEqual([true, true])
+  await labs.lifecycle.close(project_id, agent)
+  expect([near, far].map(({ projects }) => projects.get(project_id)?.isOpen)).toEqual([false, false])
 })
 
 test('a snapshot of a closed lab that is being opened is one of the open lab', async () => {
