@@ -46,6 +46,8 @@ export class MemoryCompute {
   readonly links = new Map<string, Direct>()
   /** Files of captures, by node and port. */
   readonly captures = new Map<string, string>()
+  /** Paths of the files of all captures that ever began. */
+  readonly captureFiles = new Set<string>()
   /** Directories that a removal has left for an undo. */
   readonly left = new Set<string>()
   /** Its projects. */
@@ -85,7 +87,10 @@ export class MemoryCompute {
       },
       // It cannot tell which images it has.
       images: { read: away, list: away },
-      files: { write: change('write', () => undefined) },
+      files: {
+        write: change('write', () => undefined),
+        list: async () => [...this.captureFiles].map((path) => ({ path })),
+      },
       nodes: {
         list: async (_: string, kind: string) =>
           [...this.nodes.values()].filter(({ node_id }) => this.#kinds.get(node_id) === kind),
@@ -105,6 +110,7 @@ export class MemoryCompute {
         ...{ suspend: act('stopped'), resume: act('stopped') },
         startCapture: change('capture', (ref: NodeRef, port: PortRef, { capture_file_name }: Members) => {
           this.captures.set(portKey(ref, port), String(capture_file_name))
+          this.captureFiles.add(`project-files/captures/${capture_file_name}`)
         }),
         stopCapture: change('capture', (ref: NodeRef, port: PortRef) => {
           if (!this.captures.delete(portKey(ref, port))) throw conflict('Nothing is captured there')

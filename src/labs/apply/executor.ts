@@ -1,8 +1,9 @@
 import { onAbort } from '../../lib/async/abort.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { ApiError } from '../../lib/errors/api-error.ts'
+import type { LabJobCreate } from '../../model/lab/job.ts'
 import type { ComputeAgents } from '../computes/agents.ts'
-import type { JobState, StartedJob } from '../jobs/jobs.ts'
+import type { JobState, StartedJob, StartedNodeJob } from '../jobs/jobs.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { Lab } from '../lab/lab.ts'
 import { actOn } from '../nodes/nodes.ts'
@@ -219,12 +220,21 @@ class ApplyExecutor {
     // By id: the nodes may be renamed or deleted while they start.
     const stepOf = new Map(steps.map((it) => [lab.node(it.step.name).node_id, it]))
     const { at_once, load_below, give_up } = prepared.desired.starting
+    const input: LabJobCreate = {
+      action: 'start',
+      nodes: [...stepOf.keys()],
+      give_up,
+      ...withoutNulls({ at_once, load_below }),
+    }
+    let job: StartedNodeJob
+    try {
+      job = labs.jobs.start(lab, input, agentFor)
+    } catch (error) {
+      // Too many jobs run.
+      for (const it of steps) this.#show(it, 'failed', (error as Error).message)
+      throw error
+    }
     for (const it of steps) this.#show(it, 'running')
-    const job = labs.jobs.start(
-      lab,
-      { action: 'start', nodes: [...stepOf.keys()], give_up, ...withoutNulls({ at_once, load_below }) },
-      agentFor,
-    )
     this.#startJob = job.id
     this.#changed()
     const stop = () => {

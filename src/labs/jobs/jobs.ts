@@ -92,7 +92,7 @@ export interface StartedJob {
 }
 
 /** A job on nodes, for the request that started it. */
-interface StartedNodeJob extends StartedJob {
+export interface StartedNodeJob extends StartedJob {
   /** All its nodes and their states, also when the list of the service has forgotten the job. */
   readonly steps: readonly Pick<JobStep, 'record' | 'state' | 'reason'>[]
 }

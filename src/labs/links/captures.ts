@@ -80,6 +80,17 @@ export async function resumeCapture(
   }
 }
 
+/** Continues a capture that was stopped, under a name of its own as above; see there for what happens when it cannot. */
+export async function continueCapture(
+  lab: Lab,
+  id: string,
+  capture: LinkRecord['capture'],
+  agentFor: ComputeAgents,
+): Promise<void> {
+  await stopCapture(lab, id, agentFor)
+  await save(lab, id, await resumeCapture(lab, { ...lab.link(id), capture }, agentFor))
+}
+
 /**
  * Removes from the records the captures on these computes that have ended by themselves: the disk was full, the keeper ended, or the event
  * of it was missed. Captures of computes that do not answer stay.

@@ -2,7 +2,7 @@ import { mapLimit } from '../../../lib/async/map-limit.ts'
 import { nameKey } from '../../../model/lab/names.ts'
 import type { LinkRecord } from '../../lab/document.ts'
 import { withoutNulls } from '../../lab/fields.ts'
-import { startCapture, stopCapture } from '../../links/captures.ts'
+import { continueCapture, startCapture, stopCapture } from '../../links/captures.ts'
 import { createLinks, type MadeLink, removeLink, updateLink } from '../../links/links.ts'
 import type { WantedLink } from '../../plan/types.ts'
 import type { ApplyContext } from '../context.ts'
@@ -59,7 +59,10 @@ export const deleteLink = (
 ): Promise<unknown> => removeLink(labs, lab, link_id, agentFor, undoGroup)
 
 export async function endLinkCapture(context: ApplyContext, { link_id, next }: Task<'end-capture'>): Promise<void> {
-  await stopCapture(context.lab, link_id, context.agentFor)
+  const { lab, agentFor, revert } = context
+  const { capture } = lab.link(link_id)
+  await stopCapture(lab, link_id, agentFor)
+  revert.add(() => continueCapture(lab, link_id, capture, agentFor))
   if (next !== undefined) await startLinkCapture(context, link_id, next)
 }
 

@@ -9,7 +9,7 @@ import type { Lab } from '../../../../src/labs/lab/lab.ts'
 import { removeLink, updateLink } from '../../../../src/labs/links/links.ts'
 import { actOn, removeNode, updateNode } from '../../../../src/labs/nodes/nodes.ts'
 import type { PlanOptions } from '../../../../src/labs/plan/types.ts'
-import { conflict } from '../../../../src/lib/errors/api-error.ts'
+import { ApiError, conflict, tooMany } from '../../../../src/lib/errors/api-error.ts'
 import type { NodeRef } from '../../../../src/model/kinds/node.ts'
 import { desiredOf, type SmallLab, smallLabs } from '../../../support/desired.ts'
 import { labsInMemory, MemoryCompute, overriding, wrapping } from '../../../support/memory-compute.ts'
@@ -274,6 +274,42 @@ test('an apply whose nodes are renamed and deleted while they start fails with w
   answer(refusal)
   await expect(over).rejects.toThrow(refusal.message)
   expect(labs.jobs.get(id)).toMatchObject({ status: 'failed', failed: 2 })
+})
+
+test('an apply whose starts are refused shows none of them as running', async () => {
+  const { labs, lab, agentFor, plan } = await newLab()
+  const emit = vi.spyOn(lab, 'emit')
+  const pcs = { nodes: [{ kind: 'pc' as const }], switches: [], links: [], offset: 0 }
+  const prepared = await plan(desiredOf(pcs), { ...all, start: true })
+  vi.spyOn(labs.jobs, 'start').mockImplementation(() => {
+    throw tooMany('200 jobs are already running')
+  })
+  await expect(applyPlan(labs, lab, { prepared, by: 'me' }, agentFor).over).rejects.toMatchObject({ status: 429 })
+  const starts = emit.mock.calls.flatMap(([{ action, event }]) =>
+    action === 'job.step' && event.do === 'start' ? [event] : [],
+  )
+  expect(starts.at(-1)).toMatchObject({ state: 'failed', reason: '200 jobs are already running' })
+})
+
+test('a capture that an apply has ended goes on, in a file of its own, when the apply fails', async () => {
+  const { compute, lab, apply } = await newLab()
+  const pcs = Array.from({ length: 4 }, () => ({ kind: 'pc' as const }))
+  const ends = [
+    { from: 0, to: 1, name: 'core' },
+    { from: 2, to: 3, name: 'wan' },
+  ]
+  const plain = desiredOf({ nodes: pcs, switches: [], links: ends, offset: 0 })
+  const captured = plain.links.map((link) => ({ ...link, capture: { file: `${link.name}.pcap`, at: link.at } }))
+  await apply({ ...plain, links: captured })
+  expect([...compute.captures.values()].sort()).toEqual(['core.pcap', 'wan.pcap'])
+  let captures = 0
+  compute.beforeChange = (what) => {
+    if (what === 'capture' && ++captures === 2) throw new ApiError(503, 'A failure of the test')
+  }
+  await expect(apply(plain)).rejects.toMatchObject({ status: 503 })
+  const files = [...lab.document.links.values()].map(({ capture }) => capture?.fileName)
+  expect(files.sort()).toEqual([...compute.captures.values()].sort())
+  expect(files).toContainEqual(expect.stringMatching(/^(core|wan)-2\.pcap$/))
 })
 
 /** Two links of the first file that have, in the second one, a port of each other; the failing request comes after both. */
