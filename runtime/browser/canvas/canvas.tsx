@@ -12,6 +12,8 @@ import { Shapes } from './shapes.tsx'
 
 /** The media type of what is dragged from the palette: the id of a template, or the kind of a drawing. */
 export const templateMedia = 'application/x-patchbay-template'
+/** What takes the space bar itself. */
+const pressedBySpace = 'button, a, summary, input, textarea, select, dialog, .console, [role="tab"]'
 /** Distance of the dots of the background, pixels of the map. */
 const grid = 20
 
@@ -22,7 +24,7 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
   const element = useRef<SVGSVGElement>(null)
   const gestures = useRef<Gestures>(undefined)
   gestures.current ??= new Gestures(lab)
-  const { marquee, pointer, hovered } = gestures.current
+  const { marquee, pointer, hovered, isSpaceHeld } = gestures.current
   const isOver = useSignal(false)
 
   const inWindow = ({ clientX, clientY }: { clientX: number; clientY: number }): Point => {
@@ -62,6 +64,25 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
     return () => svg.removeEventListener('wheel', onWheel)
   }, [])
 
+  useEffect(() => {
+    const hold = (event: KeyboardEvent) => {
+      const { type, key, target } = event
+      const hasOwnUse = target instanceof Element && target.closest(pressedBySpace) !== null
+      isSpaceHeld.value = type === 'keydown' && key === ' ' && !hasOwnUse
+    }
+    const release = () => {
+      isSpaceHeld.value = false
+    }
+    addEventListener('keydown', hold)
+    addEventListener('keyup', hold)
+    addEventListener('blur', release)
+    return () => {
+      removeEventListener('keydown', hold)
+      removeEventListener('keyup', hold)
+      removeEventListener('blur', release)
+    }
+  }, [])
+
   const transform = useComputed(() => `scale(${view.value.scale}) translate(${-view.value.at.x} ${-view.value.at.y})`)
   const background = useComputed(() => {
     const { at, scale } = view.value
@@ -81,7 +102,9 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
   const gesture = gestures.current
   const isEmpty = isRead && store.nodes.ids.value.length + store.drawings.ids.value.length === 0
   return (
-    <div class={`canvas${isOver.value ? ' is-over' : ''}${lab.newLink.value === undefined ? '' : ' is-linking'}`}>
+    <div
+      class={`canvas${isOver.value ? ' is-over' : ''}${lab.newLink.value === undefined ? '' : ' is-linking'}${isSpaceHeld.value ? ' is-movable' : ''}`}
+    >
       <svg
         ref={element}
         role="application"
@@ -93,7 +116,7 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
         onPointerLeave={() => gesture.leave()}
         onDblClick={(event) => gesture.doubleClick(event)}
         onFocusIn={(event) => gesture.focus(event)}
-        onContextMenu={(event) => event.preventDefault()}
+        onContextMenu={(event) => gesture.contextMenu(event, inWindow(event))}
         onDragOver={(event) => {
           if (!mayEdit() || event.dataTransfer?.types.includes(templateMedia) !== true) return
           event.preventDefault()

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import { type Shape, shapeOf, sizeOf, withSize } from '../drawings/shape.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
+import { objectAt } from '../editing/panes.ts'
 import {
   type Box,
   boxBetween,
@@ -21,7 +22,7 @@ const grid = 10
 
 /** What the pointer is doing. Coordinates are those of the window, except where a comment says otherwise. */
 type Gesture =
-  | { readonly kind: 'pan'; last: Point }
+  | { readonly kind: 'pan'; last: Point; readonly start: Point; readonly opensMenu: boolean }
   | { readonly kind: 'marquee'; readonly from: Point; readonly before: ReadonlySet<string> }
   | {
       readonly kind: 'move'
@@ -44,6 +45,8 @@ export class Gestures {
   readonly pointer = signal<Point | undefined>(undefined)
   /** The node below the pointer. */
   readonly hovered = signal<string | undefined>(undefined)
+  /** Whether the space bar is held down: a drag then moves the map. */
+  readonly isSpaceHeld = signal(false)
   readonly #window: LabWindow
   readonly #touches = new Map<number, Point>()
   #gesture: Gesture | undefined
@@ -60,11 +63,12 @@ export class Gestures {
     const svg = event.currentTarget as Element
     this.#isPressed = true
     if (event.pointerType === 'touch' && this.#touch(event, at)) return
-    const isPan = event.button === 1 || event.button === 2 || (event.button === 0 && event.altKey)
+    const isPan = event.button === 1 || event.button === 2 || event.altKey || this.isSpaceHeld.value
     // Not for a node or a link: they would get no focus and no double click.
     if (isPan || handle !== undefined || corner !== undefined || (node ?? link ?? drawing) === undefined)
       svg.setPointerCapture(event.pointerId)
-    if (isPan) this.#gesture = { kind: 'pan', last: at }
+    // On some systems the menu comes with the press, and the drag of the right button would move the map below it.
+    if (isPan) this.#gesture = { kind: 'pan', last: at, start: at, opensMenu: event.button === 2 }
     else if (newLink.value !== undefined) {
       // A link that the keyboard or a menu began ends at the node that is clicked.
       if (node === undefined) newLink.value = undefined
@@ -85,7 +89,7 @@ export class Gestures {
     } else if (link !== undefined) {
       if (event.shiftKey || event.ctrlKey) editor.toggle(link)
       else editor.select([link])
-    } else if (event.pointerType === 'touch') this.#gesture = { kind: 'pan', last: at }
+    } else if (event.pointerType === 'touch') this.#gesture = { kind: 'pan', last: at, start: at, opensMenu: false }
     else {
       const before = event.shiftKey ? editor.selection.value : new Set<string>()
       this.#gesture = { kind: 'marquee', from: onMap(view.value, at), before }
@@ -102,6 +106,7 @@ export class Gestures {
     if (event.pointerType === 'mouse' && event.buttons === 0) return this.up(event, at)
     switch (gesture.kind) {
       case 'pan': {
+        if (gesture.opensMenu && distanceOf(at, gesture.start) < clickDistance) return
         const { at: old, scale } = view.value
         view.value = {
           scale,
@@ -154,11 +159,13 @@ export class Gestures {
     this.#gesture = undefined
     this.#isPressed = false
     this.marquee.value = undefined
-    if (gesture?.kind === 'link') {
+    if (gesture?.kind === 'pan') {
+      if (gesture.opensMenu && distanceOf(at, gesture.start) < clickDistance) this.#openMenu(event, at)
+    } else if (gesture?.kind === 'link') {
       // The pointer is captured: what is below it is asked of the document.
       const below = document.elementFromPoint(event.clientX, event.clientY)
       const node = below?.closest<SVGElement>('[data-node]')?.dataset.node
-      const isClick = Math.hypot(at.x - gesture.start.x, at.y - gesture.start.y) < clickDistance
+      const isClick = distanceOf(at, gesture.start) < clickDistance
       // After a click on a dot the link goes on to the next click.
       if (isClick) return
       if (node === undefined) this.#window.newLink.value = undefined
@@ -197,6 +204,24 @@ export class Gestures {
     if (drawing !== undefined) this.#window.focusOn('drawing-text')
     else if (node !== undefined) this.#window.openConsoles([node])
     else if (link !== undefined) this.#window.dock.open(link)
+  }
+
+  /** A long press of a finger. The mouse opens the menu when its button is released, and keys by their command. */
+  contextMenu(event: MouseEvent, at: Point): void {
+    event.preventDefault()
+    if (!(event instanceof PointerEvent) || event.pointerType !== 'touch') return
+    this.cancel()
+    this.#openMenu(event, at)
+  }
+
+  #openMenu(event: MouseEvent, at: Point): void {
+    // The pointer may be captured by the map: what is below it is asked of the document.
+    const found = objectAt(document.elementFromPoint(event.clientX, event.clientY))
+    const on = onMap(this.#window.view.value, at)
+    this.#window.openMenu(
+      { subject: found?.subject ?? 'map', at: { x: event.clientX, y: event.clientY }, on },
+      found?.id,
+    )
   }
 
   /** The keyboard goes from node to node: what has the focus is selected. */
@@ -256,6 +281,8 @@ export class Gestures {
 }
 
 const middleOf = (a: Point, b: Point): Point => ({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 })
+
+const distanceOf = (a: Point, b: Point): number => Math.hypot(a.x - b.x, a.y - b.y)
 
 const targets = ['node', 'link', 'handle', 'drawing', 'corner'] as const
 

@@ -4,12 +4,17 @@ import { aligned, distributed } from './align.ts'
 import type { LabWindow } from './lab-window.ts'
 import { focusOnShape, turnPane } from './panes.ts'
 
-/** Something that a user does by a key, or by the command bar. */
+/** What a context menu is about: what is selected, or the map itself. */
+export type MenuSubject = 'node' | 'link' | 'drawing' | 'map'
+
+/** Something that a user does by a key, by a context menu, or by the command bar. */
 export interface EditorCommand {
   readonly id: string
   readonly title: string
   /** Keys, such as `Ctrl+Z`; on a Mac Ctrl is Cmd. The first is shown. */
   readonly keys?: readonly string[]
+  /** Its text in the context menus that have it, which say what they are about. */
+  readonly menus?: Partial<Readonly<Record<MenuSubject, string>>>
   /** Whether it changes the lab. */
   readonly isEdit?: boolean
   /** Absent: always. */
@@ -21,6 +26,8 @@ const hasNodes = ({ editor }: LabWindow) => editor.selectedNodes.length > 0
 const hasOneNode = ({ editor }: LabWindow) => editor.selection.value.size === 1 && editor.selectedNodes.length === 1
 const canMove = ({ editor }: LabWindow) => editor.movable.length > 0
 const canRestack = ({ editor }: LabWindow) => editor.selectedDrawings.some((drawing) => !drawing.locked)
+/** A text that is selected on the page is what Ctrl+C copies. */
+const hasNoText = () => document.getSelection()?.isCollapsed !== false
 const selectedIds = ({ editor }: LabWindow) => editor.selectedNodes.map((node) => node.node_id)
 /** Distance of one press of an arrow key, and with Shift, pixels. */
 const [step, smallStep] = [20, 1]
@@ -30,26 +37,32 @@ const arrows = { Left: [-1, 0], Right: [1, 0], Up: [0, -1], Down: [0, 1] } as co
 export const commands: readonly EditorCommand[] = [
   {
     ...{ id: 'start', title: 'Start selected nodes', keys: ['S'], isEdit: true, isPossible: hasNodes },
+    menus: { node: 'Start' },
     run: (window) => void window.editor.act('start', selectedIds(window)),
   },
   {
     ...{ id: 'stop', title: 'Stop selected nodes', keys: ['X'], isEdit: true, isPossible: hasNodes },
+    menus: { node: 'Stop' },
     run: (window) => void window.editor.act('stop', selectedIds(window)),
   },
   {
     ...{ id: 'start-all', title: 'Start all nodes', keys: ['Ctrl+Enter'], isEdit: true },
+    menus: { map: 'Start all' },
     run: ({ editor }) => void editor.act('start'),
   },
   {
     ...{ id: 'stop-all', title: 'Stop all nodes', isEdit: true },
+    menus: { map: 'Stop all' },
     run: ({ editor }) => void editor.act('stop'),
   },
   {
     ...{ id: 'console', title: 'Open console', keys: ['Enter', 'O'], isEdit: true, isPossible: hasNodes },
+    menus: { node: 'Console' },
     run: (window) => window.openConsoles(selectedIds(window)),
   },
   {
     ...{ id: 'packets', title: 'Watch the packets of the link', keys: ['P'], isEdit: true },
+    menus: { link: 'Packets' },
     isPossible: ({ editor }) => editor.selectedLinks.length > 0,
     run({ editor, dock }) {
       for (const id of editor.selectedLinks) dock.open(id)
@@ -57,6 +70,7 @@ export const commands: readonly EditorCommand[] = [
   },
   {
     ...{ id: 'connect', title: 'Draw a link from the node', keys: ['C'], isEdit: true, isPossible: hasOneNode },
+    menus: { node: 'Connect' },
     run(window) {
       const [id] = selectedIds(window)
       window.connectFrom(id)
@@ -70,7 +84,34 @@ export const commands: readonly EditorCommand[] = [
     },
   },
   {
+    ...{ id: 'duplicate', title: 'Duplicate selected nodes', keys: ['Ctrl+D'], isEdit: true, isPossible: hasNodes },
+    menus: { node: 'Duplicate' },
+    run: (window) => void window.duplicate(selectedIds(window)),
+  },
+  {
+    ...{ id: 'copy', title: 'Copy selected nodes, and the links between them', keys: ['Ctrl+C'], isEdit: true },
+    menus: { node: 'Copy' },
+    isPossible: (window) => hasNodes(window) && hasNoText(),
+    run(window) {
+      window.copied.value = selectedIds(window)
+    },
+  },
+  {
+    ...{ id: 'paste', title: 'Paste the copied nodes', keys: ['Ctrl+V'], isEdit: true },
+    menus: { map: 'Paste' },
+    isPossible: ({ copied }) => copied.value.length > 0,
+    run: (window) => void window.duplicate(window.copied.value, window.menu.value?.on),
+  },
+  {
+    ...{ id: 'symbol', title: 'Change the symbol of selected nodes', isEdit: true, isPossible: hasNodes },
+    menus: { node: 'Symbol …' },
+    run: (window) => {
+      window.dialog.value = 'symbol'
+    },
+  },
+  {
     ...{ id: 'arrange', title: 'Arrange selected nodes, or all, by their links', keys: ['A'], isEdit: true },
+    menus: { map: 'Arrange' },
     run: (window) => void window.editor.arrange().then(() => window.fit()),
   },
   {
@@ -94,21 +135,30 @@ export const commands: readonly EditorCommand[] = [
   ),
   {
     ...{ id: 'front', title: 'Bring selected drawings to the front', keys: ['Shift+F'], isEdit: true },
+    menus: { drawing: 'To the front' },
     isPossible: canRestack,
     run: ({ editor }) => void editor.restack('front'),
   },
   {
     ...{ id: 'back', title: 'Send selected drawings to the back', keys: ['Shift+B'], isEdit: true },
+    menus: { drawing: 'To the back' },
     isPossible: canRestack,
     run: ({ editor }) => void editor.restack('back'),
   },
   {
     ...{ id: 'rename', title: 'Rename the node, or edit the text', keys: ['F2'], isEdit: true },
+    menus: { node: 'Rename', drawing: 'Edit the text' },
     isPossible: (window) => hasOneNode(window) || window.editor.selectedDrawings.length === 1,
     run: (window) => window.focusOn(hasOneNode(window) ? 'node-name' : 'drawing-text'),
   },
   {
+    ...{ id: 'pane', title: 'Go to the settings of what is selected, and back', keys: ['F6'] },
+    menus: { node: 'Settings', link: 'Settings', drawing: 'Settings' },
+    run: ({ editor }) => turnPane([...editor.selection.value][0]),
+  },
+  {
     ...{ id: 'delete', title: 'Delete selected', keys: ['Delete', 'Backspace'], isEdit: true },
+    menus: { node: 'Delete', link: 'Delete', drawing: 'Delete' },
     isPossible: ({ editor }) => editor.selection.value.size > 0,
     run: (window) => window.remove(),
   },
@@ -119,6 +169,7 @@ export const commands: readonly EditorCommand[] = [
   },
   {
     ...{ id: 'select-all', title: 'Select all nodes', keys: ['Ctrl+A'] },
+    menus: { map: 'Select all' },
     run: ({ editor }) => editor.select(editor.store.nodes.ids.value),
   },
   {
@@ -127,7 +178,11 @@ export const commands: readonly EditorCommand[] = [
       window.dialog.value = 'export'
     },
   },
-  { ...{ id: 'fit', title: 'Show the whole lab', keys: ['F'] }, run: (window) => window.fit() },
+  {
+    ...{ id: 'fit', title: 'Show the whole lab', keys: ['F'] },
+    menus: { map: 'Show the whole lab' },
+    run: (window) => window.fit(),
+  },
   { ...{ id: 'zoom-in', title: 'Zoom in', keys: ['+', '='] }, run: (window) => window.zoom(1.25) },
   { ...{ id: 'zoom-out', title: 'Zoom out', keys: ['-'] }, run: (window) => window.zoom(0.8) },
   {
@@ -143,10 +198,14 @@ export const commands: readonly EditorCommand[] = [
     },
   },
   {
-    ...{ id: 'pane', title: 'Go to the settings of what is selected, and back', keys: ['F6'] },
-    run: ({ editor }) => turnPane([...editor.selection.value][0]),
+    ...{ id: 'menu', title: 'Open the context menu', keys: ['Shift+F10', 'ContextMenu'] },
+    run: (window) => window.openMenuAtFocus(),
   },
-  { ...{ id: 'find', title: 'Find a node or a command', keys: ['Ctrl+K', '/'] }, run: (window) => window.openBar() },
+  {
+    ...{ id: 'find', title: 'Find a node or a command', keys: ['Ctrl+K', '/'] },
+    menus: { map: 'Add a node, or find …' },
+    run: (window) => window.openBar(),
+  },
   { ...{ id: 'keys', title: 'Show all keys', keys: ['?'] }, run: (window) => window.showKeys() },
   { ...{ id: 'escape', title: 'Cancel, select nothing', keys: ['Escape'] }, run: (window) => window.escape() },
   ...Object.entries(arrows).flatMap(([arrow, [x, y]]): EditorCommand[] => [
@@ -171,6 +230,10 @@ export const commands: readonly EditorCommand[] = [
 /** Whether the user may do a command now. */
 export const isEnabled = ({ isEdit, isPossible }: EditorCommand, window: LabWindow): boolean =>
   (isEdit !== true || mayEdit()) && (isPossible?.(window) ?? true)
+
+/** The commands of a context menu that are possible now, in its order. */
+export const menuOf = (subject: MenuSubject, window: LabWindow): EditorCommand[] =>
+  commands.filter((command) => command.menus?.[subject] !== undefined && isEnabled(command, window))
 
 /** The part of a KeyboardEvent that names a key. */
 export type KeyPress = Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'shiftKey' | 'altKey'>

@@ -1,7 +1,8 @@
 import { commands } from './commands.ts'
 
 const arrows: Readonly<Record<string, string>> = { Left: '←', Right: '→', Up: '↑', Down: '↓' }
-const keyText = (key: string): string => key.replace(/Arrow(\w+)/, (_, way: string) => arrows[way] ?? way)
+/** A key as it is shown, such as `←`. */
+export const keyText = (key: string): string => key.replace(/Arrow(\w+)/, (_, way: string) => arrows[way] ?? way)
 
 /** The keys of all commands. */
 export const KeyList = () => (
@@ -22,8 +23,8 @@ export const KeyList = () => (
         ))}
     </dl>
     <p class="muted">
-      On the map: the wheel scrolls, with Ctrl it zooms; the right mouse button moves the map; Shift adds to the
-      selection.
+      On the map: the wheel scrolls, with Ctrl it zooms; the space bar with a drag, the middle and the right mouse
+      button move the map; Shift adds to the selection. A right click opens a menu.
     </p>
   </>
 )

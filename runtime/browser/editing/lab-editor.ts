@@ -304,6 +304,42 @@ export class LabEditor {
     if (link !== undefined && !this.store.links.has(link.link_id)) this.store.links.put(link.link_id, link)
   }
 
+  /** Copies nodes, with their disks and the links between them, at a distance on the map, and selects the copies. */
+  async duplicate(nodes: readonly LabNode[], shift: Point): Promise<void> {
+    const ids = new Set(nodes.map(({ node_id }) => node_id))
+    const links = this.store.links.values().filter((link) => link.nodes.every(({ node_id }) => ids.has(node_id)))
+    const copies = new Map<string, LabNode>()
+    await this.#edit(nodes.length + links.length, async () => {
+      for (const { node_id, x, y, z } of nodes) {
+        const copy = await this.#client.call('POST /v2/projects/{project_id}/nodes/{node_id}/duplicate', {
+          params: { ...this.#params, node_id },
+          body: { x: Math.round(x + shift.x), y: Math.round(y + shift.y), z },
+        })
+        copies.set(node_id, copy)
+        if (!this.store.nodes.has(copy.node_id)) this.store.nodes.put(copy.node_id, copy)
+      }
+      for (const { nodes: ends, filters, filters_ab, filters_ba, suspend } of links) {
+        const [a, b] = ends.map(({ node_id, adapter_number, port_number }) => ({
+          node_id: copies.get(node_id)?.node_id ?? node_id,
+          adapter_number,
+          port_number,
+        }))
+        if (a !== undefined && b !== undefined)
+          await this.#client.call('POST /v2/projects/{project_id}/links', {
+            params: this.#params,
+            body: { nodes: [a, b], filters, filters_ab, filters_ba, suspend },
+          })
+      }
+    })
+    if (copies.size > 0) this.select([...copies.values()].map(({ node_id }) => node_id))
+  }
+
+  /** Gives the selected nodes a symbol, as one edit. */
+  async changeSymbol(symbol: string): Promise<void> {
+    const ids = this.selectedNodes.map(({ node_id }) => node_id)
+    await this.#edit(ids.length, () => Promise.all(ids.map((id) => this.#putNode(id, { symbol }))))
+  }
+
   /** Plugs an end of a link into another port of its node, as one edit; name and impairment stay. */
   async replug(link: LabLink, end: LabLinkEnd, port: MapPort): Promise<void> {
     const { adapter_number, port_number } = port

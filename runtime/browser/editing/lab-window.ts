@@ -12,19 +12,31 @@ import {
   onMap,
   type Point,
   regionIn,
+  snapped,
   tile,
   type View,
   zoomed,
 } from '../map/geometry.ts'
 import { endsFor, type Port } from '../map/ports.ts'
 import { strandsOf } from '../map/strands.ts'
+import type { MenuSubject } from './commands.ts'
 import type { ConfigDraft } from './config-draft.ts'
 import { type LabEditor, refuse } from './lab-editor.ts'
+import { objectAt } from './panes.ts'
 
 /** A link that is being drawn: from a node, and maybe from one of its ports. */
 export interface NewLink {
   readonly from: string
   readonly port?: Port
+}
+
+/** A context menu that is open. */
+interface OpenMenu {
+  readonly subject: MenuSubject
+  /** Where in the window. */
+  readonly at: Point
+  /** Where on the map, when the pointer opened it there. */
+  readonly on?: Point | undefined
 }
 
 /** Distances of nodes that are added one after the other, and their order: the middle, right, left. */
@@ -37,6 +49,8 @@ const pointBeside = (index: number): Point => {
   return { x: besideStep * column, y: belowStep * row }
 }
 
+/** Distance of a copy, to the right and down; how often it is tried again; and the grid of copies. */
+const [copyStep, maxCopySteps, copyGrid] = [60, 200, 10]
 /** Number of nodes from which on the map draws only what is in sight. */
 const manyNodes = 150
 /** The least scale at which names of ports can be read. */
@@ -79,7 +93,10 @@ export class LabWindow {
   })
   readonly isList = signal(false)
   /** The dialog that is open. */
-  readonly dialog = signal<'bar' | 'keys' | 'links' | 'export' | 'delete' | undefined>(undefined)
+  readonly dialog = signal<'bar' | 'keys' | 'links' | 'export' | 'delete' | 'symbol' | undefined>(undefined)
+  readonly menu = signal<OpenMenu | undefined>(undefined)
+  /** Ids of the nodes that *Paste* copies. */
+  readonly copied = signal<readonly string[]>([])
   readonly newLink = signal<NewLink | undefined>(undefined)
   /** Name of a field that the next render of the inspector focuses. */
   readonly wanted = signal<string | undefined>(undefined)
@@ -150,6 +167,43 @@ export class LabWindow {
   remove(): void {
     if (this.runningMachines.length > 0) this.dialog.value = 'delete'
     else void this.editor.removeSelected()
+  }
+
+  /** Opens a context menu. What it is about is selected, unless it is among what is selected. */
+  openMenu(menu: OpenMenu, id?: string): void {
+    const { editor } = this
+    if (id !== undefined && !editor.selection.value.has(id)) editor.select([id])
+    this.menu.value = menu
+  }
+
+  /** Opens the context menu of what has the focus, or of the map. */
+  openMenuAtFocus(): void {
+    const focused = objectAt(document.activeElement)
+    const element = focused === undefined ? document.querySelector('.stage') : document.activeElement
+    const { left, top, width, height } = element?.getBoundingClientRect() ?? new DOMRect()
+    this.openMenu({ subject: focused?.subject ?? 'map', at: { x: left + width / 2, y: top + height / 2 } }, focused?.id)
+  }
+
+  /** Copies nodes, and the links between them: beside them, or around a point. */
+  async duplicate(ids: readonly string[], around?: Point): Promise<void> {
+    const nodes = ids.flatMap((id) => this.editor.store.nodes.get(id) ?? [])
+    const box = boxOf(nodes)
+    if (box === undefined) return refuse('The copied nodes were deleted.')
+    const shift =
+      around === undefined
+        ? this.#freeShift(nodes)
+        : snapped({ x: around.x - box.x - box.width / 2, y: around.y - box.y - box.height / 2 }, copyGrid)
+    await this.editor.duplicate(nodes, shift)
+  }
+
+  /** A distance at which copies of nodes cover no node. */
+  #freeShift(nodes: readonly LabNode[]): Point {
+    const taken = this.editor.store.nodes.values().map(centreOf)
+    const covers = (shift: number) =>
+      nodes.map(centreOf).some(({ x, y }) => taken.some((it) => Math.hypot(it.x - x - shift, it.y - y - shift) <= tile))
+    const steps = Array.from({ length: maxCopySteps }, (_, index) => (index + 1) * copyStep)
+    const shift = steps.find((it) => !covers(it)) ?? copyStep
+    return { x: shift, y: shift }
   }
 
   focusOn(field: string): void {

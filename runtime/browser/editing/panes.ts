@@ -1,3 +1,5 @@
+/** What can be selected, as shapes on the map and rows of the list name it. */
+const objects = ['node', 'link', 'drawing'] as const
 const controls = ['button', 'input', 'select', 'textarea'].map((it) => `${it}:not(:disabled)`).join(', ')
 
 /**
@@ -11,6 +13,15 @@ export function turnPane(selected: string | undefined): void {
   wanted?.focus()
 }
 
+/** The node, link or drawing whose shape has an element. */
+export function objectAt(element: Element | null): { subject: (typeof objects)[number]; id: string } | undefined {
+  for (const subject of objects) {
+    const id = element?.closest<HTMLElement | SVGElement>(`[data-${subject}]`)?.dataset[subject]
+    if (id !== undefined) return { subject, id }
+  }
+  return undefined
+}
+
 /** Moves the focus to a node on the map, or in the list, when it is drawn. */
 export function focusOnShape(id: string | undefined): void {
   requestAnimationFrame(() => shapeOf(id)?.focus())
@@ -19,6 +30,6 @@ export function focusOnShape(id: string | undefined): void {
 /** The shape of a node, a link or a drawing, or its row in the list; without one, the first that the keyboard reaches. */
 function shapeOf(id = ''): HTMLElement | SVGElement | null {
   const name = CSS.escape(id)
-  const shape = ['node', 'link', 'drawing'].map((it) => `:is(button, [role="button"])[data-${it}="${name}"]`).join()
+  const shape = objects.map((it) => `:is(button, [role="button"])[data-${it}="${name}"]`).join()
   return document.querySelector<HTMLElement>(shape) ?? document.querySelector('.canvas [role="button"], .list button')
 }

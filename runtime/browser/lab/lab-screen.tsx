@@ -23,6 +23,8 @@ const listView = () => import('./on-demand.ts').then((module) => module.ListView
 const bulkLinkDialog = () => import('./on-demand.ts').then((module) => module.BulkLinkDialog)
 const exportDialog = () => import('./on-demand.ts').then((module) => module.ExportDialog)
 const deleteDialog = () => import('./on-demand.ts').then((module) => module.DeleteDialog)
+const symbolDialog = () => import('./on-demand.ts').then((module) => module.SymbolDialog)
+const contextMenu = () => import('./on-demand.ts').then((module) => module.ContextMenu)
 const keysDialog = () => import('./on-demand.ts').then((module) => module.KeysDialog)
 
 /** Follows a lab while the component is shown. */
@@ -99,6 +101,7 @@ export function LabScreen({ name }: { name: string }) {
               Escape cancels.
             </p>
           )}
+          {lab.menu.value !== undefined && <Loaded load={contextMenu} props={{ window: lab, menu: lab.menu.value }} />}
           {/* The key keeps it when the map becomes a list: consoles and packets go on. */}
           {lab.dock.tabs.value.length > 0 && <Loaded key="dock" load={dockView} props={{ dock: lab.dock, store }} />}
         </div>
@@ -108,6 +111,7 @@ export function LabScreen({ name }: { name: string }) {
       {lab.dialog.value === 'links' && <Loaded load={bulkLinkDialog} props={{ window: lab }} />}
       {lab.dialog.value === 'export' && <Loaded load={exportDialog} props={{ window: lab }} />}
       {lab.dialog.value === 'delete' && <Loaded load={deleteDialog} props={{ window: lab }} />}
+      {lab.dialog.value === 'symbol' && <Loaded load={symbolDialog} props={{ window: lab }} />}
       {lab.dialog.value === 'keys' && <Loaded load={keysDialog} props={{ onClose: () => lab.escape() }} />}
     </div>
   )
@@ -118,6 +122,7 @@ function press(event: KeyboardEvent, lab: LabWindow): void {
   // A dialog whose focused part has just gone leaves the focus at the document.
   if (event.defaultPrevented || lab.dialog.value !== undefined || document.querySelector('dialog[open]') !== null)
     return
+  if (lab.menu.value !== undefined) return
   const target = event.target instanceof Element ? event.target : undefined
   if (isTaken(event, (part) => target?.closest(part) != null)) return
   const node = target?.closest<SVGElement>('[data-node]')?.dataset.node

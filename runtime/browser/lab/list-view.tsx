@@ -1,6 +1,7 @@
 import { consoleKindOf } from '../console/console-kind.ts'
 import { nameOfDrawing } from '../drawings/drawing-shape.tsx'
 import type { LabWindow } from '../editing/lab-window.ts'
+import { objectAt } from '../editing/panes.ts'
 import { shortImpairment } from '../links/impairment.ts'
 import { verdictOf } from '../links/verdict.ts'
 import { linksAt, portName } from '../map/ports.ts'
@@ -16,7 +17,18 @@ export function ListView({ window: lab }: { window: LabWindow }) {
   const links = store.links.values()
   const drawings = store.drawings.values()
   return (
-    <div class="list">
+    <div
+      class="list"
+      role="group"
+      aria-label="The lab as a list"
+      onContextMenu={(event) => {
+        const row = event.target instanceof Element ? event.target.closest('tr') : null
+        const found = objectAt(row?.querySelector('td button') ?? null)
+        if (found === undefined) return
+        event.preventDefault()
+        lab.openMenu({ subject: found.subject, at: { x: event.clientX, y: event.clientY } }, found.id)
+      }}
+    >
       <ResourceTable caption="Nodes" columns={['Name', 'State', 'Kind', 'Links']} hasActions>
         {nodes.map((node) => {
           const { node_id, name, status, status_reason, node_type } = node

@@ -1,5 +1,15 @@
-import { expect, test } from 'vitest'
-import { commandOf, commands, isCharacterKey, isTaken, keyOf } from '../../../runtime/browser/editing/commands.ts'
+import { signal } from '@preact/signals'
+import { expect, test, vi } from 'vitest'
+import {
+  commandOf,
+  commands,
+  isCharacterKey,
+  isTaken,
+  keyOf,
+  type MenuSubject,
+  menuOf,
+} from '../../../runtime/browser/editing/commands.ts'
+import type { LabWindow } from '../../../runtime/browser/editing/lab-window.ts'
 
 const press = (key: string, held: 'ctrl' | 'meta' | 'shift' | 'ctrl shift' | '' = '') => ({
   ...{ key, altKey: false, ctrlKey: held.includes('ctrl'), metaKey: held === 'meta', shiftKey: held.includes('shift') },
@@ -45,4 +55,23 @@ test('a console takes all keys, and F6 leaves a field', () => {
   expect(['F6', 'z'].map((key) => takenIn('.console textarea', press(key)))).toEqual([true, true])
   expect(['F6', 'z'].map((key) => takenIn('input', press(key)))).toEqual([false, true])
   expect(takenIn('', press('z'))).toBe(false)
+})
+
+test('a context menu has the commands for what is selected that are possible now', () => {
+  const shown = (subject: MenuSubject, types: readonly string[], copied: readonly string[] = []) => {
+    const nodes = types.map((node_type, index) => ({ node_id: `${index}`, node_type }))
+    const selection = signal(new Set(nodes.map(({ node_id }) => node_id)))
+    const editor = { selection, selectedNodes: nodes, selectedDrawings: [], selectedLinks: [] }
+    return menuOf(subject, { editor, copied: signal(copied) } as unknown as LabWindow).map(({ id }) => id)
+  }
+  vi.stubGlobal('document', { getSelection: () => null })
+  expect(shown('node', ['pc'])).toEqual(
+    expect.arrayContaining(['start', 'stop', 'console', 'connect', 'duplicate', 'rename', 'symbol', 'pane', 'delete']),
+  )
+  // One link needs one node, and one name, too.
+  expect(shown('node', ['pc', 'pc'])).not.toContain('connect')
+  expect(shown('node', ['pc', 'pc'])).not.toContain('rename')
+  expect(shown('map', [])).not.toContain('paste')
+  expect(shown('map', [], ['1'])).toContain('paste')
+  vi.unstubAllGlobals()
 })

@@ -1,0 +1,94 @@
+import { useLayoutEffect, useRef } from 'preact/hooks'
+import { type EditorCommand, menuOf } from '../editing/commands.ts'
+import { keyText } from '../editing/key-list.tsx'
+import type { LabWindow } from '../editing/lab-window.ts'
+
+interface MenuProps {
+  readonly window: LabWindow
+  readonly menu: NonNullable<LabWindow['menu']['value']>
+}
+
+/** Distance of the menu from the edges of the window, pixels. */
+const margin = 6
+
+/** The commands for what is selected, where the pointer or the focus is. */
+export function ContextMenu({ window: lab, menu: { subject, at } }: MenuProps) {
+  const element = useRef<HTMLDivElement>(null)
+  const before = useRef(document.activeElement)
+  const entries = menuOf(subject, lab)
+  useLayoutEffect(() => {
+    const { current } = element
+    if (current === null) return
+    const { width, height } = current.getBoundingClientRect()
+    current.style.left = `${Math.max(margin, Math.min(at.x, innerWidth - width - margin))}px`
+    current.style.top = `${Math.max(margin, Math.min(at.y, innerHeight - height - margin))}px`
+    current.querySelector('button')?.focus()
+    const onPress = ({ target }: PointerEvent) => {
+      if (!(target instanceof Node) || !current.contains(target)) close()
+    }
+    addEventListener('pointerdown', onPress, true)
+    addEventListener('blur', close)
+    return () => {
+      removeEventListener('pointerdown', onPress, true)
+      removeEventListener('blur', close)
+    }
+  }, [subject, at])
+  const close = () => {
+    lab.menu.value = undefined
+  }
+  const goBack = () => {
+    const { current } = before
+    if (current instanceof HTMLElement || current instanceof SVGElement) current.focus()
+  }
+  const run = (command: EditorCommand) => {
+    // A command may move the focus.
+    goBack()
+    command.run(lab)
+    close()
+  }
+  return (
+    <div
+      ref={element}
+      class="context-menu"
+      role="menu"
+      aria-label={`Menu of the ${subject}`}
+      onKeyDown={(event) => {
+        event.stopPropagation()
+        const items = [...event.currentTarget.querySelectorAll('button')]
+        const now = items.findIndex((item) => item === document.activeElement)
+        const next = nextItem(event.key, now, entries)
+        if (next === undefined && event.key !== 'Escape' && event.key !== 'Tab') return
+        event.preventDefault()
+        if (next !== undefined) return items.at(next % items.length)?.focus()
+        goBack()
+        close()
+      }}
+      onContextMenu={(event) => event.preventDefault()}
+    >
+      {entries.map((command) => (
+        <button
+          key={command.id}
+          type="button"
+          role="menuitem"
+          class={command.id === 'delete' ? 'is-danger' : undefined}
+          onClick={() => run(command)}
+          onPointerMove={(event) => event.currentTarget.focus()}
+        >
+          <span>{command.menus?.[subject]}</span>
+          {command.keys?.[0] !== undefined && <kbd>{keyText(command.keys[0])}</kbd>}
+        </button>
+      ))}
+      {entries.length === 0 && <p class="muted">Nothing can be done here.</p>}
+    </div>
+  )
+
+  /** The entry to which a key goes: beside the present one, the first, the last, or the next with that letter. */
+  function nextItem(key: string, now: number, all: readonly EditorCommand[]): number | undefined {
+    const steps: Readonly<Record<string, number>> = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: -1 }
+    if (key in steps) return steps[key]
+    if (key.length !== 1) return undefined
+    const letter = key.toLowerCase()
+    const matches = all.flatMap((it, index) => (it.menus?.[subject]?.toLowerCase().startsWith(letter) ? index : []))
+    return matches.find((index) => index > now) ?? matches[0]
+  }
+}
