@@ -135,12 +135,17 @@ export async function complete(words: readonly string[], commands: Table): Promi
   const { namesOfService } = await import('./completion-names.ts')
   const { words: found, files } = await candidatesFor(words, commands, namesOfService).catch(() => none)
   const lines = found.map(({ word, about }) => `${word}\t${about.replaceAll('\n', ' ')}`)
-  return { json: { words: found, files }, text: () => [...lines, ...(files ? [':files'] : [])].join('\n') }
+  return {
+    json: { words: found, files },
+    isVerbatim: true,
+    text: () => [...lines, ...(files ? [':files'] : [])].join('\n'),
+  }
 }
 
 /** `patchbay completion SHELL`: the script that makes a shell ask `patchbay complete`. */
 export const completion = (shell: string): CommandOutcome => ({
   json: { shell, script: scripts[shell as keyof typeof scripts] },
+  isVerbatim: true,
   text: () => scripts[shell as keyof typeof scripts],
 })
 

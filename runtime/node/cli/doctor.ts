@@ -1,9 +1,10 @@
 import { loadConfig } from '../service/config/load.ts'
 import { diagnose } from '../service/doctor/doctor.ts'
+import { coloured } from './colours.ts'
 import { exits } from './exits.ts'
 import type { CommandOutcome } from './outcome.ts'
 
-const marks = { ok: 'ok     ', warning: 'warning', error: 'ERROR  ' } as const
+const markWidth = 7
 
 /** `patchbay doctor [--json]`: what labs need here; exit code 1 when something is missing that every lab needs. */
 export async function doctorCommand(argv: readonly string[]): Promise<CommandOutcome> {
@@ -16,8 +17,8 @@ export async function doctorCommand(argv: readonly string[]): Promise<CommandOut
     text: () =>
       checks
         .flatMap(({ name, status, found, fix }) => [
-          `${marks[status]}  ${name.padEnd(width)}  ${found}`,
-          ...(fix === null ? [] : [`${' '.repeat(width + 11)}-> ${fix}`]),
+          `${coloured(status, status.padEnd(markWidth))}  ${name.padEnd(width)}  ${found}`,
+          ...(fix === null ? [] : [`${' '.repeat(markWidth + 2 + width + 2)}-> ${fix}`]),
         ])
         .join('\n'),
   }

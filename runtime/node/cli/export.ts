@@ -67,6 +67,7 @@ async function labFile(text: string, { lab, to }: { lab: string; to: string }): 
   if (to === '-' && lines.length > 0) process.stderr.write(`${lines.join('\n')}\n`)
   return {
     json: { lab, file: to, format: 'lab', ...(to === '-' && { text }), left_out: left },
+    ...(to === '-' && { isVerbatim: true }),
     text: () => (to === '-' ? text.trimEnd() : [`${to}: the lab ${lab}`, ...lines].join('\n')),
   }
 }

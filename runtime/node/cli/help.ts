@@ -1,7 +1,9 @@
 import { version } from '../os/system/version.ts'
+import { heading } from './colours.ts'
 import { type Command, groups } from './command.ts'
 import type { CommandOutcome } from './outcome.ts'
 import { found, isGroup } from './run.ts'
+import { columnsOf, wrapped } from './wrapping.ts'
 
 type Table = Readonly<Record<string, Command>>
 
@@ -55,15 +57,15 @@ function overview(all: readonly (readonly [string, Command])[], words: string): 
     return rows.length === 0
       ? []
       : [
-          `${titles[group]}\n${rows.map(([name, { summary }]) => `  ${name.padEnd(width)}  ${wrapped(summary, width + 4)}\n`).join('')}`,
+          `${heading(titles[group])}\n${rows.map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}\n`).join('')}`,
         ]
   })
-  return `Patchbay ${version}: runs emulated network labs
+  return fitting(`Patchbay ${version}: runs emulated network labs
 
 Usage: ${words}COMMAND [ARGUMENTS] [FLAGS]
 
 ${sections.join('\n')}
-Run "patchbay help COMMAND" for details.`
+Run "patchbay help COMMAND" for details.`)
 }
 
 /** The first line of the help of a command. */
@@ -88,25 +90,18 @@ async function helpOf(name: string, command: Command): Promise<string> {
     ),
   ]
   const width = Math.max(0, ...rows.map(([left]) => left.length))
-  const list = rows.map(([left, right]) => `  ${left.padEnd(width)}  ${wrapped(right, width + 4)}\n`).join('')
+  const list = rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}\n`).join('')
   const isSetting = command.settings === 'list'
   const settings = isSetting ? `\n${await (await import('./setting-flags.ts')).settingFlags()}` : ''
-  return `${usageOf(name, command)}\n\n${wrapped(command.text.replaceAll('\n', ' '))}\n${list === '' ? '' : `\n${list}`}${settings}`
+  return fitting(
+    `${heading(usageOf(name, command))}\n\n${command.text.replaceAll('\n', ' ')}\n${list === '' ? '' : `\n${list}`}${settings}`,
+  )
 }
 
 const longestLine = 100
 
-/** A text in lines that fit the terminal; those after the first one begin with blanks. */
-function wrapped(text: string, indent = 0): string {
-  const width = Math.max(20, Math.min(longestLine, process.stdout.columns ?? longestLine) - indent)
-  const lines = ['']
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1) ?? ''
-    if (last !== '' && last.length + 1 + word.length > width) lines.push(word)
-    else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`
-  }
-  return lines.join(`\n${' '.repeat(indent)}`)
-}
+/** A text in lines that fit the terminal. */
+const fitting = (text: string): string => wrapped(text, Math.min(longestLine, columnsOf(process.stdout) ?? longestLine))
 
 type Row = readonly [string, string]
 export const withChoices = (about: string, choices: readonly string[] | undefined): string =>

@@ -45,6 +45,7 @@ export async function exec({
     })
     return {
       json: { lab, node: node.name, ...match },
+      isVerbatim: true,
       text: () => plain(match.before + match.matched),
     }
   }
@@ -65,7 +66,7 @@ export async function exec({
   stream.destroy()
   signal.throwIfAborted()
   loss.throwIfAny(target)
-  return { json: { lab, node: node.name, output: plain(output) }, text: () => plain(output) }
+  return { json: { lab, node: node.name, output: plain(output) }, isVerbatim: true, text: () => plain(output) }
 }
 
 /** `patchbay logs LAB/NODE [-f]`: the last lines of the console of a node. */

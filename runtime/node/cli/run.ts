@@ -1,14 +1,16 @@
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
-import { escapeUnsafeLines } from '../../../src/lib/text/escape.ts'
+import { escapeUnsafe, escapeUnsafeLines } from '../../../src/lib/text/escape.ts'
 import { nearest } from '../../../src/lib/text/nearest-word.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { version } from '../os/system/version.ts'
 import { argumentsOf, withWordsOfNode } from './arguments.ts'
+import { errorColours } from './colours.ts'
 import type { Command } from './command.ts'
 import { type CommandDiagnostic, CommandError, exits, wrongArguments } from './exits.ts'
 import { lastAnswer } from './last-answer.ts'
 import type { CommandOutcome } from './outcome.ts'
+import { columnsOf, wrapped } from './wrapping.ts'
 
 type Table = Readonly<Record<string, Command>>
 
@@ -126,10 +128,10 @@ async function print(text: string): Promise<number> {
   return exits.done
 }
 
-async function show({ exit = exits.done, json, text }: CommandOutcome, isJson: boolean): Promise<number> {
+async function show({ exit = exits.done, json, isVerbatim, text }: CommandOutcome, isJson: boolean): Promise<number> {
   if (isJson) await print(`${JSON.stringify({ ok: exit === exits.done, exit, ...json })}\n`)
   else {
-    const shown = await text()
+    const shown = isVerbatim ? await text() : wrapped(await text(), columnsOf(process.stdout))
     if (shown !== '') await print(`${shown}\n`)
   }
   return exit
@@ -143,7 +145,8 @@ async function fail(
   for (const { message, hint, file, line, column } of diagnostics) {
     const where = file === undefined ? 'patchbay' : [file, line, column].filter((it) => it !== undefined).join(':')
     const advice = hint === undefined ? '' : file === undefined ? ` (${hint})` : `; ${hint}`
-    process.stderr.write(`${escapeUnsafeLines(`${where}: ${message}${advice}`)}\n`)
+    const text = escapeUnsafeLines(`: ${message}${advice}`)
+    process.stderr.write(`${wrapped(`${errorColours.red(escapeUnsafe(where))}${text}`, columnsOf(process.stderr))}\n`)
   }
   return exit
 }

@@ -1,10 +1,7 @@
 import { Kind } from '@sinclair/typebox'
 import { choicesOf, flagOf, type SettingKey, settingKeys, shownSetting } from '../service/config/keys.ts'
 
-const flagsIntro = `Flags take precedence over environment variables (--pc-engine is PATCHBAY_PC_ENGINE), which take precedence over
-the file (pc.engine in ~/.config/patchbay/config.toml). Other users of the machine can see a password or token on
-the command line, and outside a terminal it is refused. Use --password-file, --token-file or --join-token-file,
-or the variables PATCHBAY_PASSWORD and PATCHBAY_TOKEN.
+const flagsIntro = `Flags take precedence over environment variables (--pc-engine is PATCHBAY_PC_ENGINE), which take precedence over the file (pc.engine in ~/.config/patchbay/config.toml). Other users of the machine can see a password or token on the command line, and outside a terminal it is refused. Use --password-file, --token-file or --join-token-file, or the variables PATCHBAY_PASSWORD and PATCHBAY_TOKEN.
 `
 
 /** Every flag with its meaning and its default. */

@@ -1,8 +1,9 @@
-import { colours } from './colours.ts'
+import { coloured, colours, heading } from './colours.ts'
 import type { CommandDiagnostic } from './exits.ts'
 import type { LabSource } from './lab-file.ts'
 import type { TestPart } from './lab-test.ts'
 import { shown } from './table.ts'
+import { columnsOf, wrapped } from './wrapping.ts'
 
 /** Shows the test of one lab as it goes. */
 export interface TestLines {
@@ -22,10 +23,11 @@ export function linesOf(
   if (json) return { part() {}, end() {} }
   const waiting: string[] = []
   const write = (line: string) => {
-    if (atOnce === 1) process.stdout.write(`${line}\n`)
-    else waiting.push(line)
+    const fitting = wrapped(line, columnsOf(process.stdout))
+    if (atOnce === 1) process.stdout.write(`${fitting}\n`)
+    else waiting.push(fitting)
   }
-  write(`${colours.bold(shown(desired.lab))}  ${colours.dim(shown(name))}`)
+  write(`${heading(shown(desired.lab))}  ${colours.dim(shown(name))}`)
   return {
     part(part) {
       for (const line of partLines(part)) write(line)
@@ -40,13 +42,12 @@ export function linesOf(
 }
 
 const words = { ok: 'ok', failed: 'FAILED', 'not run': 'not run' } as const
-const colorOf = { ok: colours.green, failed: colours.red, 'not run': colours.yellow } as const
 const [wordWidth, secondsWidth] = [8, 7]
 
 /** `  ok        0.3 s  PC1 pings PC2`, and below it what a failed check saw. */
 function partLines({ name, state, seconds, saw }: TestPart): string[] {
   const time = state === 'not run' ? '' : `${seconds.toFixed(1)} s`
-  const line = `  ${colorOf[state](words[state].padEnd(wordWidth))}${time.padStart(secondsWidth)}  ${shown(name)}`
+  const line = `  ${coloured(state, words[state].padEnd(wordWidth))}${time.padStart(secondsWidth)}  ${shown(name)}`
   if (saw === null) return [line]
   const indent = ' '.repeat(2 + wordWidth + secondsWidth + 2)
   const rows = saw.trim().split(/\r?\n/)
