@@ -1,4 +1,5 @@
 import { closeSync, createReadStream, openSync, readSync, statSync, watch } from 'node:fs'
+import { counted } from '../../../src/lib/text/counted.ts'
 import { escapeUnsafeText } from '../../../src/lib/text/escape.ts'
 import { runningService, type ServiceFile } from '../engine/storage/service-file.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
@@ -45,12 +46,40 @@ export async function serviceStart(_: CommandInput<typeof outputFlags>): Promise
   }
 }
 
-/** `patchbay service stop`: ends the service; nodes that run go on. */
-export async function serviceStop(_: CommandInput<typeof outputFlags>): Promise<CommandOutcome> {
+/** `patchbay service stop`: ends the service, and says which nodes go on. */
+export async function serviceStop({ signal }: CommandInput<typeof outputFlags>): Promise<CommandOutcome> {
   const service: ServiceFile | undefined = runningService(await dataDirectory(process.env))
   if (service === undefined) return { json: { stopped: false }, text: () => 'No service is running' }
+  const { url, on_exit = 'keep' } = service
+  const running = await runningLabs(service, signal)
   await stopService(service)
-  return { json: { stopped: true, url: service.url }, text: () => `Stopped the service on ${service.url}` }
+  const kept = on_exit === 'keep' ? running : []
+  return {
+    json: { stopped: true, url, still_running: kept },
+    async text() {
+      const { shown } = await import('./table.ts')
+      if (kept.length === 0) return `Stopped the service on ${url}`
+      return [
+        `Stopped the service on ${url}. These nodes keep running:`,
+        ...kept.map(({ lab, nodes }) => `  ${shown(lab)}: ${counted(nodes, 'node')}`),
+        '"patchbay service start" takes them over; then "patchbay down LAB" stops them',
+      ].join('\n')
+    },
+  }
+}
+
+/** Longest wait for the labs of a service that is to be stopped, ms. */
+const labsMs = 5000
+
+/** The labs with running nodes, and their number; none where the service does not say: it is stopped in any case. */
+async function runningLabs(
+  { url, token }: ServiceFile,
+  signal: AbortSignal,
+): Promise<{ lab: string; nodes: number }[]> {
+  const labs = await clientAt({ url, token })
+    .call('GET /v2/projects', { signal, timeoutMs: labsMs })
+    .catch(() => [])
+  return labs.flatMap(({ name, counts }) => (counts?.running ? [{ lab: name, nodes: counts.running }] : []))
 }
 
 const tailBytes = 1 << 20

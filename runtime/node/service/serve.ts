@@ -221,7 +221,12 @@ const nodeAdmitSteps: readonly RequestStep[] = [
 /** Tells the commands of this user where the service is, and the token that lets them in. */
 function printCommands({ current }: LoadedConfig, url: string, log: Log): void {
   try {
-    writeServiceFile(current.data, { url, version, ...(current.token !== '' && { token: current.token }) })
+    writeServiceFile(current.data, {
+      url,
+      version,
+      on_exit: current.on_exit,
+      ...(current.token !== '' && { token: current.token }),
+    })
   } catch (error) {
     // On a full disk the service still starts, to delete things.
     log.warn({ err: error }, 'commands cannot be told where the service is: they need --server')

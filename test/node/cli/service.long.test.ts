@@ -31,6 +31,23 @@ test('the service of up is started once, found by all commands, and ended', asyn
   expect(await patchbay.run(['service', 'stop'])).toMatchObject({ code: 0, out: 'No service is running\n' })
 })
 
+test('service stop says which nodes keep running, and the next service takes them over', async () => {
+  const patchbay = await CommandLine.of()
+  await patchbay.file('one.lab.yaml', 'lab: one\nnodes:\n  PC1: { kind: pc }\n  PC2: { kind: pc }\n')
+  await patchbay.run(['up'])
+  await patchbay.run(['stop', 'one/PC2'])
+  const { out } = await patchbay.run(['service', 'stop'])
+  expect(out).toMatch(
+    /^Stopped the service on \S+\. These nodes keep running:\n {2}one: 1 node\n"patchbay service start" /,
+  )
+  await patchbay.run(['service', 'start'])
+  expect((await patchbay.run(['ls'])).out).toMatch(/one +running +1 of 2\n/)
+  expect(await patchbay.json(['service', 'stop'])).toMatchObject({ still_running: [{ lab: 'one', nodes: 1 }] })
+  await patchbay.run(['service', 'start'])
+  await patchbay.run(['down', 'one'])
+  expect((await patchbay.run(['service', 'stop'])).out).toMatch(/^Stopped the service on \S+\n$/)
+})
+
 /** Command lines of the keepers of a data directory. */
 async function keepersOf(data: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((it) => /^\d+$/.test(it))

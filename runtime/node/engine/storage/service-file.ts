@@ -8,6 +8,8 @@ export interface ServiceFile {
   /** Origin at which commands on this machine reach it. */
   readonly url: string
   readonly version: string
+  /** What happens to the nodes when it ends; absent: a service before this member. */
+  readonly on_exit?: 'stop' | 'keep'
   /** Lets commands in; absent: the service wants no token. */
   readonly token?: string
 }
