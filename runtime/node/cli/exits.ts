@@ -13,6 +13,8 @@ export const exits = {
   withheld: 4,
   /** There is no service, it does not let the client in, or the connection was lost. */
   noService: 5,
+  /** A lab file has no checks: nothing was tested. */
+  unchecked: 6,
   arguments: 64,
   interrupted: 130,
 } as const

@@ -137,8 +137,8 @@ async function testOne(
   }
   const reached = parts.filter(({ kind }) => kind === 'check').length
   for (const { name } of checks.slice(reached)) show({ kind: 'check', name, state: 'not run', seconds: 0, saw: null })
-  const { exit } =
-    ended.exit === exits.done && parts.some(({ state }) => state !== 'ok') ? { exit: exits.failed } : ended
+  if (checks.length === 0) errors.push({ message: 'the file has no checks', hint: 'add "checks" to it' })
+  const exit = ended.exit === exits.done ? exitOf(parts, checks.length) : ended.exit
   lines.end(exit === exits.interrupted ? [] : errors, !flags.running && isKept() && parts.length > 0 ? name : undefined)
   const seconds = (Date.now() - began.getTime()) / 1000
   return { file: source.name, lab, name, exit, began, seconds, parts, errors }
@@ -237,7 +237,11 @@ async function takeAway(name: string, { client, signal }: CommandContext): Promi
   })
 }
 
-const rank: readonly ExitCode[] = [exits.interrupted, exits.noService, exits.failed, exits.wrong]
+/** The exit code of a test that nothing has ended early. */
+const exitOf = (parts: readonly TestPart[], checks: number): ExitCode =>
+  parts.some(({ state }) => state !== 'ok') ? exits.failed : checks === 0 ? exits.unchecked : exits.done
+
+const rank: readonly ExitCode[] = [exits.interrupted, exits.noService, exits.failed, exits.wrong, exits.unchecked]
 const worstOf = (results: readonly LabTestResult[]): ExitCode =>
   rank.find((code) => results.some(({ exit }) => exit === code)) ?? exits.done
 
@@ -255,11 +259,17 @@ const resultJson = ({ file, lab, name, exit, seconds, parts, errors }: LabTestRe
 /** `2 labs, 5 checks: all ok in 3.1 s` */
 function summaryOf(results: readonly LabTestResult[], seconds: number): string[] {
   const parts = results.flatMap((result) => result.parts.filter(({ kind }) => kind === 'check'))
-  const bad = results.filter(({ exit }) => exit !== exits.done)
-  const word = bad.some(({ exit }) => exit === exits.interrupted)
+  const isBad = ({ exit }: LabTestResult) => exit !== exits.done && exit !== exits.unchecked
+  const namesOf = (labs: readonly LabTestResult[]) => labs.map(({ lab }) => lab).join(', ')
+  const bad = results.filter(isBad)
+  const unchecked = results.filter(({ exit }) => exit === exits.unchecked)
+  const verdict = bad.some(({ exit }) => exit === exits.interrupted)
     ? 'interrupted'
-    : `${bad.map(({ lab }) => lab).join(', ')} failed`
-  const verdict = bad.length === 0 ? 'all ok' : word
+    : bad.length > 0
+      ? `${namesOf(bad)} failed`
+      : unchecked.length > 0
+        ? `no checks in ${namesOf(unchecked)}`
+        : 'all ok'
   const line = `${counted(results.length, 'lab')}, ${counted(parts.length, 'check')}: ${verdict} in ${seconds.toFixed(1)} s`
   return results.length > 1 ? ['', line] : [line]
 }

@@ -54,6 +54,21 @@ test('a lab is made under a unique name, its checks run, and it is deleted', asy
   expect((await patchbay.run(['inspect', name])).out).toContain('2 of 2 nodes running')
 })
 
+test('a file without checks is not reported as tested: the exit code is 6', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.file('bare.lab.yaml', 'lab: bare\nnodes:\n  PC1: { kind: pc }\n')
+  const { code, out } = await patchbay.run(['test', 'bare.lab.yaml'])
+  expect(code).toBe(6)
+  expect(out).toMatch(/ok .* starts\n {2}the file has no checks \(.*\)\n1 lab, 0 checks: no checks in bare in/)
+  // Beside a file with checks, too; a failure weighs more.
+  await patchbay.file('good.lab.yaml', cable('good', pings))
+  expect((await patchbay.run(['test', 'bare.lab.yaml', 'good.lab.yaml'])).code).toBe(6)
+  await patchbay.file('bad.lab.yaml', cable('bad', '  - { from: PC1, ping: PC2, within: 1s }\n', '10.7.0.2/24'))
+  expect(await patchbay.run(['test', 'bare.lab.yaml', 'bad.lab.yaml'])).toMatchObject({
+    ...{ code: 1, out: expect.stringContaining(': bad failed in ') },
+  })
+})
+
 test('a failed check shows the actual result; the exit code is 1, and the other files are tested', async () => {
   const patchbay = await CommandLine.of({ server: service.url })
   const checks =
