@@ -1,17 +1,17 @@
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
-import { omit } from '../../../src/lib/omit.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
-import { type CommandContext, clientOf } from './client.ts'
+import { clientOf } from './client.ts'
 import type { CommandInput, serviceFlags } from './command.ts'
 import { stopText } from './counts.ts'
+import { inspectNode } from './inspect-node.ts'
 import type { CommandOutcome } from './outcome.ts'
 import {
   computeNames,
   endsText,
   labOf,
+  linkState,
   linksOf,
   linkText,
-  type NodeTarget,
   nameOrder,
   nodeOf,
   nodesOf,
@@ -51,16 +51,10 @@ export async function inspect({
         const rows = nodes.map((node) => nodeRow(node, nameOf(node.compute_id)))
         parts.push(tableOf(['NODE', 'KIND', 'STATE', 'CONSOLE', 'COMPUTE'], rows))
       }
-      if (links.length > 0) {
-        const { impairmentText } = await import('./impairment.ts')
-        const rows = links.map((link) => [...linkRow(link, nodes), impairmentText(link)])
-        parts.push(tableOf(['LINK', 'STATE', 'IMPAIRMENT'], rows))
-      }
+      if (links.length > 0) parts.push(await linkTable(links, nodes))
       const reasons = [
         ...nodes.filter(({ status_reason }) => status_reason).map((it) => `${it.name}: ${it.status_reason}`),
-        ...links
-          .filter(({ verdict_reason }) => verdict_reason)
-          .map((it) => `${linkText(it, nodes)}: ${it.verdict_reason}`),
+        ...linkReasons(links, nodes),
       ]
       if (reasons.length > 0) parts.push(reasons.map((it) => shown(it)).join('\n'))
       return parts.join('\n\n')
@@ -76,16 +70,23 @@ const nodeRow = (node: LabNode, compute: string) => [
   compute,
 ]
 
-const linkRow = (link: LabLink, nodes: readonly LabNode[]) => [
-  linkText(link, nodes),
-  link.suspend ? 'suspended' : (link.verdict ?? '-'),
-]
+/** The links of a lab as a table. */
+export async function linkTable(links: readonly LabLink[], nodes: readonly LabNode[]): Promise<string> {
+  const [{ impairmentText }, { tableOf }] = await Promise.all([import('./impairment.ts'), import('./table.ts')])
+  const rows = links.map((link) => [linkText(link, nodes), linkState(link), impairmentText(link)])
+  return tableOf(['LINK', 'STATE', 'IMPAIRMENT'], rows)
+}
+
+/** Why no frames pass on links. */
+export const linkReasons = (links: readonly LabLink[], nodes: readonly LabNode[]): string[] =>
+  links.flatMap((link) => (link.verdict_reason ? [`${linkText(link, nodes)}: ${link.verdict_reason}`] : []))
 
 export const nodeJson = (node: LabNode) => ({
   name: node.name,
   node_id: node.node_id,
   kind: node.node_type,
   status: node.status,
+  state: stateOf(node),
   console: node.console,
   console_type: node.console_type,
   compute_id: node.compute_id,
@@ -96,28 +97,9 @@ export const linkJson = (link: LabLink, nodes: readonly LabNode[]) => ({
   ...(link.name != null && { name: link.name }),
   ends: endsText(link, nodes).split(' -- '),
   verdict: link.verdict,
+  state: linkState(link),
   suspend: link.suspend,
   filters: link.filters,
   filters_ab: link.filters_ab,
   filters_ba: link.filters_ba,
 })
-
-function inspectNode({ lab, node }: NodeTarget, context: CommandContext): CommandOutcome {
-  return {
-    json: { lab, node },
-    async text() {
-      const { shown } = await import('./table.ts')
-      const { ports, properties, compute_id } = node
-      const facts = omit(node, 'ports', 'properties', 'compute_id', 'label', 'custom_adapters', 'kept')
-      const compute = (await computeNames(context))(compute_id)
-      const rows = Object.entries({ ...facts, compute, ...properties })
-        .filter(([, value]) => value !== null && value !== '' && !(Array.isArray(value) && value.length === 0))
-        .map(([key, value]) => [key, typeof value === 'object' ? JSON.stringify(value) : String(value)] as const)
-      const width = Math.max(...rows.map(([key]) => key.length))
-      const names = (ports ?? []).map(({ short_name }) => short_name).join(' ')
-      return [...rows, ['ports', names] as const]
-        .map(([key, value]) => `${key.padEnd(width)}  ${shown(value)}`)
-        .join('\n')
-    },
-  }
-}

@@ -3,11 +3,11 @@ import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput, FlagValues } from './command.ts'
 import type { linking } from './command-flags.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
-import { linkJson } from './inspect.ts'
+import { linkJson, linkReasons, linkTable } from './inspect.ts'
 import type { CommandOutcome } from './outcome.ts'
-import { endsText, labOf, linksOf, linkText, nodeOf, nodesOf } from './targets.ts'
+import { endsText, labOf, linkState, linksOf, linkText, nodeOf, nodesOf } from './targets.ts'
 
-/** `patchbay link LAB/LINK`: shows a link; with flags it changes what the link does to frames. */
+/** `patchbay link LAB[/LINK]`: shows the links of a lab, or one link; with flags it changes what the link does to frames. */
 export async function link({
   args: [word = ''],
   flags,
@@ -17,6 +17,7 @@ export async function link({
   if (flags.suspend && flags.resume) throw wrongArguments('--suspend and --resume exclude each other')
   if (flags.there && flags.back)
     throw wrongArguments('use --there or --back; without both, both directions are changed')
+  if (!/[/:]|--/.test(word)) return listLinks(word, flags, context)
   const { found, nodes } = await linkOf(word, context)
   const change = await changeOf(found, flags)
   const params = { project_id: found.project_id, link_id: found.link_id }
@@ -34,7 +35,7 @@ export async function link({
     async text() {
       const { impairmentText } = await import('./impairment.ts')
       const { shown } = await import('./table.ts')
-      const state = now.suspend ? 'suspended' : (now.verdict ?? 'unknown')
+      const state = linkState(now)
       const reason = now.verdict_reason === null ? '' : ` (${now.verdict_reason})`
       const traffic = [
         ['there', now.traffic_ab],
@@ -50,6 +51,29 @@ export async function link({
       ]
         .map(shown)
         .join('\n')
+    },
+  }
+}
+
+/** `patchbay link LAB`: the links of a lab. */
+async function listLinks(
+  word: string,
+  flags: FlagValues<typeof linking>,
+  context: CommandContext,
+): Promise<CommandOutcome> {
+  const { server: _, json: __, ...changes } = flags
+  if (Object.values(changes).some((value) => value !== undefined && value !== false))
+    throw wrongArguments('expected LAB/LINK', `"patchbay link ${word}" lists the links`)
+  const lab = await labOf(word, context)
+  const [nodes, links] = await Promise.all([nodesOf(lab, context), linksOf(lab, context)])
+  return {
+    json: { lab: lab.name, project_id: lab.project_id, links: links.map((one) => linkJson(one, nodes)) },
+    async text() {
+      const { shown } = await import('./table.ts')
+      if (lab.status !== 'opened') return `${shown(lab.name)} is closed; "patchbay start ${lab.name}" opens it`
+      if (links.length === 0) return `${shown(lab.name)} has no links`
+      const reasons = linkReasons(links, nodes).map((reason) => shown(reason))
+      return [await linkTable(links, nodes), ...(reasons.length > 0 ? [reasons.join('\n')] : [])].join('\n\n')
     },
   }
 }

@@ -20,7 +20,8 @@ export async function ls({ flags, signal }: CommandInput<typeof serviceFlags>): 
       const counts = known && { nodes: known.nodes - known.segments, running: known.running ?? 0 }
       const stops = { ...(stop_at !== undefined && { stop_at }), ...(ttl_deletes && { ttl_deletes }) }
       const reason = status_reason === undefined ? {} : { status_reason }
-      return { name, status, ...reason, ...counts, project_id, ...stops }
+      const state = labState({ status, ...counts })
+      return { name, status, state, ...reason, ...counts, project_id, ...stops }
     },
     atOnce,
   )
@@ -44,13 +45,17 @@ interface ListedLab {
   readonly ttl_deletes?: true
 }
 
+/** The word of users for the state of a lab. */
+const labState = ({ status, running = 0 }: Pick<ListedLab, 'status' | 'running'>): string =>
+  status === 'closed' ? 'closed' : running === 0 ? 'stopped' : 'running'
+
 /** A lab as a row of the table. */
 export function rowOf(lab: ListedLab): string[] {
   const { name, status, status_reason = '', nodes = '-', running = 0 } = lab
   return [
     name,
-    status === 'closed' ? 'closed' : running === 0 ? 'stopped' : 'running',
-    running === 0 ? `${nodes}` : `${running} of ${nodes}`,
+    labState(lab),
+    status === 'closed' || nodes === '-' ? `${nodes}` : `${running} of ${nodes}`,
     [stopText(lab), status_reason].filter((text) => text !== '').join('; '),
   ]
 }

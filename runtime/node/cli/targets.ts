@@ -86,7 +86,7 @@ export const nameOrder = new Intl.Collator('en', { numeric: true })
 
 /** The nodes of an open lab; none of a closed one. */
 export async function nodesOf(
-  { project_id, status }: LabProject,
+  { project_id, status }: Pick<LabProject, 'project_id' | 'status'>,
   { client, signal }: CommandContext,
 ): Promise<LabNode[]> {
   if (status !== 'opened') return []
@@ -118,7 +118,7 @@ export function runningText(nodes: Iterable<LabNode>): string {
 
 /** The links of an open lab; none of a closed one. */
 export async function linksOf(
-  { project_id, status }: LabProject,
+  { project_id, status }: Pick<LabProject, 'project_id' | 'status'>,
   { client, signal }: CommandContext,
 ): Promise<LabLink[]> {
   if (status !== 'opened') return []
@@ -126,7 +126,7 @@ export async function linksOf(
 }
 
 /** An end of a link, such as `R1:eth0`. */
-function endText(
+export function endText(
   { node_id, adapter_number, port_number }: LabLink['nodes'][number],
   nodes: readonly LabNode[],
 ): string {
@@ -142,6 +142,10 @@ export const endsText = (link: LabLink, nodes: readonly LabNode[]): string =>
 /** A link for people: its ends, after its name when it has one. */
 export const linkText = (link: LabLink, nodes: readonly LabNode[]): string =>
   link.name == null ? endsText(link, nodes) : `${link.name} (${endsText(link, nodes)})`
+
+/** The word for what a link does to frames. */
+export const linkState = ({ suspend, verdict }: Pick<LabLink, 'suspend' | 'verdict'>): string =>
+  suspend ? 'suspended' : (verdict ?? 'unknown')
 
 /** The words of users for the states of nodes. */
 export const stateOf = ({ status }: Pick<LabNode, 'status'>): string => (status === 'started' ? 'running' : status)

@@ -310,6 +310,7 @@ const nodeRow = (node: LabNode, failed: LabJob | undefined) => ({
   node_id: node.node_id,
   kind: node.node_type,
   status: node.status,
+  state: stateOf(node),
   ready: node.status === 'started' && failed?.nodes.some(({ node_id }) => node_id === node.node_id) !== true,
   console: node.console,
 })

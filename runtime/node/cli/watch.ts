@@ -3,7 +3,7 @@ import { clientOf } from './client.ts'
 import type { CommandInput, serviceFlags } from './command.ts'
 import { exits } from './exits.ts'
 import { linkJson, nodeJson } from './inspect.ts'
-import { labOf, linksOf, linkText, nameOrder, nodesOf, runningText, stateOf } from './targets.ts'
+import { labOf, linkState, linksOf, linkText, nameOrder, nodesOf, runningText, stateOf } from './targets.ts'
 
 /** Least time between two pictures on a terminal, ms. */
 const pictureMs = 250
@@ -42,7 +42,7 @@ export async function watch({ args: [word = ''], flags, signal }: CommandInput<t
       const rows = [...links.values()]
         .map((link) => [
           linkText(link, all),
-          link.suspend ? 'suspended' : (link.verdict ?? '-'),
+          linkState(link),
           rate(link.traffic_ab?.bits_per_s),
           rate(link.traffic_ba?.bits_per_s),
         ])

@@ -27,21 +27,54 @@ async function lab(name: string): Promise<CommandLine> {
 
 test('labs and nodes are started, shown and stopped by their names', async () => {
   const patchbay = await lab('wan-edge')
-  expect((await patchbay.run(['ls'])).out).toMatch(/^LAB +STATE +NODES\n(.*\n)*wan-edge +stopped +2\n/)
+  expect((await patchbay.run(['ls'])).out).toMatch(/^LAB +STATE +NODES\n(.*\n)*wan-edge +stopped +0 of 2\n/)
   expect(await patchbay.run(['start', 'wan-edge'])).toMatchObject({ code: 0, out: 'wan-edge: 2 nodes started\n' })
   expect((await patchbay.run(['inspect', 'wan-edge'])).out).toMatch(
     /^wan-edge: 2 of 2 nodes running, 1 link\n\nNODE +KIND +STATE +CONSOLE +COMPUTE\nPC1 +pc +running +telnet \d+ +\S+\n/,
   )
   expect((await patchbay.run(['inspect', 'wan-edge'])).out).toContain('PC1:e0 -- PC2:e0  ok     none\n')
   expect(await patchbay.run(['stop', 'wan-edge/PC1'])).toMatchObject({ code: 0, out: 'wan-edge: 1 node stopped\n' })
-  const { labs } = await patchbay.json<{ labs: { name: string; nodes: number; running: number }[] }>(['ls'])
-  expect(labs.find(({ name }) => name === 'wan-edge')).toMatchObject({ nodes: 2, running: 1 })
+  const { labs } = await patchbay.json<{ labs: { name: string }[] }>(['ls'])
+  expect(labs.find(({ name }) => name === 'wan-edge')).toMatchObject({ state: 'running', nodes: 2, running: 1 })
+  // The objects of --json have the words of the tables, too.
+  expect(await patchbay.json(['inspect', 'wan-edge'])).toMatchObject({
+    nodes: [{ name: 'PC1', state: 'stopped' }, { state: 'running' }],
+    links: [{ state: 'stopped' }],
+  })
+})
+
+test('a node is shown with its state, its console, and where its ports lead; with --json with all its settings', async () => {
+  const patchbay = await lab('one-node')
+  await patchbay.run(['start', 'one-node/PC1'])
+  const { out } = await patchbay.run(['inspect', 'one-node/PC1'])
+  expect(out).toMatch(
+    /^one-node\/PC1\n {2}kind +PC\n {2}state +running\n {2}console +patchbay console one-node\/PC1 {2}\(telnet 127.0.0.1:\d+\)\n/,
+  )
+  expect(out).toMatch(/\n\nPORT +PEER +STATE +REASON\ne0 +PC2:e0 +stopped +PC2 is not running: start it\n$/)
+  expect(await patchbay.json(['inspect', 'one-node/PC1'])).toMatchObject({
+    node: { node_type: 'pc', state: 'running', properties: { engine: 'embedded' } },
+    ports: [{ port: 'e0', peer: 'PC2:e0', state: 'stopped' }],
+  })
+})
+
+test('the links of a lab are listed; a change needs the name of one', async () => {
+  const patchbay = await lab('linked')
+  await patchbay.run(['link', 'linked/PC1:e0', '--delay', '5ms'])
+  const { out } = await patchbay.run(['link', 'linked'])
+  expect(out).toMatch(/^LINK +STATE +IMPAIRMENT\nPC1:e0 -- PC2:e0 +stopped +delay 5ms\n\nPC1:e0 -- PC2:e0: /)
+  expect(await patchbay.json(['link', 'linked'])).toMatchObject({
+    lab: 'linked',
+    links: [{ ends: ['PC1:e0', 'PC2:e0'], state: 'stopped' }],
+  })
+  expect(await patchbay.run(['link', 'linked', '--clear'])).toMatchObject({
+    ...{ code: 64, err: expect.stringContaining('expected LAB/LINK ("patchbay link linked" lists the links)') },
+  })
 })
 
 test('start and stop count nodes as ls does: without segments, unless only these are named', async () => {
   const patchbay = await lab('segmented')
   await service.call('POST', '/v2/projects/segmented/nodes', { name: 'sw1', node_type: 'switch' })
-  expect((await patchbay.run(['ls'])).out).toMatch(/segmented +stopped +2\n/)
+  expect((await patchbay.run(['ls'])).out).toMatch(/segmented +stopped +0 of 2\n/)
   expect(await patchbay.run(['start', 'segmented'])).toMatchObject({ code: 0, out: 'segmented: 2 nodes started\n' })
   const stopped = await patchbay.json<{ jobs: object[] }>(['stop', 'segmented/PC1', 'segmented/sw1'])
   expect(stopped.jobs).toMatchObject([{ lab: 'segmented', status: 'done', done: 1, total: 1 }])
@@ -173,10 +206,28 @@ test('a terminal has colours, but not with NO_COLOR; a pipe has none', async () 
   const onTerminal = (variables: string) =>
     patchbay.inShell('sh', `${variables} script -qec 'patchbay inspect coloured' /dev/null < /dev/null`)
   const [coloured, plain] = await Promise.all([onTerminal('env -u NO_COLOR'), onTerminal('NO_COLOR=1')])
-  expect(coloured.out).toContain('\u001b[2mNODE')
+  expect(coloured.out).toContain('\u001b[1m\u001b[36mNODE')
   expect(plain.out).toContain('NODE ')
   const { out: piped } = await patchbay.run(['inspect', 'coloured'])
   for (const out of [plain.out, piped]) expect(out).not.toContain('\u001b')
+})
+
+test('a terminal gets lines that are broken between words; a pipe gets whole lines', async () => {
+  const patchbay = await lab('narrow')
+  const onTerminal = async (columns: number) => {
+    const script = `stty columns ${columns}; patchbay inspect narrow; patchbay link narrow/none`
+    const { out } = await patchbay.inShell('sh', `NO_COLOR=1 script -qec '${script}' /dev/null < /dev/null`)
+    return out.replaceAll('\r', '').trimEnd().split('\n')
+  }
+  for (const columns of [40, 60]) {
+    const lines = await onTerminal(columns)
+    expect(lines.filter((line) => line.length > columns)).toEqual([])
+    expect(lines.map((line) => line.trim()).join(' ')).toContain(
+      'the lab narrow has no link "none" (it has PC1:e0 -- PC2:e0)',
+    )
+  }
+  const { err } = await patchbay.run(['link', 'narrow/none'])
+  expect(err.split('\n')).toHaveLength(2)
 })
 
 test('a line is typed on the console of a node, and its answer shown', async () => {

@@ -3,7 +3,7 @@ import { rowOf } from '../../../runtime/node/cli/ls.ts'
 
 test.for([
   { lab: { name: 'a', status: 'opened', nodes: 3, running: 2 }, row: ['a', 'running', '2 of 3', ''] },
-  { lab: { name: 'a', status: 'opened', nodes: 3, running: 0 }, row: ['a', 'stopped', '3', ''] },
+  { lab: { name: 'a', status: 'opened', nodes: 3, running: 0 }, row: ['a', 'stopped', '0 of 3', ''] },
   { lab: { name: 'a', status: 'closed', nodes: 3, running: 0 }, row: ['a', 'closed', '3', ''] },
   { lab: { name: 'a', status: 'closed' }, row: ['a', 'closed', '-', ''] },
   {
