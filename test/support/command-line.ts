@@ -129,6 +129,18 @@ export class CommandLine {
 
   /** Runs a script by a shell that has `patchbay` as a command. */
   async inShell(shell: string, script: string): Promise<Printed> {
+    return new Promise((resolve) => {
+      const child = this.#inShell(shell, script, '', (out, err) => resolve({ code: child.exitCode, out, err }))
+    })
+  }
+
+  /** `argument`: `$0` of the script. */
+  #inShell(
+    shell: string,
+    script: string,
+    argument = '',
+    done: (out: string, err: string) => void = () => {},
+  ): ChildProcess {
     const bin = join(this.home, 'bin')
     if (!existsSync(bin)) {
       mkdirSync(bin)
@@ -137,11 +149,37 @@ export class CommandLine {
       writeFileSync(join(bin, 'patchbay'), program, { mode: 0o755 })
     }
     const env = { ...this.#env, PATH: `${bin}:${this.#env.PATH}` }
-    return new Promise((resolve) => {
-      const child = execFile(shell, ['-c', script], { env, cwd: this.home, timeout: hangMs }, (_, out, err) =>
-        resolve({ code: child.exitCode, out, err }),
-      )
-    })
+    return execFile(shell, ['-c', script, argument], { env, cwd: this.home, timeout: hangMs }, (_, out, err) =>
+      done(out, err),
+    )
+  }
+
+  /** Starts commands of a shell on a terminal, which a person types on. */
+  startOnTerminal(commands: string): {
+    type(text: string): void
+    shows(text: string): Promise<void>
+    ended(): Promise<string>
+  } {
+    const child = this.#inShell('sh', 'exec script -qec "stty columns 80; $0" /dev/null', commands)
+    let shown = ''
+    const watchers = new Set<() => void>()
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on('data', (text: string) => {
+        shown += text
+        for (const watcher of watchers) watcher()
+      })
+    const over = once(child, 'close')
+    return {
+      type: (text) => void child.stdin?.write(text),
+      shows: (text) =>
+        new Promise((resolve, reject) => {
+          const look = () => shown.includes(text) && resolve()
+          watchers.add(look)
+          look()
+          void over.then(() => reject(new Error(`It ended without ${text}:\n${shown}`)))
+        }),
+      ended: () => over.then(() => shown),
+    }
   }
 
   /** Runs a command with `--json`, and gives its object. */

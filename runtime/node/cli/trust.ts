@@ -1,5 +1,6 @@
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import type { Fault } from '../../../src/model/schema/fields.ts'
+import { isConfirmed } from './confirm.ts'
 import { type CommandDiagnostic, CommandError, exits } from './exits.ts'
 
 type Untrusted = NonNullable<Fault['untrusted']>[number]
@@ -33,12 +34,11 @@ async function requireTrustOf(file: string, error: PatchbayError, json: boolean)
   const { untrusted = [] } = error.answer as unknown as Partial<Fault>
   if (process.stdin.isTTY !== true || process.stderr.isTTY !== true || json)
     throw new CommandError(exits.wrong, refusal(file, untrusted), { cause: error })
-  const [{ shown }, { confirm, isCancel }] = await Promise.all([import('./table.ts'), import('@clack/prompts')])
+  const { shown } = await import('./table.ts')
   process.stderr.write(
     `${shown(file)} would run programs or open files on this computer:\n${untrusted.map((it) => `  ${shown(lineOf(it))}\n`).join('')}`,
   )
-  const answer = await confirm({ message: 'Do you trust this file?', initialValue: false, output: process.stderr })
-  if (isCancel(answer) || !answer) throw new CommandError(exits.interrupted, 'nothing was changed')
+  if (!(await isConfirmed('Do you trust this file?'))) throw new CommandError(exits.interrupted, 'nothing was changed')
 }
 
 const lineOf = ({ name, setting, value }: Untrusted): string => `${name}: ${setting}: ${value}`

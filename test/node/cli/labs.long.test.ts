@@ -71,6 +71,20 @@ test('the links of a lab are listed; a change needs the name of one', async () =
   })
 })
 
+test('a question does not take a letter that was typed before it was shown', async () => {
+  const patchbay = await lab('kept')
+  const down = patchbay.startOnTerminal('patchbay down kept --delete')
+  // While the command starts.
+  down.type('y')
+  await down.shows('Delete the lab kept')
+  down.type('n')
+  expect(await down.ended()).toContain('nothing was deleted')
+  const again = patchbay.startOnTerminal('patchbay down kept --delete')
+  await again.shows('Delete the lab kept')
+  again.type('y')
+  expect(await again.ended()).toContain('kept: deleted')
+})
+
 test('start and stop count nodes as ls does: without segments, unless only these are named', async () => {
   const patchbay = await lab('segmented')
   await service.call('POST', '/v2/projects/segmented/nodes', { name: 'sw1', node_type: 'switch' })
