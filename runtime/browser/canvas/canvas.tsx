@@ -7,6 +7,7 @@ import type { LabWindow } from '../editing/lab-window.ts'
 import { centreOf, onMap, type Point, pathOf, tile, zoomed } from '../map/geometry.ts'
 import { mayEdit } from '../state/session.ts'
 import { Gestures } from './gestures.ts'
+import { JobLine } from './job-line.tsx'
 import { Minimap } from './minimap.tsx'
 import { Shapes } from './shapes.tsx'
 
@@ -142,6 +143,7 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
         </g>
       </svg>
       <Minimap window={lab} />
+      <JobLine store={store} />
       {isEmpty && (
         <div class="empty-map">
           <h2>An empty lab</h2>

@@ -37,6 +37,7 @@ export function LinkShape({ id, window: lab }: LinkProps) {
   const [a, b] = [nodes.get(from), nodes.get(to)]
   const { grade, sentence } = verdictOf(link)
   const state = stateOf(link)
+  const flows = lab.region.value === undefined ? flowsOf(link) : []
   const title =
     `Link ${a?.name} ${portName(a, ends[0])} to ${b?.name} ${portName(b, ends[1])}: ${sentence} ${state}`.trimEnd()
   return (
@@ -50,6 +51,9 @@ export function LinkShape({ id, window: lab }: LinkProps) {
     >
       <path class="reach" d={data} />
       <path class="line" d={data} />
+      {flows.map((way) => (
+        <path key={way} class={`flow is-${way}`} d={data} />
+      ))}
       {state !== '' && <Badge line={line} text={state} />}
       {others !== '' && <Label kind="others" text={others} at={() => aboveMiddle(line.value)} />}
       {(lab.hasPortNames.value || isSelected) && showsPorts.value && (
@@ -60,6 +64,12 @@ export function LinkShape({ id, window: lab }: LinkProps) {
       )}
     </g>
   )
+}
+
+/** The directions in which frames passed at the last reading. The map of a large lab does not show them. */
+function flowsOf(link: LabLink): ('ab' | 'ba')[] {
+  if (verdictOf(link).grade !== 'good') return []
+  return (['ab', 'ba'] as const).filter((way) => (link[`traffic_${way}`]?.frames_per_s ?? 0) > 0)
 }
 
 /** What its badge says; empty: it has none. */

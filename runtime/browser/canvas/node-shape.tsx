@@ -19,20 +19,23 @@ export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }
   // The selection of other things does not render this node again.
   const { value: isSelected } = useComputed(() => editor.selection.value.has(id))
   const others = useOthers(id, editor.store)
+  const { value: phase } = useComputed(() => editor.store.phases.value.get(id))
   if (row === undefined) return null
   const node = row.value
   const { value: nameSize } = lab.nameSize
   return (
     <g
-      class={`node is-${node.status}${isSelected ? ' is-selected' : ''}${node.status_reason === null ? '' : ' has-trouble'}`}
+      class={`node is-${phase ?? node.status}${isSelected ? ' is-selected' : ''}${node.status_reason === null ? '' : ' has-trouble'}`}
       transform={transform}
       data-node={id}
       role="button"
       tabindex={0}
       aria-pressed={isSelected}
-      aria-label={labelOf(node)}
+      aria-label={labelOf(node, phase ?? node.status)}
     >
-      {node.status_reason !== null && <title>{plainReason(node.status_reason)}</title>}
+      {(node.status_reason !== null || phase !== undefined) && (
+        <title>{node.status_reason === null ? phase : plainReason(node.status_reason)}</title>
+      )}
       <rect class="tile" width={tile} height={tile} rx="12" />
       {nodeSymbol(editor.symbolOf(node))}
       <circle class="status" cx={tile - 5} cy={5} r="6.500" />
@@ -58,5 +61,5 @@ function nodeSymbol(name: string) {
   )
 }
 
-const labelOf = ({ name, node_type, status, status_reason }: LabNode): string =>
-  `${name}, ${node_type}, ${status}${status_reason === null ? '' : `: ${status_reason}`}`
+const labelOf = ({ name, node_type, status_reason }: LabNode, state: string): string =>
+  `${name}, ${node_type}, ${state}${status_reason === null ? '' : `: ${status_reason}`}`

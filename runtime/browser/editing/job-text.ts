@@ -9,6 +9,24 @@ const verbs: Partial<Readonly<Record<LabJob['action'], readonly [done: string, n
   reload: ['restarted', 'did not restart'],
 }
 
+/** What a job does, and what it counts. */
+const doings: Readonly<Record<LabJob['action'], readonly [doing: string, counts: string]>> = {
+  start: ['Starting', 'nodes'],
+  stop: ['Stopping', 'nodes'],
+  suspend: ['Suspending', 'nodes'],
+  resume: ['Resuming', 'nodes'],
+  reload: ['Restarting', 'nodes'],
+  apply: ['Applying a lab file', 'steps'],
+  check: ['Running the checks', 'checks'],
+  drain: ['Draining a compute', 'labs'],
+}
+
+/** How far a job is, such as `Starting: 3 of 12 nodes`. */
+export function progressText({ action, done, total }: Pick<LabJob, 'action' | 'done' | 'total'>): string {
+  const [doing, counts] = doings[action] ?? [action, '']
+  return `${doing}: ${done} of ${total} ${counts}`
+}
+
 /** Why nodes of a job failed, for a message; undefined for a job without such nodes. */
 export function failureText({ action, done, nodes, total }: LabJob): string | undefined {
   const [past, not] = verbs[action] ?? ['done', 'failed']

@@ -55,7 +55,7 @@ export function ContextMenu({ window: lab, menu: { subject, at } }: MenuProps) {
       onKeyDown={(event) => {
         event.stopPropagation()
         const items = [...event.currentTarget.querySelectorAll('button')]
-        const now = items.findIndex((item) => item === document.activeElement)
+        const now = items.indexOf(document.activeElement as HTMLButtonElement)
         const next = nextItem(event.key, now, entries)
         if (next === undefined && event.key !== 'Escape' && event.key !== 'Tab') return
         event.preventDefault()

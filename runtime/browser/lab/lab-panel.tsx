@@ -1,6 +1,7 @@
 import type { LabJob } from '../../../src/client/patchbay.ts'
 import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
 import { commands } from '../editing/commands.ts'
+import { progressText } from '../editing/job-text.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { Fact } from '../parts/fact.tsx'
 import { mayEdit } from '../state/session.ts'
@@ -70,16 +71,16 @@ export function LabPanel({ window: lab }: { window: LabWindow }) {
   )
 }
 
-const Job = ({ job: { action, status, done, total, reason, nodes } }: { job: LabJob }) => (
-  <div class={`job is-${status}`}>
+const Job = ({ job }: { job: LabJob }) => (
+  <div class={`job is-${job.status}`}>
     <p>
-      {action}: {done} of {total} nodes {status === 'failed' && '– failed'}
+      {progressText(job)} {job.status === 'failed' && '– failed'}
     </p>
-    {status === 'running' ? (
-      <progress value={done} max={total} aria-label={`${action}, ${done} of ${total}`} />
+    {job.status === 'running' ? (
+      <progress value={job.done} max={job.total} aria-label={progressText(job)} />
     ) : (
       <p class="reason" dir="auto">
-        {reason ?? nodes[0]?.reason}
+        {job.reason ?? job.nodes[0]?.reason}
       </p>
     )}
   </div>

@@ -11,6 +11,7 @@ import type {
   LabSnapshot,
 } from '../../../src/client/patchbay.ts'
 import { type EventView, eventText } from './event-text.ts'
+import { phasesIn } from './node-phase.ts'
 import { Table } from './table.ts'
 import { windowId } from './window-id.ts'
 
@@ -43,6 +44,8 @@ export class LabStore {
   readonly drawings = new Table<LabDrawing>()
   readonly jobs = new Table<LabJob>()
   readonly snapshots = new Table<LabSnapshot>()
+  /** The nodes with which running jobs are busy. */
+  readonly phases = computed(() => phasesIn(this.jobs.values()))
   /** The last events since the page was opened. */
   readonly events = signal<readonly EventView[]>([])
   /** The selections of the others at the lab, by client. */

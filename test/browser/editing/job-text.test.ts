@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { failureText, plainReason } from '../../../runtime/browser/editing/job-text.ts'
+import { failureText, plainReason, progressText } from '../../../runtime/browser/editing/job-text.ts'
 import type { LabJob } from '../../../src/model/lab/job.ts'
 
 const job = (changes: Partial<LabJob>): LabJob => ({
@@ -33,4 +33,9 @@ test.each([
   ['port_mappings[0]: no device eth7', 'no device eth7'],
 ])('the reason %j is shown as %j', (reason, shown) => {
   expect(plainReason(reason)).toBe(shown)
+})
+
+test('the progress of a job says what is done, and what is counted', () => {
+  expect(progressText(job({ status: 'running', done: 3, total: 12 }))).toBe('Starting: 3 of 12 nodes')
+  expect(progressText(job({ action: 'check', done: 1, total: 2 }))).toBe('Running the checks: 1 of 2 checks')
 })
