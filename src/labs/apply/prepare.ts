@@ -13,7 +13,8 @@ import type { ProjectRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { Lab } from '../lab/lab.ts'
 import { configDigests } from '../nodes/config-texts.ts'
-import { requireImages } from '../plan/lab-images.ts'
+import { missingImages, requireImages } from '../plan/lab-images.ts'
+import { canBePlaceholder, withPlaceholders } from '../plan/placeholders.ts'
 import { planOf } from '../plan/plan.ts'
 import { type Actual, type Plan, type PlanOptions, wantedCompute } from '../plan/types.ts'
 import type { Labs } from '../service.ts'
@@ -49,8 +50,11 @@ async function planned(
   const plan = planOf(desired, actual, complete)
   requireAddresses(desired, plan)
   const computeOf = (want: DesiredNode) => wantedCompute(want, complete) ?? plan.found.get(want)?.compute_id
-  await requireImages(labs, { plan, nodes: desired.nodes }, { agentFor, computeOf, ...withoutNulls({ project_id }) })
-  return { plan, options: complete }
+  const asked = { agentFor, computeOf, ...withoutNulls({ project_id }) }
+  const missing = await missingImages(labs, { plan, nodes: desired.nodes }, asked)
+  const isAllowed = (want: DesiredNode) => options.partial === true && canBePlaceholder(plan, want)
+  requireImages(missing.filter(({ want }) => !isAllowed(want)))
+  return { plan: withPlaceholders(plan, missing), options: complete }
 }
 
 /** A `LabFileError` for MAC addresses that no new node can have, unless the node has them already. */
@@ -114,7 +118,7 @@ export async function planNew(
 
 /** A plan for the client. */
 export const planView = (
-  { steps, withheld, extra }: Plan,
+  { steps, withheld, extra, cannotRun }: Plan,
   desired: Desired,
   { project_id, revision }: { project_id: string; revision: number },
 ): LabPlan => ({
@@ -124,6 +128,7 @@ export const planView = (
   steps: steps.map(({ task: _, ...step }) => step),
   withheld: [...withheld],
   extra: [...extra],
+  ...(cannotRun.length > 0 && { cannot_run: [...cannotRun] }),
 })
 
 /** Whether an apply has ended with the service before it was done. */

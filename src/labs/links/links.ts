@@ -333,6 +333,8 @@ function requireFitting([a, b]: Ends): void {
 
 /** The wiring between two endpoints: direct on one compute, by UDP between two. */
 export function wiringOf([a, b]: Ends): LinkWiring {
+  // A placeholder is not on its compute: the link is wired when the node is.
+  if (a.node.creationError !== undefined || b.node.creationError !== undefined) return { type: 'none' }
   const { compute_id } = a.node
   return compute_id === b.node.compute_id ? { type: 'direct', compute_id } : { type: 'udp' }
 }

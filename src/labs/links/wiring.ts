@@ -43,7 +43,7 @@ function putLink(lab: Lab, computeId: string, record: LinkRecord, agentFor: Comp
   return agentFor(computeId).links.join(lab.id, link_id, nodes, settings)
 }
 
-/** Attaches both endpoints, or neither. */
+/** Attaches both endpoints, or neither; none of a link of a placeholder. */
 export async function wire(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
@@ -51,6 +51,7 @@ export async function wire(
   record: LinkRecord,
   agentFor: ComputeAgents,
 ): Promise<void> {
+  if (record.wiring.type === 'none') return
   if (record.wiring.type === 'direct') {
     const { compute_id } = record.wiring
     const put = () => putLink(lab, compute_id, record, agentFor)

@@ -421,7 +421,7 @@ function freeMac(
 }
 
 /** 409 when a snapshot that was restored meanwhile has brought back a node of this name. `self`: the node that gets it. */
-function requireStillFree({ document }: Lab, name: string, self: string): void {
+export function requireStillFree({ document }: Lab, name: string, self: string): void {
   const key = nameKey(name)
   const taken = [...document.nodes.values()].find((it) => it.node_id !== self && nameKey(it.name) === key)
   if (taken !== undefined) throw nameTaken(taken.name)

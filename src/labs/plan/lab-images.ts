@@ -1,6 +1,7 @@
 import type { HostAgent } from '../../host-agent.ts'
 import type { DesiredNode, WantedDigest } from '../../labfile/desired.ts'
 import { Diagnostics } from '../../labfile/diagnostics.ts'
+import type { Position } from '../../labfile/position.ts'
 import { LabFileError } from '../../labfile/read.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
@@ -37,12 +38,21 @@ interface Answers {
   isInProject(name: string): Promise<boolean>
 }
 
+/** An image that a node needs and cannot get. */
+export interface MissingImage {
+  readonly want: DesiredNode
+  readonly image: string
+  readonly at: Position
+  readonly message: string
+  /** What would be right. */
+  readonly hint: string
+}
+
 /**
- * 400 with line and column for the images that steps of a plan need and no compute has, and for images that have another digest
- * than the file asks for. An image on another compute than that of its node counts: a gateway copies it. An image that cannot be
- * checked now fails its step.
+ * The images that steps of a plan need and no compute has, and those that have another digest than the file asks for. An image on
+ * another compute than that of its node counts: a gateway copies it. An image that cannot be checked now fails its step.
  */
-export async function requireImages(
+export async function missingImages(
   { computes }: Pick<Labs, 'computes'>,
   { plan, nodes }: { plan: Plan; nodes: readonly DesiredNode[] },
   {
@@ -56,18 +66,25 @@ export async function requireImages(
     /** The project, when it is there: nodes also find images among its files. */
     project_id?: string
   },
-): Promise<void> {
+): Promise<MissingImage[]> {
   const wanted = imagesOf(plan, nodes, computeOf)
-  if (wanted.length === 0) return
+  if (wanted.length === 0) return []
   const answers = answersOf(await computes.all(), agentFor, project_id)
-  const diagnostics = new Diagnostics()
-  await mapLimit(wanted, async (image) => {
+  const found = await mapLimit(wanted, async (image): Promise<MissingImage | undefined> => {
     const issue = await issueOf(image, answers)
-    if (issue === undefined) return
-    const { want, field } = image
+    if (issue === undefined) return undefined
+    const { want, field, name } = image
     const key = field === kindOf(image.kind).image?.field && 'image' in want.keys ? 'image' : field
-    diagnostics.add(want.keys[key] ?? want.at, ...issue)
+    const [message, hint] = issue
+    return { want, image: name, at: want.keys[key] ?? want.at, message, hint }
   })
+  return found.filter((it) => it !== undefined)
+}
+
+/** 400 with line and column for images that nodes need and cannot get. */
+export function requireImages(missing: readonly MissingImage[]): void {
+  const diagnostics = new Diagnostics()
+  for (const { at, message, hint } of missing) diagnostics.add(at, message, hint)
   if (!diagnostics.isEmpty) throw new LabFileError(diagnostics.list())
 }
 
@@ -78,7 +95,10 @@ function imagesOf(
   computeOf: (want: DesiredNode) => string | undefined,
 ): WantedImage[] {
   const given = new Map<DesiredNode, Readonly<Record<string, unknown>>>()
-  for (const { task } of steps) if ('want' in task) given.set(task.want, task.change.properties)
+  // A placeholder has none of its images yet.
+  for (const { task } of steps)
+    if ('want' in task)
+      given.set(task.want, { ...(task.type === 'retry-node' && task.want.properties), ...task.change.properties })
   return nodes.flatMap((want): WantedImage[] => {
     const { kind, imageDigest, properties } = want
     if (!isImageKind(kind)) return []

@@ -59,6 +59,7 @@ export function planOf(desired: Desired, actual: Actual, options: PlanOptions = 
       nodes.flatMap(({ match: { want, have }, isMarked }) => (isMarked && have ? [[have.node_id, want] as const] : [])),
     ),
     linksToMark: links.flatMap(({ marked }) => marked ?? []),
+    cannotRun: [],
     found: new Map(matches.all.filter(isPresent).map(({ want, have }) => [want, have])),
   }
 }

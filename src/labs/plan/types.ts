@@ -1,5 +1,5 @@
 import type { DesiredNode } from '../../labfile/desired.ts'
-import type { LabPlanStep, LabWithheldStep } from '../../model/lab/topology.ts'
+import type { LabNodeNotCreated, LabPlanStep, LabWithheldStep } from '../../model/lab/topology.ts'
 import type { Filters } from '../../model/schema/filters.ts'
 import type { LinkRecord, NodeRecord, ProjectRecord } from '../lab/document.ts'
 
@@ -24,6 +24,8 @@ export interface PlanOptions {
   readonly config_from_file?: boolean
   /** Whether objects that the file names count as made from it from now on, whoever made them. */
   readonly take_over?: boolean
+  /** Whether a node whose image is missing becomes a placeholder; otherwise the file is refused. */
+  readonly partial?: boolean
   /** Whether nodes are started, except those with `start: false` in the file. */
   readonly start?: boolean
   /** Ids of computes, by the words of the file: ids and names. */
@@ -85,6 +87,8 @@ export type PlanTask =
       readonly want: DesiredNode
       readonly node_id: string | undefined
       readonly change: PlannedChange
+      /** Why its compute cannot create it: it becomes a placeholder. */
+      readonly creationError?: string
     }
   | {
       readonly type: 'retry-node'
@@ -149,6 +153,8 @@ export interface Plan extends PlanPart {
   readonly marks: ReadonlyMap<string, DesiredNode>
   /** Links that need no step, and now count as made from the file. */
   readonly linksToMark: readonly string[]
+  /** The nodes that are placeholders after it. */
+  readonly cannotRun: readonly LabNodeNotCreated[]
   /** For each node of the file the node of the lab that it describes. */
   readonly found: ReadonlyMap<DesiredNode, NodeRecord>
 }

@@ -51,6 +51,19 @@ export const LabWithheldStep = objectSchema('LabWithheldStep', 'A step that is r
   flag: oneOf(['restart', 'recreate', 'delete_extra', 'config_from_file'], { description: 'The option' }),
 })
 
+/** A node of a lab file that cannot be created now. */
+export type LabNodeNotCreated = Static<typeof LabNodeNotCreated>
+export const LabNodeNotCreated = objectSchema(
+  'LabNodeNotCreated',
+  'A node that cannot run: it is a placeholder with its place, ports and links until its images are there',
+  {
+    name: Type.String(),
+    kind: Type.String({ description: 'Kind of the node' }),
+    images: Type.Array(Type.String(), { description: 'Names of the images that are missing, or are other ones' }),
+    reason: Type.String(),
+  },
+)
+
 /** What an apply of a lab file does or did. */
 export type LabPlan = Static<typeof LabPlan>
 export const LabPlan = objectSchema('LabPlan', 'What a lab file changes in a project', {
@@ -66,6 +79,11 @@ export const LabPlan = objectSchema('LabPlan', 'What a lab file changes in a pro
       because: Type.Optional(Type.String()),
     }),
     { description: 'Objects that are not in the file, and stay' },
+  ),
+  cannot_run: Type.Optional(
+    Type.Array(LabNodeNotCreated, {
+      description: 'With `partial`: the nodes that are placeholders, and are not started',
+    }),
   ),
   interrupted: Type.Optional(
     Type.Literal(true, {
@@ -88,6 +106,7 @@ export const applyOptions = {
   trust: flag(
     'Trust the file: let it run programs and open files of the host; only for local clients and administrators',
   ),
+  partial: flag('Create a node whose image is missing as a placeholder, and start only the others'),
   start: flag('Start the nodes afterwards, in the order that the file says'),
 }
 

@@ -62,7 +62,8 @@ export async function markAfter(
   const managed = isNew || record.lastApplied?.managed === true || options.take_over === true
   const configs = { ...basesOf(want, record, isNew ? {} : (actual.configs.get(record.node_id) ?? {}), held) }
   if (taken.length > 0) {
-    const now = await configDigests(lab, record, agentFor)
+    // A placeholder is not on its compute: it gets the configurations of the file when it is created there.
+    const now = record.creationError === undefined ? await configDigests(lab, record, agentFor) : {}
     for (const name of taken) {
       const file = want.configs[name]?.digest
       if (file !== undefined) configs[name] = { file, node: now[name] ?? file }

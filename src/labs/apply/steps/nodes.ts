@@ -6,6 +6,7 @@ import type { LabNodeCreate } from '../../../model/lab/node.ts'
 import type { NodeRecord } from '../../lab/document.ts'
 import { withoutNulls } from '../../lab/fields.ts'
 import { configTexts } from '../../nodes/config-texts.ts'
+import { createPlaceholder } from '../../nodes/create-placeholder.ts'
 import { day0Media, day0MediumIn } from '../../nodes/day0.ts'
 import { createNode, removeNode, updateNode } from '../../nodes/nodes.ts'
 import { retryPlaceholder } from '../../nodes/placeholders.ts'
@@ -17,7 +18,7 @@ import type { Task } from './task.ts'
 
 export async function createPlannedNode(
   context: ApplyContext,
-  { want, node_id, change: { settings, properties, configs } }: Task<'create-node'>,
+  { want, node_id, change: { settings, properties, configs }, creationError }: Task<'create-node'>,
 ): Promise<void> {
   const { labs, lab, agentFor, undoGroup, prepared } = context
   const compute_id = wantedCompute(want, prepared.options)
@@ -27,6 +28,11 @@ export async function createPlannedNode(
     properties: { ...properties, ...configInputs(want, configs) },
   }
   const more = async (record: NodeRecord) => ({ lastApplied: await markAfter(context, want, record, true, configs) })
+  if (creationError !== undefined) {
+    const { node_id: id } = await createPlaceholder(labs, lab, input, creationError, { agentFor, undoGroup, more })
+    if (want.day0 !== undefined) await insertMedium(context, id, want.day0)
+    return
+  }
   const create = () => createNode(labs, lab, input, { agentFor, unique: 'refuse', undoGroup, more })
   const made = await create().catch(async (error: unknown) => {
     if (!(await removeOrphan(context, error, want, node_id))) throw error
