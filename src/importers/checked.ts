@@ -8,6 +8,16 @@ import { type Part, valueAt } from './source.ts'
 export interface DraftNode {
   readonly part: Part
   readonly fields: Fields
+  readonly origin?: NodeOrigin
+}
+/** What a node was in the other program. */
+export interface NodeOrigin {
+  /** Its kind there. */
+  readonly from: string
+  /** Why a node of that kind cannot run here: the node of the lab file keeps its name, place, ports and links. */
+  readonly cannotRun?: string
+  /** Where the files come from that it needs. */
+  readonly hint?: string
 }
 export interface DraftSegment extends DraftNode {
   readonly members: DraftLink[]

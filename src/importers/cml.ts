@@ -13,7 +13,7 @@ import {
   namesOfAdapters,
   portNames,
 } from './draft.ts'
-import { type MachineModel, type MachineModelName, machineModel } from './machines.ts'
+import { type MachineModel, type MachineModelName, machineModel, noContainers } from './machines.ts'
 import { type Part, quoted, type Source } from './source.ts'
 
 /** Node definitions of CML that are machines. Their slots are their adapters, from 0 on. */
@@ -97,7 +97,9 @@ function readNode(draft: Draft, part: Part): ReadNode {
   const interfaces = readInterfaces(part.get('interfaces'))
   const at = positionOf(part)
   for (const key of ['hide_links', 'cpu_limit']) part.get(key)
-  const add = (fields: Fields) => draft.node(label, name, { ...fields, ...at, ...labelsOf(part) })
+  const cannotRun = whyNot(definition)
+  const origin = { from: definition, ...(cannotRun !== undefined && { cannotRun }) }
+  const add = (fields: Fields) => draft.node(label, name, { ...fields, ...at, ...labelsOf(part) }, origin)
   const node = (own: string, portOf: ReadNode['portOf']): ReadNode => ({ name: own, part: part, interfaces, portOf })
 
   if (definition === 'unmanaged_switch' || definition === 'external_connector') {
@@ -131,6 +133,12 @@ function readNode(draft: Draft, part: Part): ReadNode {
   return node(own, ({ label: port }) => port)
 }
 
+/** Why a node of a definition cannot run; undefined: it can. */
+function whyNot(definition: string): string | undefined {
+  if (machineDefinitions[definition] !== undefined || programDefinitions.has(definition)) return undefined
+  return containerDefinitions.has(definition) ? noContainers : `the node definition ${quoted(definition)} is not known`
+}
+
 /** Settings that the segments of CML have, too, and that mean nothing for them. */
 const unusedOfSegment = [
   'ram',
@@ -144,17 +152,7 @@ const unusedOfSegment = [
 
 /** The fields of a machine, but for its ports. */
 function machineOf(part: Part, definition: string): Fields {
-  const field = part.get('node_definition')
-  const known = machineDefinitions[definition]
-  if (known === undefined) {
-    const isContainer = containerDefinitions.has(definition)
-    field.leaveOut(
-      isContainer
-        ? `${definition}: containers are not supported: use the image of a machine, or remove the node`
-        : `the node definition ${quoted(definition)} is not known; it becomes a machine`,
-    )
-  }
-  const { fields, day0, ready } = machineModel(known ?? 'linux')
+  const { fields, day0, ready } = machineModel(machineDefinitions[definition] ?? 'placeholder')
   const [ram, cpus] = ['ram', 'cpus'].map((key) => part.get(key).numberOrNone())
   for (const key of ['boot_disk_size', 'data_volume'])
     if ((part.get(key).numberOrNone() ?? 0) > 0) part.get(key).leaveOut('is not imported: resize the disk of the node')
@@ -226,7 +224,7 @@ function connector(part: Part): Fields {
   const text = config?.text.trim() ?? 'NAT'
   if (/^(nat|virbr0|)$/i.test(text)) return { kind: 'nat' }
   const device = /^[\w.-]{1,15}$/.test(text) ? text : 'bridge0'
-  configuration.leaveOut(
+  configuration.change(
     `${quoted(text)} becomes a cloud with the device ${quoted(device)} of the host: the device must exist, and using it requires a privilege`,
   )
   return { kind: 'cloud', device }
@@ -242,7 +240,7 @@ function readInterfaces(list: Part): Map<string, Interface> {
     const slot = part.get('slot').optionalNumber() ?? next
     const label = part.get('label').textOrNone() ?? `port${slot}`
     const mac = part.get('mac_address')
-    if (!mac.isAbsent && mac.value !== '') mac.leaveOut('is not imported: the machine gets another address')
+    if (!mac.isAbsent && mac.value !== '') mac.change('is not imported: the machine gets another address')
     part.leaveOutUnread(() => 'is not imported')
     if (type !== 'physical') return
     if (!Number.isInteger(slot) || slot < 0 || slot >= maxAdapters)

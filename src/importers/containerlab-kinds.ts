@@ -34,22 +34,19 @@ const containerKinds = new Set([
   ...['k8s-kind', 'ext-container', 'border0', 'mysocketio', 'ostinato'],
 ])
 
-/** What becomes of a node of containerlab. */
-export type Becomes =
-  | 'linux'
-  | 'switch'
-  | 'host'
-  | 'iou'
-  | { readonly model: MachineModelName; readonly isKnown: boolean }
+/** What becomes of a node of containerlab; `placeholder`: it cannot run here. */
+export type Becomes = 'linux' | 'switch' | 'host' | 'iou' | 'placeholder' | { readonly model: MachineModelName }
 
 export function becomes(kind: string): Becomes {
   if (kind === 'linux' || kind === 'host') return kind
   if (kind === 'bridge' || kind === 'ovs-bridge') return 'switch'
   if (kind === 'cisco_iol') return 'iou'
   const model = machineKinds[kind]
-  if (model !== undefined) return { model, isKnown: true }
-  return { model: 'container', isKnown: containerKinds.has(kind) }
+  return model === undefined ? 'placeholder' : { model }
 }
+
+/** Whether a system is known to exist as a container alone. */
+export const isContainerKind = (kind: string): boolean => containerKinds.has(kind)
 
 /** Every kind that is known by name. */
 export const knownKinds: readonly string[] = [

@@ -90,7 +90,7 @@ export function iouPorts(ports: ReadonlyMap<string, ReadEnd>): Map<string, numbe
     numbers.set(name, Math.min(next, mostIouPorts - 1))
     ports
       .get(name)
-      ?.part.leaveOut(
+      ?.part.change(
         `${quoted(name)} is not a name of a port of IOL, such as Ethernet0/1: it becomes e${Math.floor(next / 4)}/${next % 4}`,
       )
   }

@@ -44,7 +44,7 @@ export function orderFields(node: NodeSettings): Fields {
   const delay = node.get('startup-delay')
   const seconds = delay?.numberOrNone()
   if (delay === undefined || seconds === undefined || seconds <= 0) return {}
-  delay.leaveOut(
+  delay.change(
     `a node does not delay its own start: instead, nodes that come "after" it wait until ${seconds} s after its start`,
   )
   return { ready: { after: `${Math.min(3600, seconds)}s` } }
@@ -70,14 +70,16 @@ export function labelsOf(node: NodeSettings): Fields {
 
 /** The file of a disk or program that the user must give: its name says the kind and the version. */
 export function imageName(node: NodeSettings, kind: string, extension: string): string {
+  const name = placeholderImage(node, kind, extension)
+  node.get('image')?.change(`a container image is not a disk: provide the disk of the system as ${name}`)
+  return name
+}
+
+/** The image of a node that cannot run: it keeps the version in mind. */
+export function placeholderImage(node: NodeSettings, kind: string, extension: string): string {
   const part = node.get('image')
   const [, tag] = /:([\w][\w.-]{0,60})$/.exec(part?.textOrNone() ?? '') ?? []
-  const name = `${kind}${tag === undefined || tag === 'latest' ? '' : `-${tag}`}.${extension}`.replaceAll(
-    /[^\w.-]/g,
-    '-',
-  )
-  part?.leaveOut(`a container image is not a disk: provide the disk of the system as ${name}`)
-  return name
+  return `${kind}${tag === undefined || tag === 'latest' ? '' : `-${tag}`}.${extension}`.replaceAll(/[^\w.-]/g, '-')
 }
 
 export function leaveOutCommands(node: NodeSettings): void {

@@ -3,7 +3,8 @@ import { labName } from '../labfile/names.ts'
 import type { Fields } from '../labfile/text.ts'
 import { nearest } from '../lib/text/nearest-word.ts'
 import { maxAdapters } from '../model/kinds/machine-emulator.ts'
-import { becomes, knownKinds } from './containerlab-kinds.ts'
+import type { NodeOrigin } from './checked.ts'
+import { becomes, isContainerKind, knownKinds } from './containerlab-kinds.ts'
 import { iouPorts, portsOf, type ReadEnd, type ReadLink, readLink } from './containerlab-links.ts'
 import {
   because,
@@ -13,9 +14,11 @@ import {
   memoryOf,
   NodeSettings,
   orderFields,
+  placeholderImage,
   processorsOf,
 } from './containerlab-nodes.ts'
 import {
+  byNumbers,
   type ConvertedLab,
   cdOf,
   Draft,
@@ -27,7 +30,7 @@ import {
   namedPorts,
 } from './draft.ts'
 import { guestCommandLine, type LinuxSetup, linuxSetup, pcScript } from './linux-commands.ts'
-import { type MachineModelName, machineModel } from './machines.ts'
+import { type MachineModelName, machineModel, noContainers } from './machines.ts'
 import { type Part, quoted, type Source } from './source.ts'
 
 /** Whether a text file is in the directory of a foreign lab, or below it. */
@@ -78,6 +81,12 @@ export function positionsOf({ root }: Source): MapPositions {
     }),
   )
 }
+
+/** Adds a node to the draft: with how its ports are named there, and what it was. */
+type AddNode = (
+  fields: Fields,
+  more?: Omit<NodeOrigin, 'from'> & { readonly portOf?: (port: string) => string | undefined },
+) => void
 
 /** Names that are not known for which the nearest one is searched. */
 const maxHints = 20
@@ -139,8 +148,7 @@ class TopologyReader {
       key === undefined ? [] : [this.#section(`${group}/${key}`, this.#topology.get(group).asObject().get(key))]
     const groups = named('groups', own.get('group').textOrNone() ?? defaults.get('group').textOrNone())
     const [kind] = [own, ...groups, defaults].map((it) => it.get('kind')).filter((it) => !it.isAbsent)
-    if (kind === undefined) throw part.error('kind is missing, expected one such as linux')
-    return new NodeSettings(name, part, [own, ...groups, ...named('kinds', kind.text()), defaults])
+    return new NodeSettings(name, part, [own, ...groups, ...named('kinds', kind?.textOrNone()), defaults])
   }
 
   /** The same object for the same path, so that it knows what was read of it. */
@@ -151,12 +159,12 @@ class TopologyReader {
   }
 
   #addNode(node: NodeSettings): void {
-    const kind = node.get('kind') as Part
-    const word = kind.text()
+    const kind = node.get('kind')
+    const word = kind?.textOrNone() ?? ''
     const what = becomes(word)
     const ports = this.#ports.get(node.name) ?? new Map<string, ReadEnd>()
     const mapFields: Fields = { ...this.#at(node), ...orderFields(node) }
-    const add = (fields: Fields, portOf: (port: string) => string | undefined = (port) => port): void => {
+    const add: AddNode = (fields, { portOf = (port: string) => port, ...origin } = {}) => {
       const ready = [mapFields.ready, fields.ready].filter((field) => field !== undefined)
       const all = {
         ...fields,
@@ -164,7 +172,8 @@ class TopologyReader {
         ...labelsOf(node),
         ...(ready.length > 0 && { ready: ready.length > 1 ? ready : ready[0] }),
       }
-      this.#nodes.set(node.name, { name: this.draft.node(node.part, node.name, all), fields: all, portOf })
+      const name = this.draft.node(node.part, node.name, all, { from: word, ...origin })
+      this.#nodes.set(node.name, { name, fields: all, portOf })
     }
     if (what === 'host') {
       this.#hosts.set(node.name, node)
@@ -172,7 +181,7 @@ class TopologyReader {
       return
     }
     if (what === 'switch') {
-      kind.leaveOut(`${word}: a bridge of the host becomes a switch of the lab`)
+      kind?.change(`${word}: a bridge of the host becomes a switch of the lab`)
       const name = this.draft.segment(node.part, node.name, { kind: 'switch', ...this.#at(node) })
       this.#nodes.set(node.name, { name, fields: {}, portOf: () => undefined })
       return
@@ -188,19 +197,39 @@ class TopologyReader {
           ...{ kind: 'iou', image, ethernet_adapters: Math.max(1, ...slots) },
           ...{ serial_adapters: 0, ...(config !== undefined && { config }) },
         },
-        (port) => `e${Math.floor((numbers.get(port) ?? 0) / 4)}/${(numbers.get(port) ?? 0) % 4}`,
+        { portOf: (port) => `e${Math.floor((numbers.get(port) ?? 0) / 4)}/${(numbers.get(port) ?? 0) % 4}` },
       )
       return
     }
-    const { model, isKnown } = what
-    if (!isKnown) {
-      kind.leaveOut(() => {
-        const hint = nearest(word, knownKinds)
-        const near = hint === undefined ? '' : `, did you mean ${quoted(hint)}?`
-        return `the kind ${quoted(word)} is not known${near}; it becomes a machine`
-      })
-    }
-    this.#addMachine(node, { word, model, isKnown, ports, add })
+    if (what === 'placeholder') return this.#addPlaceholder(node, word, ports, add)
+    this.#addMachine(node, { word, model: what.model, ports, add })
+  }
+
+  /** A node that cannot run, with the ports that its links name. */
+  #addPlaceholder(node: NodeSettings, word: string, ports: ReadonlyMap<string, ReadEnd>, add: AddNode): void {
+    const parts = [...ports].map(([port, { part }]) => [port, part] as const)
+    const isManagement = (port: string) => (/^eth\d+$/.test(port) ? lastNumber(port) : undefined)
+    const inOrder = new Map(parts.toSorted(([one], [other]) => byNumbers(one, other)))
+    const { adapters, names } = namedPorts(inOrder, isManagement, maxAdapters)
+    for (const key of ['exec', 'memory', 'cpu', 'type', 'license', 'startup-config'])
+      node.get(key)?.leaveOut('is not imported: the node cannot run here')
+    add(
+      {
+        ...machineModel('placeholder').fields,
+        image: placeholderImage(node, word === '' ? 'unknown' : word, 'qcow2'),
+        adapters: Math.max(adapters, 1),
+        ...(names !== undefined && { ports: names }),
+      },
+      { cannotRun: this.#whyNot(word) },
+    )
+  }
+
+  #whyNot(word: string): string {
+    if (word === '') return 'its kind is missing, expected one such as linux'
+    if (isContainerKind(word)) return noContainers
+    this.#hints += 1
+    const hint = this.#hints > maxHints ? undefined : nearest(word, knownKinds)
+    return `the kind ${quoted(word)} is not known${hint === undefined ? '' : `, did you mean ${quoted(hint)}?`}`
   }
 
   #addMachine(
@@ -208,19 +237,17 @@ class TopologyReader {
     {
       word,
       model,
-      isKnown,
       ports,
       add,
     }: {
       word: string
       model: MachineModelName
-      isKnown: boolean
       ports: ReadonlyMap<string, ReadEnd>
-      add: (fields: Fields) => void
+      add: AddNode
     },
   ): void {
     const { fields, firstPort = 1, day0, ready, warning } = machineModel(model)
-    if (warning !== undefined && isKnown) node.get('kind')?.leaveOut(`${word}: ${warning}`)
+    if (warning !== undefined) node.get('kind')?.change(`${word}: ${warning}`)
     const parts = new Map([...ports].map(([port, { part }]) => [port, part]))
     const adapterOf = (port: string): number | undefined => {
       const number = lastNumber(port)
@@ -249,11 +276,7 @@ class TopologyReader {
   }
 
   /** A Linux host: a pc when it has one link at most, else a guest of examples/guests. */
-  #addLinux(
-    node: NodeSettings,
-    ports: ReadonlyMap<string, ReadEnd>,
-    add: (fields: Fields, portOf?: (port: string) => string | undefined) => void,
-  ): void {
+  #addLinux(node: NodeSettings, ports: ReadonlyMap<string, ReadEnd>, add: AddNode): void {
     const image = node.get('image')
     const exec = node.get('exec')
     const given = [...ports.values()].flatMap(({ port, addresses }) =>
@@ -272,22 +295,25 @@ class TopologyReader {
     const isRouter = forwards || /(^|\/)frr/i.test(image?.textOrNone() ?? '')
     for (const key of ['memory', 'cpu', 'startup-config']) node.get(key)?.leaveOut(because(key))
     if (ports.size <= 1 && !isRouter) {
-      image?.leaveOut('a container with one link becomes a pc')
+      image?.change('a container with one link becomes a pc')
       const text = pcScript(setup, note)
-      add({ kind: 'pc', ...(text !== '' && { config: { text } }) }, () => undefined)
+      add({ kind: 'pc', ...(text !== '' && { config: { text } }) }, { portOf: () => undefined })
       return
     }
     const initrd = isRouter ? 'frr.img' : 'busybox.img'
-    image?.leaveOut(`a container becomes the guest vmlinuz with ${initrd}: examples/guests/make.sh makes both`)
+    image?.change(`a container becomes the guest vmlinuz with ${initrd}: examples/guests/make.sh makes both`)
     const parts = new Map([...ports].map(([port, { part }]) => [port, part]))
     const { adapters, names } = namedPorts(parts, lastNumber, maxAdapters)
-    add({
-      ...{ kind: 'machine-emulator', platform: 'x86_64', ram: isRouter ? 192 : 128 },
-      ...{ adapters, adapter_type: 'virtio-net-pci', kernel_image: 'vmlinuz', initrd },
-      kernel_command_line: guestCommandLine(node.name, setup, note),
-      ...(names !== undefined && { ports: names }),
-      ready: { console: '# ' },
-    })
+    add(
+      {
+        ...{ kind: 'machine-emulator', platform: 'x86_64', ram: isRouter ? 192 : 128 },
+        ...{ adapters, adapter_type: 'virtio-net-pci', kernel_image: 'vmlinuz', initrd },
+        kernel_command_line: guestCommandLine(node.name, setup, note),
+        ...(names !== undefined && { ports: names }),
+        ready: { console: '# ' },
+      },
+      { hint: `examples/guests/make.sh makes vmlinuz and ${initrd}` },
+    )
   }
 
   #at(node: NodeSettings): Fields {
@@ -347,7 +373,7 @@ class TopologyReader {
       part.leaveOut(`the link is not imported: ${quoted(name)} is not a name of a device, which has 1 to 15 characters`)
       return undefined
     }
-    part.leaveOut(
+    part.change(
       fields.kind === 'nat'
         ? 'the management network becomes a nat'
         : `the device ${quoted(name)} of the host becomes a cloud: the device must exist, and using it requires a privilege`,

@@ -7,7 +7,14 @@ import { compareText } from '../lib/text/compare-text.ts'
 import { notInLine } from '../lib/text/one-line.ts'
 import { FreeNames, nameKey } from '../model/lab/names.ts'
 import { isUuid } from '../model/schema/fields.ts'
-import { type DraftFile, type DraftLink, type DraftNode, type DraftSegment, removeFaults } from './checked.ts'
+import {
+  type DraftFile,
+  type DraftLink,
+  type DraftNode,
+  type DraftSegment,
+  type NodeOrigin,
+  removeFaults,
+} from './checked.ts'
 import type { MachineModel } from './machines.ts'
 import type { LeftOut, Part, Source } from './source.ts'
 
@@ -19,9 +26,19 @@ interface RequiredImage {
   readonly nodes: readonly string[]
 }
 
+/** A node of the lab file, and where it comes from in the file of the other program. */
+export interface ImportedNode extends NodeOrigin {
+  readonly name: string
+  readonly kind: string
+  readonly line: number
+  readonly column: number
+}
+
 /** A foreign lab as a lab file, and what this one does not have of it. */
 export interface ConvertedLab {
   readonly file: LabFileData
+  /** Without the segments. */
+  readonly nodes: readonly ImportedNode[]
   readonly images: readonly RequiredImage[]
   readonly leftOut: readonly LeftOut[]
 }
@@ -55,10 +72,10 @@ export class Draft {
   }
 
   /** Adds a node, and returns the name that it has: a lab file has no two names that differ in case only. */
-  node(part: Part, name: string, fields: Fields): string {
+  node(part: Part, name: string, fields: Fields, origin: NodeOrigin): string {
     this.#add(part, sizeOf(fields))
     const own = this.#name(part, name)
-    this.#nodes.set(own, { part, fields })
+    this.#nodes.set(own, { part, fields, origin })
     return own
   }
 
@@ -146,7 +163,11 @@ export class Draft {
     }
     removeFaults(draft)
     const fieldsOf = new Map([...this.#nodes].map(([name, { fields }]) => [name, fields]))
-    const images = imagesOf(fieldsOf)
+    const imported = [...this.#nodes].flatMap(([name, { part, fields, origin }]) => {
+      const { line, column } = part.at
+      return origin === undefined ? [] : [{ name, kind: String(fields.kind), line, column, ...origin }]
+    })
+    const images = imagesOf(fieldsOf, new Set(imported.flatMap((it) => (it.cannotRun === undefined ? [] : [it.name]))))
     const segments = [...this.#segments].map(([name, { fields, members }]): [string, Fields] => [
       name,
       { ...fields, members: members.map(({ value }) => value) },
@@ -159,7 +180,7 @@ export class Draft {
       ...(segments.length > 0 && { segments: Object.fromEntries(segments) }),
       ...(this.#links.length > 0 && { links: this.#links.map(({ value }) => value) }),
     }
-    return { file: withoutVariables(file) as LabFileData, images, leftOut: source.leftOut }
+    return { file: withoutVariables(file) as LabFileData, nodes: imported, images, leftOut: source.leftOut }
   }
 
   /** What an end takes; undefined for a port of a segment without a number: it is the next free one. */
@@ -172,7 +193,7 @@ export class Draft {
     const clean = isUuid(line) ? `node-${line}` : cut(line, maxName)
     const own = this.#free.of(clean || 'node')
     if (own !== name)
-      part.leaveOut(`the name ${JSON.stringify(name.slice(0, 80))} is ${JSON.stringify(own)} in the lab file`)
+      part.change(`the name ${JSON.stringify(name.slice(0, 80))} is ${JSON.stringify(own)} in the lab file`)
     this.#names.add(nameKey(own))
     return own
   }
@@ -184,17 +205,20 @@ const maxName = 255
 /** The description, within the limit of a lab file. */
 function aboutOf({ text, part }: { text: string; part?: Part } = { text: '' }): { about?: string } {
   if (text.length > maxAbout)
-    part?.leaveOut(`only the first ${maxAbout} characters are imported: "about" of a lab file is limited to that`)
+    part?.change(`only the first ${maxAbout} characters are imported: "about" of a lab file is limited to that`)
   return text === '' ? {} : { about: cut(text, maxAbout) }
 }
 
 /** The beginning of a text, without half a surrogate pair at its end. */
 const cut = (text: string, length: number): string => text.slice(0, length).replace(/[\ud800-\udbff]$/, '')
 
-/** The images that the nodes need, by kind and name. */
-function imagesOf(nodes: ReadonlyMap<string, Fields>): RequiredImage[] {
+/** The images that nodes need, by kind and name. `without`: names of nodes for which no image is known. */
+function imagesOf(nodes: ReadonlyMap<string, Fields>, without: ReadonlySet<string>): RequiredImage[] {
   const images = new Map<string, RequiredImage & { nodes: string[] }>()
-  for (const [name, { kind, image }] of nodes) {
+  const wanted = [...nodes].flatMap(([name, { kind, image, kernel_image, initrd }]) =>
+    without.has(name) ? [] : [image, kernel_image, initrd].map((file) => ({ name, kind, image: file })),
+  )
+  for (const { name, kind, image } of wanted) {
     if (typeof image !== 'string') continue
     const [file = '', md5] = image.split('@md5:')
     const key = `${kind} ${image}`
@@ -286,7 +310,7 @@ export function namedPorts(
     const inOrder = [...all].sort(byNumbers)
     used
       .get(inOrder[0] ?? '')
-      ?.leaveOut(
+      ?.change(
         `no rule is known for the slots in these names of interfaces, so they are the adapters 1, 2 and so on in this order: ${inOrder.slice(0, 20).join(', ')}${inOrder.length > 20 ? ' and so on' : ''}`,
       )
     others.push(...inOrder)
@@ -316,7 +340,7 @@ const isIndex = (adapter: number | undefined, count: number): boolean =>
   adapter !== undefined && Number.isInteger(adapter) && adapter >= 0 && adapter < count
 
 /** The order of names with numbers in them: `e1-2` is before `e1-10`. */
-function byNumbers(a: string, b: string): number {
+export function byNumbers(a: string, b: string): number {
   const [left, right] = [a, b].map((name) => name.split(/(\d+)/))
   for (const [index, word = ''] of (left ?? []).entries()) {
     const other = right?.[index] ?? ''

@@ -3,6 +3,7 @@ import { labName } from '../labfile/names.ts'
 import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import type { Fields } from '../labfile/text.ts'
 import { quantityText } from '../labfile/units.ts'
+import { maxBays } from '../model/kinds/iou.ts'
 import type { KindDescriptor } from '../model/kinds/kind.ts'
 import { kindOf } from '../model/kinds/node.ts'
 import { imageProperties, kindOfWord } from '../model/lab/archive-words.ts'
@@ -10,7 +11,8 @@ import { isKnownKind } from '../model/lab/node.ts'
 import { labSettings } from '../model/lab/project.ts'
 import { isUuid } from '../model/schema/fields.ts'
 import { consoleOptions } from './console-options.ts'
-import { type ConvertedLab, Draft, type DraftEnd, isDevice, mapPosition } from './draft.ts'
+import { byNumbers, type ConvertedLab, Draft, type DraftEnd, isDevice, mapPosition } from './draft.ts'
+import { machineModel, noContainers } from './machines.ts'
 import { fileName, isOldForm, newestRevision, OldTopology } from './old-projects.ts'
 import { type Part, quoted, type Source } from './source.ts'
 
@@ -49,16 +51,17 @@ export function importGns3(source: Source, hasFile: (path: string) => boolean = 
   if (revision !== undefined && revision > newestRevision)
     root
       .get('revision')
-      .leaveOut(`the file has a newer revision than ${newestRevision}: settings of newer revisions are unknown`)
+      .change(`the file has a newer revision than ${newestRevision}: settings of newer revisions are unknown`)
   const { nodeParts, linkParts } = partsOf(root.get('topology'), revision)
   const draft = new Draft({ bridgesPassTags: false })
+  const linked = linkedPorts(linkParts)
   const nodes = new Map<string, ReadNode | undefined>()
   for (const part of nodeParts) {
     draft.readNode(part, () => {
       const id = part.get('node_id').text()
       if (nodes.has(id)) throw part.get('node_id').error('two nodes have this id')
       nodes.set(id, undefined)
-      nodes.set(id, readNode(draft, part, hasFile))
+      nodes.set(id, readNode(draft, part, { hasFile, ports: linked.get(id) ?? [] }))
     })
   }
   if ([...nodes.values()].every((node) => node === undefined)) draft.requireNodes()
@@ -87,26 +90,82 @@ function partsOf(topology: Part, revision: number | undefined): { nodeParts: Par
   }
 }
 
-function readNode(draft: Draft, part: Part, hasFile: (path: string) => boolean): ReadNode | undefined {
-  const type = part.get('node_type')
-  const word = type.text()
+/** The ports that links use, by the id of their node, as `adapter/port`. */
+function linkedPorts(linkParts: readonly Part[]): ReadonlyMap<string, readonly string[]> {
+  const ports = new Map<string, string[]>()
+  const ends = linkParts.map((part) => part.value).flatMap((link) => (link as { nodes?: unknown } | null)?.nodes ?? [])
+  for (const end of ends) {
+    const { node_id, adapter_number = 0, port_number = 0 } = (end ?? {}) as Fields
+    const [id, port] = [String(node_id), `${adapter_number}/${port_number}`]
+    ports.set(id, [...new Set([...(ports.get(id) ?? []), port])])
+  }
+  return ports
+}
+
+function readNode(
+  draft: Draft,
+  part: Part,
+  { hasFile, ports }: { hasFile: (path: string) => boolean; ports: readonly string[] },
+): ReadNode {
+  const word = part.get('node_type').text()
   const kind = kindOfWord(word)
   const label = part.get('name')
   const name = label.textOrNone() ?? word
-  if (!isKnownKind(kind)) {
-    type.leaveOut(`the node ${quoted(name)} is not imported, nor are its links: there is no kind ${quoted(word)}`)
-    return undefined
-  }
+  if (!isKnownKind(kind)) return readPlaceholder(draft, part, { word, name, ports })
   const mapFields = mapFieldsOf(part, kind)
   if (isSegmentKind(kind)) return readSegment(draft, part, kind, { name, mapFields })
-  const own = draft.node(label, name, {
-    kind,
-    ...propertiesOf(part, kind, word),
-    ...configOf(part, kind, hasFile),
-    ...portsOf(part),
-    ...mapFields,
-  })
+  const own = draft.node(
+    label,
+    name,
+    {
+      kind,
+      ...propertiesOf(part, kind, word),
+      ...configOf(part, kind, hasFile),
+      ...portsOf(part),
+      ...mapFields,
+    },
+    { from: word },
+  )
   return { name: own, endOf: (adapter, port) => ({ name: own, ...portText(kind, adapter, port) }) }
+}
+
+/** A node that cannot run, with the ports that its links use. */
+function readPlaceholder(
+  draft: Draft,
+  part: Part,
+  { word, name, ports }: { word: string; name: string; ports: readonly string[] },
+): ReadNode {
+  const used = ports.toSorted(byNumbers)
+  const image = word.replaceAll(/[^\w.-]/g, '-')
+  const { fields, names } = serialSwitches.has(word) ? serialPlaceholder(image, used) : placeholder(image, used)
+  const cannotRun = word === 'docker' ? noContainers : `there is no kind ${quoted(word)} here`
+  const all = { ...fields, ...mapFieldsOf(part, fields.kind) }
+  const own = draft.node(part.get('name'), name, all, { from: word, cannotRun })
+  return {
+    name: own,
+    endOf: (adapter, port) => ({ name: own, port: names[used.indexOf(`${adapter}/${port}`)] ?? `${adapter}/${port}` }),
+  }
+}
+
+/** Switches of serial lines. */
+const serialSwitches = new Set(['frame_relay_switch', 'atm_switch'])
+
+/** A machine with a port for each of those that links use, and the names of these. */
+function placeholder(image: string, used: readonly string[]) {
+  // Only what tells them apart is in the names.
+  const isAdapter = used.every((port) => port.endsWith('/0'))
+  const nameOf = (port: string) => (isAdapter ? `eth${port.slice(0, -2)}` : `port${port.replace(/^0\//, '')}`)
+  const names = used.map((port) => nameOf(port).replaceAll('/', '-'))
+  const adapters = Math.max(1, names.length)
+  const own = { kind: 'machine-emulator', image: `${image}.qcow2`, adapters }
+  return { fields: { ...machineModel('placeholder').fields, ...own, ...(names.length > 0 && { ports: names }) }, names }
+}
+
+/** The same with serial ports, which a machine does not have. */
+function serialPlaceholder(image: string, used: readonly string[]) {
+  const names = used.map((_, index) => `${Math.floor(index / 4)}/${index % 4}`)
+  const serial_adapters = Math.min(maxBays, Math.max(1, Math.ceil(used.length / 4)))
+  return { fields: { kind: 'iou', image: `${image}.bin`, ethernet_adapters: 0, serial_adapters }, names }
 }
 
 /** The port of an end of a link: none for the only port of a pc. */
@@ -138,7 +197,7 @@ function propertiesOf(part: Part, kind: string, word: string): Fields {
     else if (!Check(schema, it.value)) it.leaveOut(`is not imported: a ${kind} cannot have ${quoted(it.value)}`)
     else fields[imageKey(kind, key)] = images.has(key) ? imageText(it, record, key) : it.value
   }
-  if (word === 'vmware') part.get('node_type').leaveOut('it becomes a VM of libvirt or VirtualBox with the same name')
+  if (word === 'vmware') part.get('node_type').change('it becomes a VM of libvirt or VirtualBox with the same name')
   return fields
 }
 
@@ -158,7 +217,7 @@ function imageText(part: Part, properties: Readonly<Record<string, unknown>>, ke
   const path = String(properties[key])
   const isPath = /^\/|\\|(^|\/)\.\.(\/|$)/.test(path)
   const name = isPath ? fileName(path) : path
-  if (isPath) part.leaveOut(`${quoted(path)} is a path of another computer: the image is ${quoted(name)} here`)
+  if (isPath) part.change(`${quoted(path)} is a path of another computer: the image is ${quoted(name)} here`)
   const sum = properties[`${key}_md5sum`] ?? (key === 'path' || key === 'image' ? properties.md5sum : undefined)
   const isMain = key === 'hda_disk_image' || key === 'path' || key === 'image'
   return isMain && typeof sum === 'string' && /^[0-9a-f]{32}$/i.test(sum) ? `${name}@md5:${sum.toLowerCase()}` : name

@@ -27,8 +27,6 @@ const iosDisk = { label: 'disk0', file: 'ios_config.txt', medium: 'disk' } as co
 const junosCd = { label: 'config', file: 'juniper.conf' }
 const twoMachines =
   'it consists of two machines (control and forwarding plane) there, but of one here: build it as two nodes'
-const containerOnly =
-  'it is a container, and containers are not supported: use the image of a machine, or remove the node'
 
 /**
  * The systems that containerlab and CML know, by a name of ours. Memory and processors are those that vrnetlab
@@ -74,8 +72,11 @@ const machineModels = {
   openbsd: { fields: machine(512, 1, virtio), day0: cidata, ready: login },
   openwrt: { fields: machine(128, 1, virtio) },
   linux: { fields: machine(512, 1, virtio), day0: cidata, ready: login },
-  container: { fields: machine(512, 1, virtio), warning: containerOnly },
+  placeholder: { fields: machine(512, 1, virtio) },
 } as const satisfies Readonly<Record<string, MachineModel>>
+
+/** Why a container cannot run. */
+export const noContainers = 'it is a container, and containers cannot run here yet'
 
 export type MachineModelName = keyof typeof machineModels
 export const machineModel = (name: MachineModelName): MachineModel => machineModels[name]

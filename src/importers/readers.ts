@@ -12,10 +12,16 @@ import { Source } from './source.ts'
 export const readers = {
   labFile: ({ document, ...options }: LabFileInput & { readonly document: string }) => readLabFile(document, options),
 
-  labImport(input: Omit<ImportInput, 'hasFile'>): LabImport {
-    const { format, file, images, leftOut } = importLabFile(input)
+  labImport({ files, ...input }: Omit<ImportInput, 'hasFile'> & { files?: readonly string[] | undefined }): LabImport {
+    const isGiven = (path: string) => files?.some((name) => path === name || path.endsWith(`/${name}`)) === true
+    const read = importLabFile({ ...input, ...(files !== undefined && { hasFile: isGiven }) })
+    const { format, file, images, leftOut } = read
+    const nodes = read.nodes.map(({ cannotRun, ...node }) => ({
+      ...node,
+      ...(cannotRun !== undefined && { cannot_run: cannotRun }),
+    }))
     const made = images.map((image) => ({ ...image, nodes: [...image.nodes] }))
-    return { format, lab: file.lab, text: labFileText(file), images: made, left_out: [...leftOut] }
+    return { format, lab: file.lab, text: labFileText(file), nodes, images: made, left_out: [...leftOut] }
   },
 
   appliance: ({ text, version }: { readonly text: string; readonly version: string | undefined }) =>

@@ -4,14 +4,21 @@ import { LabFileError } from '../labfile/read.ts'
 import { joined, treeOf, type Value } from '../labfile/tree.ts'
 import type { ErrorCode } from '../lib/errors/error-codes.ts'
 
+/** What becomes of a part: the lab file has it in another form, or not at all. */
+type Effect = 'changed' | 'left-out'
+
 const maxShown = 80
 /** Most parts that are listed as left out. */
 const maxLeftOut = 1000
 
-/** Something of a foreign lab that the lab file does not have, and where it is. */
+/** Something of a foreign lab that the lab file does not have, or has in another form, and where it is. */
 export interface LeftOut extends Position {
+  readonly effect: Effect
   readonly message: string
 }
+
+/** The reason alone, for a list of parts that are not imported. */
+export const withoutVerdict = (message: string): string => message.replace(/^is not imported(: )?/, '')
 
 /** A text of a foreign format, YAML or JSON, with the position of each of its parts. */
 export class Source {
@@ -21,7 +28,7 @@ export class Source {
   /** 400 with line and column when the text is not a YAML or JSON document of at most 1 MiB. */
   constructor(text: string) {
     const diagnostics = new Diagnostics()
-    const root = treeOf(text, diagnostics, (at, message) => this.leaveOut(at, message))
+    const root = treeOf(text, diagnostics, (at, message) => this.leaveOut(at, message, 'changed'))
     if (!diagnostics.isEmpty) throw new LabFileError(diagnostics.list())
     if (root === undefined || (root.type === 'scalar' && root.value === null))
       throw new LabFileError([{ line: 1, column: 1, path: '', message: 'the file is empty' }])
@@ -44,15 +51,15 @@ export class Source {
     }
   }
 
-  /** Notes that something is not in the lab file. Each position and message once; of very many the first. A function is called when it is listed. */
-  leaveOut({ line, column, path }: Position, given: string | (() => string)): void {
+  /** Notes that something is not in the lab file, or has another form there. Each position and message once; of very many the first. A function is called when it is listed. */
+  leaveOut({ line, column, path }: Position, given: string | (() => string), effect: Effect = 'left-out'): void {
     const { size } = this.#leftOut
     if (size > maxLeftOut) return
     const message = typeof given === 'function' ? given() : given
     const key = `${line}:${column} ${path} ${message}`
     if (this.#leftOut.has(key)) return
     const others = `this and more was left out; the list ends after ${maxLeftOut} parts`
-    this.#leftOut.set(key, { path, line, column, message: size < maxLeftOut ? message : others })
+    this.#leftOut.set(key, { path, line, column, effect, message: size < maxLeftOut ? message : others })
   }
 }
 
@@ -174,6 +181,11 @@ export class Part {
 
   leaveOut(message: string | (() => string)): void {
     this.#source.leaveOut(this.#at, message)
+  }
+
+  /** Notes that the lab file has this part in another form. */
+  change(message: string | (() => string)): void {
+    this.#source.leaveOut(this.#at, message, 'changed')
   }
 
   /** A part with another value at the position of this one. */

@@ -31,12 +31,17 @@ nodes:
 links:
   - [ h1, h2 ]
 `,
+    nodes: [
+      { name: 'h1', kind: 'pc', from: 'linux', line: 4, column: 5 },
+      { name: 'h2', kind: 'pc', from: 'linux', line: 5, column: 5 },
+    ],
     images: [],
     left_out: [
       {
         path: 'topology.nodes.h1.binds',
         line: 4,
         column: 24,
+        effect: 'left-out',
         message: 'is not imported: a node has no files of the host',
       },
     ],

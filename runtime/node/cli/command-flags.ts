@@ -80,6 +80,7 @@ const options = {
 export const applying = {
   ...labFileFlags,
   ...options,
+  partial: { about: 'if nodes cannot run, create them as placeholders, and start the others' },
   'dry-run': { about: 'show the steps, and run none' },
   'exit-code': { about: 'with --dry-run: exit with 2 if the lab differs, even if all steps need a flag' },
   ...trusting,

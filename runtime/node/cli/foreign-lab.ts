@@ -3,7 +3,7 @@ import { resolve, sep } from 'node:path'
 import type { ConvertedLab } from '../../../src/importers/draft.ts'
 import { decodedText } from '../../../src/importers/encoding.ts'
 import { importLabFile } from '../../../src/importers/formats.ts'
-import type { LeftOut } from '../../../src/importers/source.ts'
+import { type LeftOut, withoutVerdict } from '../../../src/importers/source.ts'
 import { LabFileError } from '../../../src/labfile/read.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
 import { ApiError } from '../../../src/lib/errors/api-error.ts'
@@ -33,8 +33,14 @@ export function foreignLab(file: string, text: string, base: string): ForeignLab
   return { ...found, document: labFileText(found.file) }
 }
 
-/** The images that the lab needs, and what was left out or changed, for people. */
-export const foreignReport = (file: string, images: ForeignLab['images'], leftOut: readonly LeftOut[]): string[] => [
+/** The nodes that cannot run and the images that the others need, for people. */
+export const neededReport = (file: string, { nodes, images }: Pick<ForeignLab, 'nodes' | 'images'>): string[] => [
+  ...linesOf(
+    'Cannot run here',
+    nodes.flatMap(({ cannotRun, line, column, name, from }) =>
+      cannotRun === undefined ? [] : [`${file}:${line}:${column}: ${name} (${from || 'no kind'}): ${cannotRun}`],
+    ),
+  ),
   ...(images.length === 0
     ? []
     : [
@@ -45,20 +51,25 @@ export const foreignReport = (file: string, images: ForeignLab['images'], leftOu
           images.map((image) => [image.image, image.kind, image.nodes.join(' ')]),
         ),
       ]),
-  ...leftOutLines(file, leftOut, 'Left out or changed'),
 ]
 
-export const leftOutLines = (file: string, leftOut: readonly LeftOut[], title: string): string[] =>
-  leftOut.length === 0
-    ? []
-    : [
-        '',
-        title,
-        ...leftOut.map(
-          (diagnostic) =>
-            `  ${file}:${diagnostic.line}:${diagnostic.column}: ${shown(`${diagnostic.path === '' ? '' : `${diagnostic.path}: `}${diagnostic.message}`)}`,
-        ),
-      ]
+/** What was changed and what was left out, for people. */
+export const lossReport = (file: string, losses: readonly LeftOut[]): string[] => [
+  ...linesOf('Changed', lossLines(file, losses, 'changed')),
+  ...linesOf('Left out', lossLines(file, losses, 'left-out')),
+]
+
+/** The lines of one effect, without the words that the title says. */
+const lossLines = (file: string, losses: readonly LeftOut[], effect: LeftOut['effect']): string[] =>
+  losses
+    .filter((loss) => loss.effect === effect)
+    .map(({ line, column, path, message }) => {
+      const text = effect === 'left-out' ? withoutVerdict(message) : message
+      return [`${file}:${line}:${column}`, ...(path === '' ? [] : [path]), ...(text === '' ? [] : [text])].join(': ')
+    })
+
+const linesOf = (title: string, lines: readonly string[]): string[] =>
+  lines.length === 0 ? [] : ['', title, ...lines.map((line) => `  ${shown(line)}`)]
 
 /** Runs a reader of the file, and adds the name of the file to its diagnostics. */
 function withFile<T>(file: string, read: () => T): T {

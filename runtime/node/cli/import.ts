@@ -12,7 +12,7 @@ import { clientOf } from './client.ts'
 import type { CommandInput, ServiceFlags } from './command.ts'
 import type { importing } from './command-flags.ts'
 import { CommandError, exits } from './exits.ts'
-import { foreignLab, foreignReport, leftOutLines } from './foreign-lab.ts'
+import { foreignLab, lossReport, neededReport } from './foreign-lab.ts'
 import { checkedLab, diagnosticsIn, type WrongLabFile } from './lab-file.ts'
 import type { CommandOutcome } from './outcome.ts'
 import { shown, tableOf } from './table.ts'
@@ -25,7 +25,7 @@ export async function importCommand(input: Input): Promise<CommandOutcome> {
   const [file = '-'] = input.args
   if (/\.gns3project$/i.test(file) || (await isArchive(file))) return importArchive(file, input)
   const { text, note } = decodedText(await contentOf(file))
-  const notes = note === undefined ? [] : [{ line: 1, column: 1, path: '', message: note }]
+  const notes = note === undefined ? [] : [{ line: 1, column: 1, path: '', effect: 'changed' as const, message: note }]
   return /\.gns3a$/i.test(file)
     ? importAppliance(file, { text, notes }, input)
     : importLab(file, { text, notes }, input)
@@ -42,7 +42,8 @@ async function importLab(file: string, { text, notes }: Content, { flags }: Inpu
   const to = flags.to ?? (file === '-' ? '-' : join(directory, `${stemOf(file)}.lab.yaml`))
   const isPrinted = to === '-'
   const base = resolve(isPrinted ? directory : dirname(to))
-  const { format, file: data, images, leftOut: parts, document: lab } = foreignLab(file, text, base)
+  const foreign = foreignLab(file, text, base)
+  const { format, file: data, nodes, images, leftOut: parts, document: lab } = foreign
   const leftOut = [...notes, ...parts]
   await checkedLab(lab, { name: isPrinted ? 'stdout' : to, base, allowOutside: false, options: {} })
   if (!isPrinted && existsSync(to) && !flags.force)
@@ -61,12 +62,13 @@ async function importLab(file: string, { text, notes }: Content, { flags }: Inpu
   const counts = contents.map(([number, word]) => counted(number, word)).join(', ')
   const report = [
     ...(isPrinted ? [] : [`${to}: ${counts}, from ${format}`]),
-    ...foreignReport(file, images, leftOut),
+    ...neededReport(file, foreign),
+    ...lossReport(file, leftOut),
     ...(isPrinted ? [] : ['', `"patchbay up ${to}" creates the lab and starts it`]),
   ].join('\n')
   if (isPrinted) process.stderr.write(report === '' ? '' : `${report.trim()}\n`)
   return {
-    json: { file: to, format, lab: data.lab, ...(isPrinted && { text: lab }), images, left_out: leftOut },
+    json: { file: to, format, lab: data.lab, ...(isPrinted && { text: lab }), nodes, images, left_out: leftOut },
     text: () => (isPrinted ? lab.trimEnd() : report),
   }
 }
@@ -130,7 +132,7 @@ async function importAppliance(
                 missing.map(({ image, md5, from }) => [image, md5 ?? '', from ?? '']),
               ),
             ]),
-        ...leftOutLines(file, [...notes, ...left_out], 'Left out or changed'),
+        ...lossReport(file, [...notes, ...left_out]),
       ].join('\n'),
   }
 }

@@ -2,6 +2,7 @@ import { readdirSync, statSync } from 'node:fs'
 import { open, realpath } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
 import { Check } from '@sinclair/typebox/value'
+import type { ImportedNode } from '../../../src/importers/draft.ts'
 import type { Desired } from '../../../src/labfile/desired.ts'
 import { inOrder, moreDiagnostics } from '../../../src/labfile/diagnostics.ts'
 import type { LabFileDiagnostic } from '../../../src/labfile/position.ts'
@@ -24,6 +25,8 @@ export interface LabSource {
   readonly files: Readonly<Record<string, string>>
   readonly vars: Readonly<Record<string, string>>
   readonly desired: Desired
+  /** The nodes of a lab of another program, by their places in the file. Absent: it is a lab file. */
+  readonly imported?: readonly ImportedNode[]
 }
 
 /**
@@ -43,11 +46,19 @@ export async function readLab(
     throw wrongArguments(`--name: expected ${LabName.expects}, got ${JSON.stringify(flags.name)}`)
   const base = path === '-' ? process.cwd() : dirname(resolve(path))
   const given = flags.name === undefined ? {} : { name: flags.name }
-  const document = isForeign(text) ? await imported(name, text, { base, isToBeSaved }) : text
-  return {
-    vars,
-    ...(await checkedLab(document, { name, base, allowOutside: flags['allow-outside'], options: { vars, ...given } })),
-  }
+  const foreign = isForeign(text) ? await imported(name, text, { base, isToBeSaved }) : undefined
+  const options = { vars, ...given }
+  const checking = { name, base, allowOutside: flags['allow-outside'], options }
+  if (foreign === undefined) return { vars, ...(await checkedLab(text, checking)) }
+  const checked = await checkedLab(foreign.document, checking).catch(withoutPlaces)
+  return { vars, ...checked, imported: foreign.nodes }
+}
+
+/** For `catch`: the lines of a lab file that was made of another file mean nothing to the user. */
+export function withoutPlaces(error: unknown): never {
+  if (!(error instanceof CommandError)) throw error
+  const diagnostics = error.diagnostics.map(({ line: _, column: __, ...diagnostic }) => diagnostic)
+  throw new CommandError(error.exit, diagnostics, { cause: error })
 }
 
 /** Whether a text is a lab of containerlab, GNS3 or CML: they have "topology", or a map at "lab" where a lab file has its name. */
@@ -55,14 +66,14 @@ const isForeign = (text: string): boolean =>
   !/^(?:["']?lab["']?|[ \t{]*"lab")[ \t]*:[ \t]+[^\s{#]/m.test(text) &&
   (/^[ \t{]*["']?topology["']?[ \t]*:/m.test(text) || /^lab:[ \t]*(#.*)?$/m.test(text))
 
-/** A lab of another program as the text of a lab file. Says what was changed. CommandError 3. */
+/** A lab of another program as a lab file. Says what was changed. CommandError 3. */
 async function imported(
   file: string,
   text: string,
   { base, isToBeSaved }: { readonly base: string; readonly isToBeSaved: boolean },
-): Promise<string> {
-  const { foreignLab, foreignReport } = await import('./foreign-lab.ts')
-  const { format, document, images, leftOut } = foreignLab(file, text, base)
+): Promise<{ document: string; nodes: readonly ImportedNode[] }> {
+  const { foreignLab, lossReport } = await import('./foreign-lab.ts')
+  const { format, document, nodes, leftOut } = foreignLab(file, text, base)
   if (isToBeSaved)
     throw new CommandError(exits.wrong, [
       {
@@ -70,10 +81,8 @@ async function imported(
         hint: `"patchbay import ${file}" makes a lab file of it`,
       },
     ])
-  process.stderr.write(
-    `${[`${file}: imported from ${format}`, ...foreignReport(file, images, leftOut), ''].join('\n')}\n`,
-  )
-  return document
+  process.stderr.write(`${[`${file}: imported from ${format}`, ...lossReport(file, leftOut), ''].join('\n')}\n`)
+  return { document, nodes }
 }
 
 /** Checks the text of a lab file and the files that it names, which are relative to `base`. CommandError 3 with all that is wrong. */

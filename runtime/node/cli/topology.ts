@@ -20,6 +20,7 @@ import {
   readLab,
   readText,
   type WrongLabFile,
+  withoutPlaces,
 } from './lab-file.ts'
 import type { CommandOutcome } from './outcome.ts'
 import { ownService } from './own-service.ts'
@@ -140,6 +141,11 @@ async function converge(
     ...(starts && { start: 'true' }),
     ...(isDry && { dry_run: 'true' }),
   }
+  if (source.imported !== undefined && !flags.partial && !isDry) {
+    const { plan } = await put(source, context, { ...query, dry_run: 'true', partial: 'true' })
+    const { requireAllRun } = await import('./cannot-run.ts')
+    requireAllRun(source, plan)
+  }
   // Ctrl-C does not abort this request: the id of the job is needed to cancel it.
   const { plan } = await trusting(source.name, flags, (trust) =>
     put(
@@ -162,7 +168,9 @@ async function converge(
     throw interruptionOf(source, plan, { starts, isMade: await wasMade(plan, context.client) })
   })
   const failed = jobs.findLast(({ status }) => status !== 'done')
-  const exit: ExitCode = failed !== undefined ? exits.failed : plan.withheld.length > 0 ? exits.withheld : exits.done
+  const cannotRun =
+    plan.cannot_run === undefined ? [] : (await import('./cannot-run.ts')).nodesThatCannotRun(source, plan)
+  const exit = exitOf(plan, failed)
   const params = { project_id: plan.project_id }
   const topology = await context.client
     .call('GET /v2/projects/{project_id}/topology', { params, signal: context.signal })
@@ -180,6 +188,7 @@ async function converge(
     exit,
     json: {
       ...planJson(plan, undoneOf(plan, failed)),
+      ...(cannotRun.length > 0 && { cannot_run: cannotRun }),
       revision: topology.revision,
       nodes: nodes.map((it) => nodeRow(it, failed)),
       links: topology.links.map((it) => linkJson(it, nodes)),
@@ -196,24 +205,34 @@ async function converge(
       if (plan.withheld.length > 0) parts.push(withheldText(plan.withheld).map(shown).join('\n'))
       if (plan.extra.length > 0) parts.push(extraText(plan.extra).map(shown).join('\n'))
       if (starts && topology.nodes.length > 0) {
+        const placeholders = new Set(cannotRun.map(({ name }) => name))
         const rows = inOrder.map((node) => [
           node.name,
           node.node_type,
-          stateOf(node),
-          node.console_type === 'telnet'
-            ? `patchbay console ${shellWord(`${plan.lab}/${node.name}`)}`
-            : `${node.console_type} ${node.console ?? ''}`,
+          placeholders.has(node.name) ? 'placeholder' : stateOf(node),
+          placeholders.has(node.name)
+            ? ''
+            : node.console_type === 'telnet'
+              ? `patchbay console ${shellWord(`${plan.lab}/${node.name}`)}`
+              : `${node.console_type} ${node.console ?? ''}`,
         ])
         parts.push(tableOf(['NODE', 'KIND', 'STATE', 'CONSOLE'], rows))
         const warned = nodes.filter(({ status, status_reason }) => status !== 'stopped' && status_reason != null)
         if (warned.length > 0)
           parts.push(warned.map(({ name, status_reason }) => shown(`${name}: ${status_reason}`)).join('\n'))
       }
+      if (cannotRun.length > 0) parts.push((await import('./cannot-run.ts')).cannotRunText(source, cannotRun))
       if (plan.stop_at !== undefined) parts.push(`${plan.lab} ${stopText(plan)} (--ttl)`)
       if (lastLine !== '') parts.push(lastLine)
       return parts.join('\n\n')
     },
   }
+}
+
+function exitOf({ cannot_run, withheld }: LabPlan, failed: LabJob | undefined): ExitCode {
+  if (failed !== undefined) return exits.failed
+  if (cannot_run !== undefined) return exits.partial
+  return withheld.length > 0 ? exits.withheld : exits.done
 }
 
 /** The jobs of an apply at their end: that of the steps, and that of the starts. */
@@ -333,8 +352,10 @@ export async function put(
     .catch((error) => {
       if (!(error instanceof PatchbayError)) throw error
       const { errors, more_errors } = error.answer as WrongLabFile
-      if (error.status === 400 && Array.isArray(errors))
-        throw new CommandError(exits.wrong, diagnosticsIn(source.name, errors, more_errors))
+      if (error.status === 400 && Array.isArray(errors)) {
+        const wrong = new CommandError(exits.wrong, diagnosticsIn(source.name, errors, more_errors))
+        throw source.imported === undefined ? wrong : withoutPlaces(wrong)
+      }
       if (error.code === 'made-otherwise' || error.status === 400) {
         const hint =
           error.status === 400 ? {} : { hint: '--name creates another lab from the file, --take-over uses this one' }
@@ -347,7 +368,7 @@ export async function put(
 
 /** The options of an apply that are flags of the command. */
 function optionsOf(flags: Partial<Readonly<Record<string, unknown>>>): Query {
-  const options = ['restart', 'recreate', 'delete-extra', 'config-from-file', 'take-over']
+  const options = ['restart', 'recreate', 'delete-extra', 'config-from-file', 'take-over', 'partial']
   return Object.fromEntries(
     options.flatMap((flag) => (flags[flag] === true ? [[flag.replaceAll('-', '_'), 'true']] : [])),
   )
@@ -363,6 +384,7 @@ const planJson = (plan: LabPlan, undone: ReadonlySet<Step>) => ({
   steps: plan.steps.map((step) => ({ ...step, done: plan.job_id !== undefined && !undone.has(step) })),
   withheld: plan.withheld,
   extra: plan.extra,
+  ...(plan.cannot_run !== undefined && { cannot_run: plan.cannot_run }),
   ...(plan.stop_at !== undefined && { stop_at: plan.stop_at }),
 })
 

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { maybe, Name, nullable } from '../schema/fields.ts'
+import { LabImportLoss } from './import.ts'
 import { LabTemplate } from './template.ts'
 
 const maxText = 1 << 20
@@ -31,10 +32,9 @@ export const ApplianceImport = Type.Object(
         is_missing: Type.Boolean({ description: 'No connected compute has it' }),
       }),
     ),
-    left_out: Type.Array(
-      Type.Object({ path: Type.String(), line: Type.Integer(), column: Type.Integer(), message: Type.String() }),
-      { description: 'What the template leaves out, by its position in the given text' },
-    ),
+    left_out: Type.Array(LabImportLoss, {
+      description: 'What the template leaves out or has in another form, by its position in the given text',
+    }),
   },
   { $id: 'ApplianceImport', description: 'A template created from an appliance, and the images that it needs' },
 )

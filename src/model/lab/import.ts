@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, oneOf } from '../schema/fields.ts'
+import { maybe, objectSchema, oneOf } from '../schema/fields.ts'
 
 /** Formats of labs of other programs that are read, in the order in which they are tried. */
 const labFormats = ['gns3', 'containerlab', 'cml'] as const
@@ -19,9 +19,24 @@ export const LabImportInput = Type.Object(
         description: 'For containerlab: the file *.annotations.json, with positions',
       }),
     ),
+    files: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 4096 }), {
+        maxItems: 10_000,
+        description: 'Names of the text files beside it. A configuration that is not among them is left out',
+      }),
+    ),
   },
   { $id: 'LabImportInput', additionalProperties: false, description: 'A lab of another program' },
 )
+
+/** A part of a file of another program that is not taken over as it is. */
+export const LabImportLoss = objectSchema('LabImportLoss', 'A part that is not taken over as it is', {
+  path: Type.String({ description: 'Such as topology.nodes.r1.binds' }),
+  line: Type.Integer(),
+  column: Type.Integer(),
+  effect: oneOf(['changed', 'left-out'], { description: 'It has another form, or is not there' }),
+  message: Type.String(),
+})
 
 /** A lab of another program as a lab file. */
 export type LabImport = Static<typeof LabImport>
@@ -39,15 +54,25 @@ export const LabImport = Type.Object(
       }),
       { description: 'Images that the nodes need; none is in the file' },
     ),
-    left_out: Type.Array(
+    nodes: Type.Array(
       Type.Object({
-        path: Type.String({ description: 'Such as topology.nodes.r1.binds' }),
+        name: Type.String({ description: 'Its name in the lab file' }),
+        kind: Type.String({ description: 'Its kind in the lab file' }),
+        from: Type.String({ description: 'Its kind in the given text' }),
         line: Type.Integer(),
         column: Type.Integer(),
-        message: Type.String(),
+        cannot_run: Type.Optional(
+          Type.String({
+            description: 'Why it cannot run here: it is a placeholder with its name, place, ports and links',
+          }),
+        ),
+        hint: Type.Optional(Type.String({ description: 'Where the files come from that it needs' })),
       }),
-      { description: 'What the lab file leaves out or has in another form, by its position in the given text' },
+      { description: 'The nodes of the lab file, without segments, by their positions in the given text' },
     ),
+    left_out: Type.Array(LabImportLoss, {
+      description: 'What the lab file leaves out or has in another form, by its position in the given text',
+    }),
   },
   { $id: 'LabImport', description: 'A lab file created from a lab of another program' },
 )

@@ -23,8 +23,8 @@ test('a topology becomes a lab file beside it, and a second time only with --for
     code: 0,
     out: `two.lab.yaml: 2 nodes, 0 segments, 0 links, from containerlab
 
-Left out or changed
-  two.clab.yml:4:23: topology.nodes.a.env: is not imported: it applies only to containers
+Left out
+  two.clab.yml:4:23: topology.nodes.a.env: it applies only to containers
 
 "patchbay up two.lab.yaml" creates the lab and starts it
 `,

@@ -411,3 +411,57 @@ test('up takes a topology of containerlab as it is, and says what it changed; sa
   })
   expect((await patchbay.run(['ls'])).out).toContain('No labs')
 })
+
+/** SR Linux is a container, and the guest of FRR has to be made first: only the hosts can run. */
+const fabric = `name: dc
+topology:
+  nodes:
+    leaf: { kind: nokia_srlinux, image: ghcr.io/nokia/srlinux:24.10, license: key.txt }
+    router: { kind: linux, image: quay.io/frrouting/frr:9.1.0 }
+    h1: { kind: linux, image: alpine, exec: [ip addr add 10.0.0.1/24 dev eth1] }
+    h2: { kind: linux, image: alpine, exec: [ip addr add 10.0.0.2/24 dev eth1] }
+  links:
+    - endpoints: [leaf:e1-49, router:eth1]
+    - endpoints: [leaf:e1-1, h1:eth1]
+    - endpoints: [router:eth2, h2:eth1]
+`
+
+test('up of a topology says all that cannot run and starts nothing; with --partial what can run is started', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.file('dc.clab.yml', fabric)
+  const all = await patchbay.run(['up', 'dc.clab.yml'])
+  expect([all.code, all.out]).toEqual([3, ''])
+  expect(all.err.split('\n')).toEqual([
+    'dc.clab.yml: imported from containerlab',
+    '',
+    'Changed',
+    '  dc.clab.yml:5:28: topology.nodes.router.image: a container becomes the guest vmlinuz with frr.img: examples/guests/make.sh makes both',
+    '  dc.clab.yml:6:24: topology.nodes.h1.image: a container with one link becomes a pc',
+    '  dc.clab.yml:7:24: topology.nodes.h2.image: a container with one link becomes a pc',
+    '',
+    'Left out',
+    '  dc.clab.yml:4:70: topology.nodes.leaf.license: the node cannot run here',
+    '',
+    'dc.clab.yml:4:5: leaf cannot run: it is a container, and containers cannot run here yet',
+    'dc.clab.yml:5:5: router cannot run: there is no image "vmlinuz"; there is no image "frr.img": examples/guests/make.sh makes vmlinuz and frr.img',
+    'patchbay: "patchbay images push FILE --name vmlinuz" uploads an image',
+    'patchbay: 2 of 4 nodes can run (--partial starts these, and creates the others as placeholders)',
+    '',
+  ])
+  expect((await patchbay.run(['ls'])).out).toContain('No labs')
+
+  const partial = await patchbay.run(['up', 'dc.clab.yml', '--partial'])
+  expect(partial.code).toBe(7)
+  expect(partial.out).toContain('created 4 nodes and 3 links, started 2 nodes')
+  expect(partial.out).toMatch(/^leaf +machine-emulator +placeholder *$/m)
+  expect(partial.out).toMatch(/^h1 +pc +running +patchbay console dc\/h1$/m)
+  expect(partial.out).toContain('2 of 4 nodes can run; the others are placeholders:')
+  const again = await patchbay.json<{ steps: object[]; cannot_run: object[] }>(['up', 'dc.clab.yml', '--partial'])
+  expect(again).toMatchObject({ ok: false, exit: 7, steps: [] })
+  expect(again.cannot_run[0]).toMatchObject({ name: 'leaf', line: 4, column: 5 })
+
+  // Without such nodes the exit code is that of any file.
+  await patchbay.file('hosts.clab.yml', 'name: hosts\ntopology: { nodes: { h1: { kind: linux } } }\n')
+  expect((await patchbay.run(['up', 'hosts.clab.yml'])).code).toBe(0)
+})

@@ -89,10 +89,11 @@ test.each([
   },
   {
     file: '13-docker.gns3',
-    nodes: 'PC1 pc, PC2 pc',
-    links: '',
+    cannotRun: 'web',
+    nodes: 'web machine, PC1 pc, PC2 pc',
+    links: 'web:eth0 -- PC1',
     images: '',
-    leftOut: 'topology.nodes[0].node_type',
+    leftOut: '',
   },
   {
     file: '14-virtualbox.gns3',
@@ -138,10 +139,11 @@ test.each([
   },
   {
     file: '20-frame-relay.gns3',
-    nodes: 'R1 iou',
-    links: '',
+    cannotRun: 'FR1',
+    nodes: 'FR1 iou, R1 iou',
+    links: 'FR1:0/0 -- R1:0/0',
     images: 'l3.bin',
-    leftOut: 'topology.nodes[0].node_type',
+    leftOut: '',
   },
 ])('$file', async ({ file, ...expected }) => {
   expect(await importedFixture(`gns3/${file}`)).toEqual(expected)
@@ -310,7 +312,7 @@ test.each([undefined, 2, 3, 4])('a project of GNS3 1.x (revision %s) is converte
     ...(revision && { revision }),
     topology: { nodes, links, servers: [] },
   })
-  const { file, format, leftOut } = importLabFile({ text })
+  const { file, format, nodes: imported } = importLabFile({ text })
   expect(format).toBe('gns3')
   expect(file.nodes).toMatchObject({
     R1: { kind: 'dynamips', platform: 'c3600', image: 'c3640.bin', at: [1, 0] },
@@ -331,7 +333,8 @@ test.each([undefined, 2, 3, 4])('a project of GNS3 1.x (revision %s) is converte
     C1: { kind: 'cloud', device: 'eth1', members: ['VB:0'] },
   })
   expect(file.links).toEqual([['VM:1', 'I1:0/1']])
-  expect(leftOut.map(({ message }) => message)).toContain(
-    'the node "FR1" is not imported, nor are its links: there is no kind "frame_relay_switch"',
-  )
+  expect(imported.find(({ name }) => name === 'FR1')).toMatchObject({
+    from: 'frame_relay_switch',
+    cannotRun: 'there is no kind "frame_relay_switch" here',
+  })
 })

@@ -1,7 +1,7 @@
 import type { ConvertedLab } from '../../../src/importers/draft.ts'
 
 /** An imported lab in a few words: nodes and their kinds, segments and links, the images that it needs, and what was left out. */
-export function outline({ file, images, leftOut }: ConvertedLab) {
+export function outline({ file, nodes, images, leftOut }: ConvertedLab) {
   const kindOf = (fields: Readonly<Record<string, unknown>>) =>
     String(fields.kind ?? file.templates?.[String(fields.is)]?.kind)
   const short = (kind: string) => (kind === 'machine-emulator' ? 'machine' : kind)
@@ -13,7 +13,9 @@ export function outline({ file, images, leftOut }: ConvertedLab) {
     const { end, port } = typeof value === 'string' ? { end: value } : (value as { end: string; port?: number })
     return port === undefined ? end : `${end} at ${port}`
   }
+  const cannotRun = nodes.filter((it) => it.cannotRun !== undefined).map(({ name }) => name)
   return {
+    ...(cannotRun.length > 0 && { cannotRun: cannotRun.join(', ') }),
     nodes: Object.entries(file.nodes)
       .map(([name, fields]) => `${name} ${short(kindOf(fields))}`)
       .join(', '),

@@ -8,8 +8,8 @@ export const labImportEndpoints: readonly Endpoint[] = [
     description: 'The parts of the lab that the lab file lacks are listed, with line and column.',
     body: LabImportInput,
     replies: { 200: { description: 'The lab file', schema: LabImport } },
-    async handle({ body: { text, format, annotations } }, { read }) {
-      const input = { text, format: format ?? undefined, annotations: annotations ?? undefined }
+    async handle({ body: { text, format, annotations, files } }, { read }) {
+      const input = { text, format: format ?? undefined, annotations: annotations ?? undefined, files }
       return ok(await read('labImport', input))
     },
   }),
