@@ -245,6 +245,7 @@ testWith(browser)(
     await page.getByLabel('Name').fill('class 1')
     await page.getByLabel('Role').selectOption('read')
     await page.getByLabel('Projects').fill('class-*\nexam')
+    await page.getByLabel('Max running').fill('5')
     // A click on the margin of a dialog is none beside it.
     await page.getByRole('dialog').click({ position: { x: 4, y: 4 } })
     await check('new token')
@@ -253,7 +254,7 @@ testWith(browser)(
     await page.mouse.click(5, 600)
     const token = await page.locator('.fix code').innerText()
     await page.getByRole('button', { name: 'Done' }).click()
-    await page.getByRole('row', { name: /class 1 read class-\*, exam/ }).waitFor()
+    await page.getByRole('row', { name: /class 1 read, at most 5 running a lab class-\*, exam/ }).waitFor()
     await check('tokens')
     // On a phone the cells of a row are below each other.
     await page.setViewportSize({ width: 390, height: 844 })

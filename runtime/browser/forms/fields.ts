@@ -71,7 +71,7 @@ const membersOf = (schema: Schema): readonly Schema[] =>
 
 /** Parts of the names of settings that are written in capitals. */
 const capitals = new Set(
-  'acpi bios cpu hda hdb hdc hdd id ip iou l1 mac nat npe nvram qemu ram url vlan vm vnc wic'.split(' '),
+  'acpi bios cpu hda hdb hdc hdd id ip iou l1 mac mb nat npe nvram qemu ram url vlan vm vnc wic'.split(' '),
 )
 /** Those that are written in another way. */
 const spellings: Readonly<Record<string, string>> = {

@@ -10,7 +10,7 @@ interface DeclaredFormProps {
   readonly title: string
   /** The name of the schema in the OpenAPI document. */
   readonly schema: string
-  /** The members that the form has. */
+  /** The members that the form has; one with members of its own shows these. */
   readonly members: readonly string[]
   readonly verb: string
   readonly values: Readonly<Record<string, unknown>>
@@ -18,16 +18,37 @@ interface DeclaredFormProps {
   readonly onClose: () => void
 }
 
+/** The members of a member that is an object; undefined for any other. */
+const innerOf = (schema: Schema | undefined): Readonly<Record<string, Schema>> | undefined =>
+  schema?.properties ?? schema?.anyOf?.find(({ properties }) => properties !== undefined)?.properties
+
+/** The values as the service takes them. */
+function nested(values: Record<string, unknown>, outer: Readonly<Record<string, string>>): Record<string, unknown> {
+  const sent: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(values)) {
+    const name = outer[key]
+    if (name === undefined) sent[key] = value
+    else if (value !== null) sent[name] = { ...(sent[name] as object | undefined), [key]: value }
+  }
+  return sent
+}
+
 /** A dialog with a form that the service declares. */
 export function DeclaredForm({ title, schema: name, members, verb, values, onSend, onClose }: DeclaredFormProps) {
   const schema = useSignal<Schema | undefined>(undefined)
+  /** The member in which a member of the form is; absent: in none. */
+  const outer = useSignal<Readonly<Record<string, string>>>({})
   useEffect(() => {
     declaredSchema(name)
       .then((found) => {
         const properties = members.flatMap((key) => {
           const member = found.properties?.[key]
-          return member === undefined ? [] : [[key, member] as const]
+          if (member === undefined) return []
+          return Object.entries(innerOf(member) ?? { [key]: member })
         })
+        outer.value = Object.fromEntries(
+          members.flatMap((key) => Object.keys(innerOf(found.properties?.[key]) ?? {}).map((inner) => [inner, key])),
+        )
         schema.value = { ...found, properties: Object.fromEntries(properties) }
       })
       .catch(notifyError)
@@ -44,7 +65,7 @@ export function DeclaredForm({ title, schema: name, members, verb, values, onSen
           verb={verb}
           onCancel={onClose}
           onSave={async (changes) => {
-            await onSend(changes)
+            await onSend(nested(changes, outer.value))
             onClose()
             return true
           }}

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
+import { limitsText } from '../../../src/client/limits-text.ts'
 import type { AccessToken, NewAccessToken } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
@@ -71,7 +72,7 @@ export function TokensScreen() {
             key: token.token_id,
             cells: [
               <bdi>{token.name}</bdi>,
-              token.purpose === 'join' ? `join ${token.compute_id ?? 'as any compute'}` : token.role,
+              rightsOf(token),
               token.purpose === 'join' ? 'none' : (token.projects?.join(', ') ?? 'all'),
               <code>…{token.last_characters}</code>,
               <span class="actions">{timeText(token.created_at)}</span>,
@@ -93,7 +94,7 @@ export function TokensScreen() {
         <DeclaredForm
           title="New token"
           schema="AccessTokenCreate"
-          members={['name', 'role', 'projects', 'expires_in_s']}
+          members={['name', 'role', 'projects', 'limits', 'expires_in_s']}
           verb="Make"
           values={{}}
           onSend={async (body) => {
@@ -138,4 +139,9 @@ export function TokensScreen() {
       )}
     </>
   )
+}
+
+function rightsOf({ purpose, compute_id, role, limits }: AccessToken): string {
+  if (purpose === 'join') return `join ${compute_id ?? 'as any compute'}`
+  return limits === undefined ? role : `${role}, at most ${limitsText(limits)} a lab`
 }

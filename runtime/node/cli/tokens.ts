@@ -1,3 +1,4 @@
+import { limitsText } from '../../../src/client/limits-text.ts'
 import type { AccessToken } from '../../../src/client/patchbay.ts'
 import { clientOf } from './client.ts'
 import type { CommandInput, serviceFlags } from './command.ts'
@@ -22,9 +23,10 @@ export async function tokensLs({ flags, signal }: CommandInput<typeof serviceFla
   }
 }
 
-const rightsOf = ({ purpose, role, projects, compute_id }: AccessToken): string => {
+const rightsOf = ({ purpose, role, projects, limits, compute_id }: AccessToken): string => {
   if (purpose === 'join') return `join${compute_id === undefined ? '' : ` as ${compute_id}`}`
-  return projects === undefined ? role : `${role} of ${projects.join(', ')}`
+  const rights = projects === undefined ? role : `${role} of ${projects.join(', ')}`
+  return limits === undefined ? rights : `${rights}, at most ${limitsText(limits)} a lab`
 }
 
 const endOf = ({ expires_at }: AccessToken): string => (expires_at === null ? 'never' : timeText(expires_at))
@@ -39,6 +41,8 @@ export async function tokensCreate({
     throw wrongArguments('--join excludes --role and --lab', 'omit --join to create a token for a client')
   if (!flags.join && flags.compute !== undefined) throw wrongArguments('--compute needs --join')
   const seconds = flags.expires === undefined ? undefined : secondsOf('--expires', flags.expires, 0)
+  const limits = limitsOf(flags)
+  if (flags.join && limits !== undefined) throw wrongArguments('--join excludes --nodes, --running and --ram')
   const client = await clientOf(flags)
   const { token, ...made } = await client.call('POST /v2/tokens', {
     body: {
@@ -46,6 +50,7 @@ export async function tokensCreate({
       ...(flags.join ? { purpose: 'join' } : { role: roleOf(flags.role) }),
       ...(flags.compute !== undefined && { compute_id: flags.compute }),
       ...(flags.lab.length > 0 && { projects: [...flags.lab] }),
+      ...(limits !== undefined && { limits }),
       ...(seconds !== undefined && { expires_in_s: Math.max(1, Math.round(seconds)) }),
     },
     signal,
@@ -61,6 +66,22 @@ export async function tokensCreate({
       return shown(token)
     },
   }
+}
+
+/** undefined without a limit. */
+function limitsOf(flags: CommandInput<typeof tokenCreating>['flags']) {
+  const given = [
+    ['max_nodes', 'nodes'],
+    ['max_running', 'running'],
+    ['max_ram_mb', 'ram'],
+  ] as const
+  const limits = given.flatMap(([member, flag]) => {
+    const text = flags[flag]
+    if (text === undefined) return []
+    if (/^\d{1,8}$/.test(text)) return [[member, Number(text)] as const]
+    throw wrongArguments(`--${flag}: expected a number, got ${JSON.stringify(text)}`)
+  })
+  return limits.length === 0 ? undefined : Object.fromEntries(limits)
 }
 
 const roles = ['read', 'operate', 'admin'] as const

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { sameText, sha256, toHex } from '../../../src/lib/crypto/secret.ts'
-import { Role } from '../../../src/model/access/access-token.ts'
+import { Role, TokenLimits } from '../../../src/model/access/access-token.ts'
 import type { Identity } from '../../../src/model/access/identity.ts'
 import type { Env } from './env.ts'
 import { isolateHeader } from './feed-message.ts'
@@ -18,6 +18,7 @@ const EncodedIdentity = Type.Object({
   key: Type.String(),
   ambient: Type.Optional(Type.Boolean()),
   projects: Type.Optional(Type.Array(Type.String())),
+  limits: Type.Optional(TokenLimits),
   organization: Type.Optional(Type.String()),
   isOfDeployment: Type.Optional(Type.Boolean()),
 })
@@ -44,10 +45,11 @@ export class Admissions {
     headers.delete(isolateHeader)
     headers.delete(admittedHeader)
     if (identity !== undefined) {
-      const { name, role, key, ambient, projects, organization, isOfDeployment } = identity
+      const { name, role, key, ambient, projects, limits, organization, isOfDeployment } = identity
       const encoded = {
         ...{ name, role, key, ...(ambient !== undefined && { ambient }) },
         ...(projects !== undefined && { projects: [...projects] }),
+        ...(limits !== undefined && { limits }),
         ...(organization !== undefined && { organization }),
         ...(isOfDeployment !== undefined && { isOfDeployment }),
       } satisfies Static<typeof EncodedIdentity>
@@ -64,11 +66,12 @@ export class Admissions {
       return undefined
     const identity: unknown = JSON.parse(decodeURIComponent(encoded))
     if (!Check(EncodedIdentity, identity)) return undefined
-    const { ambient, projects, organization, isOfDeployment, ...rest } = identity
+    const { ambient, projects, limits, organization, isOfDeployment, ...rest } = identity
     return {
       ...rest,
       ...(ambient !== undefined && { ambient }),
       ...(projects !== undefined && { projects }),
+      ...(limits !== undefined && { limits }),
       ...(organization !== undefined && { organization }),
       ...(isOfDeployment !== undefined && { isOfDeployment }),
     }

@@ -7,6 +7,8 @@ import type { NodeForm } from './node-form.ts'
 
 type Action = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
 
+const mayStart: readonly Action[] = ['start', 'resume', 'reload']
+
 /** The summary of each action, and the meaning of its 409. */
 function textsOf({
   noun,
@@ -59,6 +61,7 @@ export function lifecycleEndpoints(form: NodeForm): readonly Endpoint[] {
       path: `${path}/${name}`,
       tag,
       summary,
+      isUncounted: mayStart.includes(name),
       params,
       query: hasView ? Type.Object(view) : none,
       ...(input === undefined ? { bodyKind: 'ignored' } : { body: input }),

@@ -76,6 +76,7 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
       path: list,
       tag,
       summary: `Create a ${noun}`,
+      isUncounted: true,
       ...(!isV1 && {
         description: 'With the id of a node of this project, the other fields change that node. No node is started.',
       }),
@@ -158,6 +159,7 @@ function copyOf({ version, path, tag, params, noun, schemas, ref, toView: shown 
     path: `${path}/duplicate`,
     tag,
     summary: `Copy the settings and files of a ${noun} into another one${more}`,
+    isUncounted: true,
     params,
     body: Duplicates[version],
     replies: { 201: { description: 'The copy', schema: schemas.node } },

@@ -10,6 +10,7 @@ import type { ComputeAgents } from '../computes/agents.ts'
 import { Changes, type LinkRecord, type NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodeRefOf, reportedFields } from '../lab/node-on-compute.ts'
+import { requireNodesWithin } from '../lab/token-limits.ts'
 import { joinLinks, makeNode } from '../nodes/placeholders.ts'
 import type { Labs } from '../service.ts'
 import { isExported, requireStopped } from './archive.ts'
@@ -43,6 +44,7 @@ export async function duplicateLab(
 ): Promise<LabProject> {
   labs.access.requireNotMoving(lab.id)
   requireStopped(lab, 'copied')
+  requireNodesWithin(agentFor.limits, lab.document.nodes.size)
   return labs.parts.withOpen(
     lab,
     agentFor,

@@ -17,6 +17,7 @@ import { Changes, type NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodeRefOf } from '../lab/node-on-compute.ts'
 import { storedValue } from '../lab/store.ts'
+import { requireNodesWithin } from '../lab/token-limits.ts'
 import { joinLinks, makeNode } from '../nodes/placeholders.ts'
 import { requireTrust, requireTrusted, type Untrusted, untrustedNodes } from '../plan/trust.ts'
 import type { Labs } from '../service.ts'
@@ -92,6 +93,7 @@ async function importOpened(
   const whole = await readWhole(archive, project_id)
   const { settings, name: own, nodes, leftOut } = whole.main.read
   await requireTrust(labs.trust, await untrustedNodes(labs.trust, nodes), isTrusted)
+  requireNodesWithin(agentFor.limits, nodes.length)
   const input = {
     ...settings,
     project_id,

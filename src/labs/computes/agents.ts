@@ -3,11 +3,16 @@ import type { HostAgent, NodeAction } from '../../host-agent.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { ApiError, missingImage } from '../../lib/errors/api-error.ts'
 import { withoutSeparators } from '../../lib/errors/project-name.ts'
+import type { TokenLimits } from '../../model/access/access-token.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef } from '../../model/kinds/node.ts'
 import type { Project } from '../../model/project.ts'
 
 /** Gives the agent of a compute, on behalf of the caller of a request or of the service itself. */
-export type ComputeAgents = (computeId: string) => HostAgent
+export interface ComputeAgents {
+  (computeId: string): HostAgent
+  /** What the token of the caller may make and start; absent: no limits. See `labs/lab/token-limits.ts`. */
+  readonly limits?: TokenLimits
+}
 
 /**
  * Creates or opens the project of a lab. A lab may have a name from an earlier version that no new project of a compute can have. Errors of

@@ -87,6 +87,8 @@ export class Lab {
   readonly lastRunning: Set<string>
   /** Nodes that a job started, and that have not been seen to be ready since. */
   readonly unready = new Set<string>()
+  /** Ids of nodes that are being started. */
+  readonly starting = new Set<string>()
   /** The last boot id of each compute. */
   readonly #boots: Map<string, string>
   readonly history = new LabHistory()

@@ -18,6 +18,24 @@ const Projects = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
     'The projects to which the token is limited: ids, names of labs, or prefixes of names such as `class-*`. Absent: all projects',
 })
 
+const most = (what: string, maximum: number) =>
+  Type.Optional(Type.Integer({ minimum: 0, maximum, description: `${what}. Absent: no limit` }))
+
+/** What a client with a token may make and run; each lab by itself, as labs of one service may be in processes of their own. */
+export type TokenLimits = Static<typeof TokenLimits>
+export const TokenLimits = Type.Object(
+  {
+    max_nodes: most('Most nodes in a lab, switches and the like included', 100_000),
+    max_running: most('Most nodes of a lab that run, not counting switches and the like', 100_000),
+    max_ram_mb: most('Most memory of the nodes of a lab that run, as their settings say, MB', 100_000_000),
+  },
+  {
+    $id: 'TokenLimits',
+    additionalProperties: false,
+    description: 'What a client may make and start in each lab; what others have made and started there counts, too',
+  },
+)
+
 export type AccessToken = Static<typeof AccessToken>
 export const AccessToken = objectSchema('AccessToken', 'A credential of a client or of a compute', {
   token_id: Type.String({ description: 'The part of the token between its first two "_"' }),
@@ -32,6 +50,7 @@ export const AccessToken = objectSchema('AccessToken', 'A credential of a client
     }),
   ),
   projects: Type.Optional(Projects),
+  limits: Type.Optional(TokenLimits),
   last_characters: Type.String({ description: 'The last four characters of the token, to recognise it' }),
   created_at: Type.String({ description: 'Time in UTC (RFC 3339)' }),
   expires_at: nullable(Type.String({ description: 'Time in UTC (RFC 3339); null: never' })),
@@ -59,6 +78,7 @@ export const AccessTokenCreate = closedSchema(
       }),
     ),
     projects: maybe(Projects),
+    limits: maybe(TokenLimits),
     expires_in_s: maybe(
       Type.Integer({ minimum: 1, maximum: 10 * seconds, description: 'Lifetime, seconds. Default: unlimited' }),
     ),

@@ -1,5 +1,5 @@
 import { ApiError, forbidden } from '../../lib/errors/api-error.ts'
-import type { Role } from './access-token.ts'
+import type { Role, TokenLimits } from './access-token.ts'
 import type { ProjectScope } from './project-scope.ts'
 
 /** The user or token behind a request. */
@@ -17,6 +17,8 @@ export interface Identity {
   readonly isOfDeployment?: boolean
   /** The only projects that it is for. */
   readonly projects?: ProjectScope
+  /** What it may make and start in each lab; absent: no limits. */
+  readonly limits?: TokenLimits
   /** When the credential expires, ms since 1970. */
   readonly expiresAt?: number
   /** The session of the request. */
@@ -34,6 +36,8 @@ export interface Session {
   readonly organization?: string
   /** See `Identity.projects`. */
   readonly projects?: ProjectScope
+  /** See `Identity.limits`. */
+  readonly limits?: TokenLimits
   /** ms since 1970. */
   readonly begunAt: number
   /** ms since 1970. */

@@ -264,11 +264,12 @@ export class Admission {
 }
 
 function identityIn(session: Session, access: Access): Identity {
-  const { name, role, key, endsAt, projects, organization } = session
+  const { name, role, key, endsAt, projects, limits, organization } = session
   return {
     ...{ name, role, key, ambient: true, expiresAt: endsAt, session },
     ...(configuredSecret(key, access) !== undefined && { isOfDeployment: true }),
     ...(projects && { projects }),
+    ...(limits && { limits }),
     ...(organization !== undefined && { organization }),
   }
 }

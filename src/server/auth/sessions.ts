@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { randomHex, toHex } from '../../lib/crypto/secret.ts'
-import { Role } from '../../model/access/access-token.ts'
+import { Role, TokenLimits } from '../../model/access/access-token.ts'
 import type { Identity, Session } from '../../model/access/identity.ts'
 import { signText, verifySigned } from './signed-text.ts'
 
@@ -21,6 +21,7 @@ const Payload = Type.Object({
   o: Type.Optional(Type.String()),
   /** The only projects of the session. */
   pr: Type.Optional(Type.Array(Type.String())),
+  l: Type.Optional(TokenLimits),
   /** Begin and end, ms since 1970. */
   at: Type.Integer(),
   exp: Type.Integer(),
@@ -57,10 +58,14 @@ export class Sessions {
 
   /** A new session. `secret`: the configured credentials of the log-in, if it used them. */
   async begin(identity: Identity, secret: string | undefined): Promise<{ session: Session; text: string }> {
-    const { name, role, key, expiresAt, projects, organization } = identity
+    const { name, role, key, expiresAt, projects, limits, organization } = identity
     const begunAt = this.#now()
     const endsAt = Math.min(begunAt + sessionLifeMs, expiresAt ?? Number.POSITIVE_INFINITY)
-    const some = { ...(projects !== undefined && { projects }), ...(organization !== undefined && { organization }) }
+    const some = {
+      ...(projects !== undefined && { projects }),
+      ...(limits !== undefined && { limits }),
+      ...(organization !== undefined && { organization }),
+    }
     const session = { id: randomHex(16), name, role, key, ...some, begunAt, endsAt }
     const c = secret === undefined ? {} : { c: await this.#proofOf(secret) }
     const payload = {
@@ -71,6 +76,7 @@ export class Sessions {
       ...c,
       ...(organization !== undefined && { o: organization }),
       ...(projects && { pr: projects }),
+      ...(limits && { l: limits }),
       at: begunAt,
       exp: endsAt,
     }
@@ -81,7 +87,8 @@ export class Sessions {
   async read(text: string, secretOf: (key: string) => string | undefined): Promise<Session | undefined> {
     const payload = await verifySigned([await this.#options.key()], purpose, text)
     if (!Check(Payload, payload) || payload.exp <= this.#now()) return undefined
-    const { id, n: name, r: role, k: key, c: proof, pr: projects, o: organization, at: begunAt, exp: endsAt } = payload
+    const { id, n: name, r: role, k: key, c: proof, pr: projects, l: limits, o: organization } = payload
+    const { at: begunAt, exp: endsAt } = payload
     const secret = secretOf(key)
     if (proof !== (secret === undefined ? undefined : await this.#proofOf(secret))) return undefined
     const session: Session = {
@@ -92,6 +99,7 @@ export class Sessions {
       begunAt,
       endsAt,
       ...(projects !== undefined && { projects }),
+      ...(limits !== undefined && { limits }),
       ...(organization !== undefined && { organization }),
     }
     return (await this.#options.keeper.holds(session)) ? session : undefined

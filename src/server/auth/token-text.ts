@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { setNewest } from '../../lib/async/newest.ts'
 import { randomHex, sameBytes, sha256, toHex } from '../../lib/crypto/secret.ts'
-import type { TokenRecord } from '../../model/access/access-token.ts'
+import { TokenLimits, type TokenRecord } from '../../model/access/access-token.ts'
 import { signText, verifySigned } from './signed-text.ts'
 
 /** `pb_{id}_{secret}`: found by its id, and proven by a secret of 256 random bits. `pb_{id}_{organization}_{secret}` unless it is of `default`. */
@@ -21,7 +21,7 @@ export interface TokenParts {
 /** The rights of a token; the text of a signed token contains them. */
 export type TokenMeaning = Pick<
   TokenRecord,
-  'token_id' | 'name' | 'role' | 'purpose' | 'compute_id' | 'projects' | 'created_at' | 'expires_at'
+  'token_id' | 'name' | 'role' | 'purpose' | 'compute_id' | 'projects' | 'limits' | 'created_at' | 'expires_at'
 >
 
 /** What a signed token says. */
@@ -40,6 +40,7 @@ const Payload = Type.Object({
   /** The organization; absent: `default`. */
   o: Type.Optional(Type.String()),
   pr: Type.Optional(Type.Array(Type.String())),
+  l: Type.Optional(TokenLimits),
   c: Type.Optional(Type.String()),
   /** Creation and expiry, ms since 1970. */
   at: Type.Integer(),
@@ -68,7 +69,17 @@ export async function newSignedToken(
   meaning: TokenMeaning,
   o?: string,
 ): Promise<{ text: string; hash: string }> {
-  const { token_id: id, name: n, role: r, purpose, projects: pr, compute_id: c, created_at, expires_at } = meaning
+  const {
+    token_id: id,
+    name: n,
+    role: r,
+    purpose,
+    projects: pr,
+    limits: l,
+    compute_id: c,
+    created_at,
+    expires_at,
+  } = meaning
   const p = `${o === undefined ? '' : 'o-'}${pr === undefined ? purpose : 'some'}`
   const exp = expires_at === null ? {} : { exp: Date.parse(expires_at) }
   const payload = {
@@ -79,6 +90,7 @@ export async function newSignedToken(
     ...(o !== undefined && { o }),
     ...(c !== undefined && { c }),
     ...(pr !== undefined && { pr }),
+    ...(l !== undefined && { l }),
     at: Date.parse(created_at),
     ...exp,
   }
@@ -99,6 +111,7 @@ export async function readSignedToken(keys: readonly CryptoKey[], text: string):
     ...{ token_id: id, name: payload.n, role: payload.r, purpose: purpose === 'join' ? 'join' : 'user' },
     ...(payload.o !== undefined && { organization: payload.o }),
     ...(payload.pr !== undefined && { projects: payload.pr }),
+    ...(payload.l !== undefined && { limits: payload.l }),
     ...(payload.c !== undefined && { compute_id: payload.c }),
     created_at: new Date(payload.at).toISOString(),
     expires_at: payload.exp === undefined ? null : new Date(payload.exp).toISOString(),

@@ -192,11 +192,12 @@ export const grantOf = ({ token_id, compute_id }: TokenMeaning): JoinGrant => ({
 /** The identity of a valid token; undefined when the token is not for requests. */
 export function identityOf(token: TokenMeaning | undefined, organization?: string): Identity | undefined {
   if (token?.purpose !== 'user') return undefined
-  const { name, role, token_id, expires_at, projects } = token
+  const { name, role, token_id, expires_at, projects, limits } = token
   const expiry = expires_at === null ? {} : { expiresAt: Date.parse(expires_at) }
   return {
     ...{ name, role, key: keyOfToken(token_id), ...expiry },
     ...(projects !== undefined && { projects }),
+    ...(limits !== undefined && { limits }),
     ...(organization !== undefined && { organization }),
   }
 }
@@ -215,6 +216,9 @@ function meaning(fields: AccessTokenCreate): Omit<TokenMeaning, 'token_id' | 'cr
   const projects = fields.projects ?? undefined
   if (projects !== undefined && fields.purpose === 'join')
     throw badRequest('projects: a join token cannot be limited to projects')
+  const limits = fields.limits ?? undefined
+  if (limits !== undefined && (fields.purpose === 'join' || role === 'admin'))
+    throw badRequest('limits: expected for tokens with the role read or operate alone; an administrator has none')
   // Tokens, sessions and tickets carry it in their texts.
   if (new TextEncoder().encode(JSON.stringify(projects ?? [])).length > maxScopeBytes)
     throw badRequest(
@@ -225,7 +229,8 @@ function meaning(fields: AccessTokenCreate): Omit<TokenMeaning, 'token_id' | 'cr
   }
   if (typeof compute_id === 'string') throw badRequest('compute_id: only a join token can be limited to a compute')
   if (typeof role !== 'string') throw badRequest('role: missing, expected "read", "operate" or "admin"')
-  return { name, role, purpose: 'user', ...(projects !== undefined && { projects }) }
+  const scope = projects !== undefined && { projects }
+  return { name, role, purpose: 'user', ...scope, ...(limits !== undefined && { limits }) }
 }
 
 function toView({ hash: _, signed: __, ...rest }: TokenRecord): AccessToken {

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { randomHex } from '../../lib/crypto/secret.ts'
-import { Role } from '../../model/access/access-token.ts'
+import { Role, TokenLimits } from '../../model/access/access-token.ts'
 import type { Identity } from '../../model/access/identity.ts'
 import type { EndedSession } from '../auth/ended-sessions.ts'
 import { signText, verifySigned } from '../auth/signed-text.ts'
@@ -16,6 +16,8 @@ const Payload = Type.Object({
   key: Type.String(),
   /** See `Identity.projects`. */
   pr: Type.Optional(Type.Array(Type.String())),
+  /** See `Identity.limits`. */
+  l: Type.Optional(TokenLimits),
   /** See `Identity.organization`. */
   o: Type.Optional(Type.String()),
   /** The session of the ticket: its id, begin and end, ms since 1970. */
@@ -57,7 +59,7 @@ export class SignedTickets implements TicketOffice {
     this.#now = options.now ?? Date.now
   }
 
-  async issue({ name, role, key, session, projects, organization }: Identity): Promise<string> {
+  async issue({ name, role, key, session, projects, limits, organization }: Identity): Promise<string> {
     const s = session === undefined ? {} : { s: { id: session.id, at: session.begunAt, exp: session.endsAt } }
     const payload = {
       id: randomHex(16),
@@ -66,6 +68,7 @@ export class SignedTickets implements TicketOffice {
       key,
       ...s,
       ...(projects && { pr: projects }),
+      ...(limits && { l: limits }),
       ...(organization !== undefined && { o: organization }),
       exp: this.#now() + ticketLifeMs,
     }
@@ -75,12 +78,13 @@ export class SignedTickets implements TicketOffice {
   async redeem(ticket: string): Promise<Identity | undefined> {
     const payload = await verifySigned([await this.#options.key()], purpose, ticket)
     if (!Check(Payload, payload) || payload.exp <= this.#now()) return undefined
-    const { id, name, role, key, s, pr, o, exp } = payload
+    const { id, name, role, key, s, pr, l, o, exp } = payload
     const owner = o !== undefined && { organization: o }
     const session = s === undefined ? {} : { session: { id: s.id, begunAt: s.at, endsAt: s.exp } }
     if (!(await this.#options.use({ id, key, expires: exp, ...session, ...owner }))) return undefined
     // A ticket is an explicit credential: no browser sends it by itself.
-    return { name, role, key, ambient: false, ...(pr !== undefined && { projects: pr }), ...owner }
+    const some = { ...(pr !== undefined && { projects: pr }), ...(l !== undefined && { limits: l }) }
+    return { name, role, key, ambient: false, ...some, ...owner }
   }
 
   /** The place that records uses checks whether the credential is still valid. */

@@ -37,12 +37,13 @@ export function catalogOf({ catalog }: Context): LabCatalog {
   return catalog
 }
 
-/** The agents of computes on behalf of the caller. */
-export const agentsOf =
-  ({ computes }: LabCatalog, { caller, noteCompute }: Context): ComputeAgents =>
-  (computeId) => {
+/** The agents of computes on behalf of the caller, with the limits of its token. */
+export function agentsOf({ computes }: LabCatalog, { caller, identity, noteCompute }: Context): ComputeAgents {
+  const agentFor = (computeId: string) => {
     noteCompute(computeId)
     return computes.agent(computeId, caller)
   }
+  return identity.limits === undefined ? agentFor : Object.assign(agentFor, { limits: identity.limits })
+}
 
 const noLabs = () => notFound('This service has no labs', { code: 'not-supported' })
