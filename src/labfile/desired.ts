@@ -21,6 +21,8 @@ export interface Desired {
   readonly links: readonly DesiredLink[]
   readonly starting: DesiredStarting
   readonly checks: readonly DesiredCheck[]
+  /** Absent: the file says nothing of tasks, and the lab keeps those that it has. */
+  readonly tasks?: readonly DesiredTask[]
   /** The key `lab`. */
   readonly at: Position
 }
@@ -175,6 +177,17 @@ export interface DesiredStarting {
   readonly load_below?: number
   /** When a node is not ready in time. `stop`: start nothing further; `go-on`: leave out only what comes after it. */
   readonly give_up: 'stop' | 'go-on'
+}
+
+/** A task beside the map. */
+export interface DesiredTask {
+  /** Unique in the lab without regard to case. */
+  readonly name: string
+  /** Markdown. */
+  readonly text: string
+  /** Names of checks as these are written. Empty: the task is only read, and has no part in the score. */
+  readonly checks: readonly string[]
+  readonly points: number
 }
 
 /** A check of `patchbay test`. */

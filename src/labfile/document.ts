@@ -12,6 +12,7 @@ import type {
   DesiredLink,
   DesiredNode,
   DesiredReady,
+  DesiredTask,
 } from './desired.ts'
 import { impairmentOf } from './impairment.ts'
 import { portOf } from './links.ts'
@@ -26,7 +27,7 @@ export function documentOf(desired: Desired): LabFileData {
   const ports = new Map(
     desired.nodes.map((node) => [node.name, node.segment === undefined ? portsOfNode(node) : undefined]),
   )
-  const { lab, about, nodes, links, starting, checks } = desired
+  const { lab, about, nodes, links, starting, checks, tasks } = desired
   const computes = new Set(nodes.map(({ compute_id }) => compute_id))
   const [compute] = computes.size === 1 ? [...computes] : []
   const section = (isSegment: boolean, fields: (node: DesiredNode) => Fields) =>
@@ -58,6 +59,7 @@ export function documentOf(desired: Desired): LabFileData {
     ...(plainLinks.length > 0 && { links: plainLinks }),
     ...(Object.keys(how).length > 0 && { starting: how }),
     ...(checks.length > 0 && { checks: checks.map((check) => checkFields(check, 30)) }),
+    ...(tasks !== undefined && { tasks: tasks.map(taskFields) }),
   }
 }
 
@@ -220,6 +222,13 @@ function endText({ node, adapter_number, port_number }: DesiredEnd, portsByNode:
   const word = [found?.short_name, found?.name].find((it) => it !== undefined && portOf(ports, it) === found)
   return `${name}:${escaped(word ?? `${adapter_number}/${port_number}`)}`
 }
+
+const taskFields = ({ name, text, checks, points }: DesiredTask): Fields => ({
+  name: escaped(name),
+  ...(text !== '' && { text }),
+  ...(checks.length > 0 && { checks: checks.map(escaped) }),
+  ...(points !== 1 && { points }),
+})
 
 function checkFields(check: DesiredCheck, byDefault: number): Fields {
   const within = check.within_s === byDefault ? {} : { within: time(check.within_s) }

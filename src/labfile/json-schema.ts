@@ -17,7 +17,7 @@ export function labFileSchema(): JsonSchema {
 }
 
 function build(): JsonSchema {
-  const { lab, version, about, compute, placement, vars, links, starting, checks } = sections
+  const { lab, version, about, compute, placement, vars, links, starting, checks, tasks } = sections
   const section = (name: string, description: string) => ({
     type: ['object', 'null'],
     description,
@@ -32,6 +32,7 @@ function build(): JsonSchema {
     links: { ...schemaOf(links), type: ['array', 'null'] },
     starting: { ...schemaOf(starting), type: ['object', 'null'] },
     checks: { ...schemaOf(checks), type: ['array', 'null'] },
+    tasks: { ...schemaOf(tasks), type: ['array', 'null'] },
   }
   const words = (kind: string) => kindWords.filter((word) => kindOfWord(word) === kind)
   const byKind = Object.keys(nodeSchemas).map((kind) => ({

@@ -14,6 +14,7 @@ import type { LabFileDiagnostic, Position } from './position.ts'
 import { Reader } from './reader.ts'
 import { LabName, maxChecks, NodeName, nodeKeyNames, nodeSchemas, sectionNames, sections } from './schema.ts'
 import { type ReadSegment, readSegment } from './segments.ts'
+import { readTasks } from './tasks.ts'
 import { TemplateReader } from './templates.ts'
 import { at, type Entry, type MapValue, treeOf, type Value } from './tree.ts'
 import { amountOf } from './units.ts'
@@ -197,6 +198,8 @@ function desiredIn(root: Value, { diagnostics, contents, options }: Given): Desi
   for (const { node, members, list } of segments) if (list?.type === 'list') links.addMembers(node, members, list)
   links.addLinks(sectionOf(file, 'links'))
   checkLinkNames(links, diagnostics)
+  const checks = checksIn(file, { reader, links, targets, reading })
+  const tasks = readTasks(sectionOf(file, 'tasks'), { reader, checks, section: sectionOf(file, 'checks'), diagnostics })
   return {
     lab,
     project_id: projectIdOf(lab),
@@ -204,7 +207,8 @@ function desiredIn(root: Value, { diagnostics, contents, options }: Given): Desi
     nodes: [...ordered, ...segments.map(({ node }) => node)],
     links: links.all,
     starting: startingIn(file, reader),
-    checks: checksIn(file, { reader, links, targets, reading }),
+    checks,
+    ...(tasks !== undefined && { tasks }),
     at: at(file, 'lab')?.at ?? root.at,
   }
 }

@@ -1,8 +1,10 @@
+import { derivedName } from './checks.ts'
 import type { Desired, DesiredCheck, DesiredEnd, DesiredNode } from './desired.ts'
 import { documentOf, escaped } from './document.ts'
 import { editedLabFile, isMap, type LabFileEdit, type Path, valueAt } from './edit.ts'
 import { nodeIdOf } from './ids.ts'
 import { keyOf } from './names.ts'
+import { taskEdits } from './task-edits.ts'
 
 /** A lab file whose nodes have got other names. */
 export interface RenamedLabFile {
@@ -17,8 +19,8 @@ export interface RenamedNode {
 }
 
 /**
- * Gives nodes and segments of a file the names that they have in the lab: their keys, and all that names them: links, members, `after`
- * and checks. `was` keeps the name from which the id of the node is derived: other labs of the file have the node by this id.
+ * Gives nodes and segments of a file the names that they have in the lab: their keys, and all that names them: links, members, `after`,
+ * checks, and tasks whose checks are named after nodes. `was` keeps the name from which the id of the node is derived: other labs of the file have the node by this id.
  * `raw`: the file as data. `renamed`: by the names in the file; the new names are unique without regard to case.
  */
 export function renamedLabFile(
@@ -36,6 +38,8 @@ export function renamedLabFile(
 export function withNames(desired: Desired, names: ReadonlyMap<string, string>): Desired {
   const of = (name: string): string => names.get(name) ?? name
   const end = (it: DesiredEnd): DesiredEnd => ({ ...it, node: of(it.node) })
+  const checks = desired.checks.map((check) => checkWithNames(check, of))
+  const checkNames = new Map(desired.checks.map(({ name }, index) => [name, checks[index]?.name ?? name]))
   return {
     ...desired,
     nodes: desired.nodes.map((node) => ({ ...node, name: of(node.name), after: node.after.map(of) })),
@@ -44,11 +48,23 @@ export function withNames(desired: Desired, names: ReadonlyMap<string, string>):
       ends: [end(link.ends[0]), end(link.ends[1])],
       ...(link.memberOf !== undefined && { memberOf: of(link.memberOf) }),
     })),
-    checks: desired.checks.map((check) => checkWithNames(check, of)),
+    checks,
+    ...(desired.tasks !== undefined && {
+      tasks: desired.tasks.map((task) => ({
+        ...task,
+        checks: task.checks.map((name) => checkNames.get(name) ?? name),
+      })),
+    }),
   }
 }
 
+/** A check with other names of nodes. A name that it has from its nodes follows. */
 function checkWithNames(check: DesiredCheck, of: (name: string) => string): DesiredCheck {
+  const renamed = withOtherNodes(check, of)
+  return check.name === derivedName(check) ? { ...renamed, name: derivedName(renamed) } : renamed
+}
+
+function withOtherNodes(check: DesiredCheck, of: (name: string) => string): DesiredCheck {
   if (check.check === 'not') return { ...check, of: checkWithNames(check.of, of) }
   if (check.check === 'ping') return { ...check, from: of(check.from), to: of(check.to) }
   return check.check === 'console' ? { ...check, on: of(check.on) } : check
@@ -77,6 +93,7 @@ class RenameEdits {
       ...this.#templates(),
       ...this.#links(),
       ...this.#checks(),
+      ...this.#tasks(),
     ]
   }
 
@@ -167,6 +184,16 @@ class RenameEdits {
     const rest = word.slice(node.length)
     const isPlain = keyOf(word.slice(0, node.length)) === keyOf(node) && (rest === '' || rest.startsWith(':'))
     return isPlain ? `${escaped(this.#renamed.get(node)?.name ?? node)}${rest}` : text
+  }
+
+  #tasks(): LabFileEdit[] {
+    const names = new Map(
+      this.#before.checks.flatMap(({ name }, index) => {
+        const hasOwn = isMap(valueAt(this.#raw, ['checks', index])) && valueAt(this.#raw, ['checks', index, 'name'])
+        return typeof hasOwn === 'string' ? [] : [[name, this.#after.checks[index]?.name] as const]
+      }),
+    )
+    return taskEdits(this.#before, names).flatMap(({ edits }) => edits)
   }
 
   #checks(): LabFileEdit[] {

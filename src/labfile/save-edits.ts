@@ -1,15 +1,17 @@
 import { Equal } from '@sinclair/typebox/value'
+import { derivedName } from './checks.ts'
 import type { Desired, DesiredLink, DesiredNode } from './desired.ts'
 import { isMap, type LabFileEdit, valueAt } from './edit.ts'
 import { keyOf } from './names.ts'
 import { impairmentKeys, taggingKeys } from './schema.ts'
 import { isSegmentKind } from './segment-kinds.ts'
+import { taskEdits } from './task-edits.ts'
 import type { Fields, LabFileData } from './text.ts'
 
 /** A change of a lab file, in its words. */
 export interface SavedChange {
   readonly do: 'create' | 'update' | 'delete'
-  readonly what: 'node' | 'segment' | 'link' | 'check'
+  readonly what: 'node' | 'segment' | 'link' | 'check' | 'task'
   readonly name: string
   /** The name that a node had in the file. */
   readonly was?: string
@@ -107,11 +109,12 @@ function lostNode({ name, kind }: DesiredNode): EditedObject {
   return { do: 'delete', what, name, keys: [], edits: [{ path: [section, name], value: undefined }] }
 }
 
-/** The edits of checks: checks of lost nodes and links are removed, and renamed links get their new names. */
+/** The edits of checks and tasks: checks of lost nodes and links are removed, and renamed links get their new names. */
 export function checkEdits(
-  { checks, links }: Desired,
+  before: Desired,
   { desired, lost }: { readonly desired: Desired; readonly lost: Lost },
 ): EditedObject[] {
+  const { checks, links } = before
   const writtenAnew = ({ name }: DesiredLink) =>
     desired.links.slice(links.length).find((link) => keyOf(link.name ?? '') === keyOf(name ?? ''))?.name
   const names = new Map(
@@ -121,20 +124,31 @@ export function checkEdits(
         : [[keyOf(link.name), lost.links.has(link) ? writtenAnew(link) : desired.links[index]?.name] as const],
     ),
   )
-  return checks.flatMap((check, index): EditedObject[] => {
+  /** New names of checks, by the present ones. */
+  const checkNames = new Map<string, string | undefined>()
+  const edited = checks.flatMap((check, index): EditedObject[] => {
     const path: (string | number)[] = ['checks', index]
     let it = check
     for (; it.check === 'not'; it = it.of) path.push('not')
     const { name } = check
     const words = it.check === 'ping' ? [it.from, it.to] : it.check === 'console' ? [it.on] : []
     const link = it.check === 'link' ? { now: names.get(keyOf(it.link)), before: it.link } : undefined
-    if (words.some((word) => isNamed(lost.nodes, word)) || (link !== undefined && link.now === undefined))
+    if (words.some((word) => isNamed(lost.nodes, word)) || (link !== undefined && link.now === undefined)) {
+      checkNames.set(name, undefined)
       return [{ do: 'delete', what: 'check', name, keys: [], edits: [{ path: path.slice(0, 2), value: undefined }] }]
+    }
     if (link === undefined || keyOf(link.now ?? '') === keyOf(link.before)) return []
+    if (it.check === 'link' && check === it && name === derivedName(it) && link.now !== undefined)
+      checkNames.set(name, derivedName({ ...it, link: link.now }))
     return [
       { do: 'update', what: 'check', name, keys: ['link'], edits: [{ path: [...path, 'link'], value: link.now }] },
     ]
   })
+  const tasks = taskEdits(before, checkNames)
+  return [
+    ...edited,
+    ...tasks.map(({ name, edits }): EditedObject => ({ do: 'update', what: 'task', name, keys: ['checks'], edits })),
+  ]
 }
 
 /** The same edits, but a section or list that loses all its entries is removed as a whole. */

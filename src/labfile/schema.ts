@@ -6,6 +6,7 @@ import type { KindDescriptor } from '../model/kinds/kind.ts'
 import { kindOf, type NodeKindName } from '../model/kinds/node.ts'
 import { SwitchPort } from '../model/kinds/switch.ts'
 import { LabReady } from '../model/lab/node.ts'
+import { maxPoints, maxTaskChecks, maxTasks, maxTaskText } from '../model/lab/task-limits.ts'
 import { Placement } from '../model/placement.ts'
 import { WantedCompute } from '../model/project.ts'
 import { closedSchema, Name, oneOf } from '../model/schema/fields.ts'
@@ -335,6 +336,21 @@ export const CheckMap = closedSchema('LabFileCheck', 'A check of the lab', {
 /** Most checks of a lab file. */
 export const maxChecks = 1000
 
+/** A task: what somebody is to do in the lab, and the checks that say whether it is done. */
+const TaskMap = closedSchema('LabFileTask', 'A task of the lab', {
+  name: Type.String({ ...Name, description: 'Name of the task, which no other task has' }),
+  text: Type.Optional(text('What is to be done, in Markdown', maxTaskText)),
+  checks: Type.Optional(
+    Type.Array(text('Name of a check', 600), {
+      maxItems: maxTaskChecks,
+      description: 'Names of checks: the task is done when all of them hold. A task without checks is only read',
+    }),
+  ),
+  points: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: maxPoints, default: 1, description: 'What it counts in the score' }),
+  ),
+})
+
 const Starting = closedSchema('LabFileStarting', 'How the nodes are started', {
   at_once: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many nodes may start at the same time' }),
@@ -375,6 +391,9 @@ export const sections = {
   checks: Type.Optional(
     Type.Array(CheckMap, { maxItems: maxChecks, description: 'The checks of `patchbay test`, in their order' }),
   ),
+  tasks: Type.Optional(
+    Type.Array(TaskMap, { maxItems: maxTasks, description: 'The tasks beside the map, in their order' }),
+  ),
 }
 export const sectionNames: readonly string[] = [
   ...[
@@ -390,5 +409,6 @@ export const sectionNames: readonly string[] = [
     'links',
     'starting',
     'checks',
+    'tasks',
   ],
 ]

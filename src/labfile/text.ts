@@ -1,6 +1,6 @@
 import { Document, isCollection, isMap, isPair, isScalar, visit } from 'yaml'
 
-/** Keys of a node, a segment, a template or a check. */
+/** Keys of a node, a segment, a template, a check or a task. */
 export type Fields = Record<string, unknown>
 
 /** A lab file as data, in the grammar of docs/lab-file.md. */
@@ -15,6 +15,7 @@ export interface LabFileData {
   readonly links?: readonly unknown[]
   readonly starting?: Fields
   readonly checks?: readonly Fields[]
+  readonly tasks?: readonly Fields[]
 }
 
 /** The longest line of a flow collection. */

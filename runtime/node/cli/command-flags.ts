@@ -96,6 +96,7 @@ export const testFlags = {
   ...labFileFlags,
   running: { about: 'check the existing lab as it is; create and delete no lab' },
   keep: { about: 'keep the lab running afterwards' },
+  tasks: { about: 'print which tasks are done, and the score' },
   junit: { value: 'FILE', about: 'write the results as JUnit XML, for CI', complete: 'file' },
   jobs: { value: 'NUMBER', about: 'number of labs at once (default: 1)' },
   ...trusting,

@@ -1,6 +1,7 @@
 import { access, constants, mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { DOMImplementation, type Document, type Element, XMLSerializer } from '@xmldom/xmldom'
+import { counted } from '../../../src/lib/text/counted.ts'
 import { replaceFiles } from '../engine/storage/user-file.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
@@ -33,7 +34,7 @@ export async function junitFile(path: string): Promise<JunitFile> {
 }
 
 /**
- * Results in the form that CI systems read: a suite for each lab, a case for each part. Elements and attributes are those that both
+ * Results in the form that CI systems read: a suite for each lab, a case for each part and for each task, and the score as properties. Elements and attributes are those that both
  * jenkins-junit.xsd (github.com/jenkinsci/xunit-plugin) and GitLab (docs.gitlab.com, "Unit test reports") know.
  */
 function junitText(results: readonly LabTestResult[], seconds: number): string {
@@ -57,12 +58,12 @@ const totalOf = (all: readonly Counts[]): Counts => {
   return { tests: sum('tests'), failures: sum('failures'), errors: sum('errors'), skipped: sum('skipped') }
 }
 
-function suiteOf(document: Document, { lab, file, began, seconds, parts, errors }: LabTestResult) {
+function suiteOf(document: Document, { lab, file, began, seconds, parts, tasks = [], score, errors }: LabTestResult) {
   const of = (state: TestPart['state']) => parts.filter((part) => part.state === state).length
   const hasErrors = errors.length > 0
   const counts: Counts = {
-    tests: parts.length + (hasErrors ? 1 : 0),
-    failures: of('failed'),
+    tests: parts.length + tasks.length + (hasErrors ? 1 : 0),
+    failures: of('failed') + tasks.filter(({ isDone }) => !isDone).length,
     errors: hasErrors ? 1 : 0,
     skipped: of('not run'),
   }
@@ -70,12 +71,22 @@ function suiteOf(document: Document, { lab, file, began, seconds, parts, errors 
   // The schema wants an ISO 8601 time without a zone.
   const timestamp = began.toISOString().slice(0, 19)
   setAll(element, { name: lab, ...counts, time: seconds, timestamp, file })
+  if (score !== undefined) {
+    const properties = add(element, 'properties', {})
+    add(properties, 'property', { name: 'score', value: score.points })
+    add(properties, 'property', { name: 'points', value: score.of })
+  }
   for (const { name, state, seconds, saw } of parts) {
     const child = add(element, 'testcase', { name, classname: lab, time: seconds, file })
     if (state === 'not run') add(child, 'skipped', {})
     if (state !== 'failed') continue
     const message = saw?.split('\n')[0] ?? 'The check has failed'
     add(child, 'failure', { message, type: 'check' }).textContent = legal(saw ?? message)
+  }
+  for (const { name, points, isDone, holding, checks } of tasks) {
+    const child = add(element, 'testcase', { name, classname: `${lab} tasks`, time: 0, file })
+    const message = `0 of ${counted(points, 'point')}: ${holding} of ${counted(checks, 'check')} passed`
+    if (!isDone) add(child, 'failure', { message, type: 'task' }).textContent = message
   }
   if (hasErrors) {
     const child = add(element, 'testcase', { name: 'runs to its end', classname: lab, time: seconds, file })

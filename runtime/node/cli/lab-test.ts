@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { LabJob } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { type Score, type ScoredTask, scoredTasks, scoreOf } from '../../../src/labfile/score.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { mapLimit } from '../../../src/lib/async/map-limit.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
@@ -40,6 +41,9 @@ export interface LabTestResult {
   readonly began: Date
   readonly seconds: number
   readonly parts: readonly TestPart[]
+  /** With `--tasks`, of a file that has some: those with checks, and their sum. */
+  readonly tasks?: readonly ScoredTask[]
+  readonly score?: Score
   /** Errors that ended the test early. */
   readonly errors: readonly CommandDiagnostic[]
 }
@@ -61,6 +65,13 @@ export async function test({ args, flags, signal }: CommandInput<typeof testFlag
   if (flags.name !== undefined && words.length > 1) throw wrongArguments('--name can be used with one file only')
   if (flags.running && flags.keep) throw wrongArguments('--keep and --running exclude each other')
   const sources = await readAll(words, flags)
+  if (flags.tasks && !sources.some(({ desired }) => countsTasks(desired)))
+    throw new CommandError(exits.wrong, [
+      {
+        message: 'there are no tasks with checks to score',
+        hint: 'write tasks: in the lab file, or leave out --tasks',
+      },
+    ])
   const junit = flags.junit === undefined ? undefined : await junitFile(flags.junit)
   const began = Date.now()
   const { client, lastLine } = flags.running
@@ -76,6 +87,9 @@ export async function test({ args, flags, signal }: CommandInput<typeof testFlag
     text: () => [...summaryOf(results, seconds), ...(lastLine === '' ? [] : ['', lastLine])].join('\n'),
   }
 }
+
+/** Whether a lab file has tasks that count. */
+const countsTasks = ({ tasks = [] }: LabSource['desired']): boolean => tasks.some(({ checks }) => checks.length > 0)
 
 function jobsIn(text: string | undefined): number {
   if (text === undefined) return 1
@@ -107,7 +121,7 @@ async function testOne(
   flags: Flags,
   lines: TestLines,
 ): Promise<LabTestResult> {
-  const { lab, checks } = source.desired
+  const { lab, checks, tasks = [] } = source.desired
   const name = flags.running ? lab : nameFor(lab)
   const began = new Date()
   const parts: TestPart[] = []
@@ -139,9 +153,13 @@ async function testOne(
   for (const { name } of checks.slice(reached)) show({ kind: 'check', name, state: 'not run', seconds: 0, saw: null })
   if (checks.length === 0) errors.push({ message: 'the file has no checks', hint: 'add "checks" to it' })
   const exit = ended.exit === exits.done ? exitOf(parts, checks.length) : ended.exit
+  const holding = parts.filter(({ kind, state }) => kind === 'check' && state === 'ok').map((part) => part.name)
+  const scored = scoredTasks(tasks, new Set(holding))
+  const result = { ...(flags.tasks && scored.length > 0 && { tasks: scored, score: scoreOf(scored) }) }
+  if (flags.tasks && scored.length > 0) lines.tasks(scored, scoreOf(scored))
   lines.end(exit === exits.interrupted ? [] : errors, !flags.running && isKept() && parts.length > 0 ? name : undefined)
   const seconds = (Date.now() - began.getTime()) / 1000
-  return { file: source.name, lab, name, exit, began, seconds, parts, errors }
+  return { file: source.name, lab, name, exit, began, seconds, parts, ...result, errors }
 }
 
 /** A name that no other lab has: the lab may run already, and several tests of it. */
@@ -247,12 +265,16 @@ const worstOf = (results: readonly LabTestResult[]): ExitCode =>
 
 const rounded = (seconds: number): number => Math.round(seconds * 10) / 10
 
-const resultJson = ({ file, lab, name, exit, seconds, parts, errors }: LabTestResult) => ({
+const resultJson = ({ file, lab, name, exit, seconds, parts, tasks, score, errors }: LabTestResult) => ({
   ...{ file, lab, name, ok: exit === exits.done, seconds: rounded(seconds) },
   checks: parts.map(({ name, state, seconds, saw }) => ({
     ...{ name, ok: state === 'ok', state, seconds: rounded(seconds) },
     ...(saw !== null && { saw }),
   })),
+  ...(tasks !== undefined && {
+    tasks: tasks.map(({ isDone, holding, ...task }) => ({ ...task, done: isDone, holding })),
+    score,
+  }),
   errors,
 })
 

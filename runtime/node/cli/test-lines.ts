@@ -1,3 +1,5 @@
+import type { Score, ScoredTask } from '../../../src/labfile/score.ts'
+import { counted } from '../../../src/lib/text/counted.ts'
 import { coloured, colours, heading } from './colours.ts'
 import type { CommandDiagnostic } from './exits.ts'
 import type { LabSource } from './lab-file.ts'
@@ -8,6 +10,7 @@ import { columnsOf, wrapped } from './wrapping.ts'
 /** Shows the test of one lab as it goes. */
 export interface TestLines {
   part(part: TestPart): void
+  tasks(tasks: readonly ScoredTask[], score: Score): void
   /** `kept`: the name of the lab that keeps running. */
   end(errors: readonly CommandDiagnostic[], kept: string | undefined): void
 }
@@ -20,7 +23,7 @@ export function linesOf(
   { name, desired }: LabSource,
   { json, atOnce }: { readonly json: boolean; readonly atOnce: number },
 ): TestLines {
-  if (json) return { part() {}, end() {} }
+  if (json) return { part() {}, tasks() {}, end() {} }
   const waiting: string[] = []
   const write = (line: string) => {
     const fitting = wrapped(line, columnsOf(process.stdout))
@@ -32,6 +35,10 @@ export function linesOf(
     part(part) {
       for (const line of partLines(part)) write(line)
     },
+    tasks(tasks, score) {
+      for (const task of tasks) write(taskLine(task))
+      write(`  score: ${score.points} of ${counted(score.of, 'point')}`)
+    },
     end(errors, kept) {
       for (const { message, hint } of errors)
         write(colours.red(shown(`  ${message}${hint === undefined ? '' : ` (${hint})`}`)))
@@ -39,6 +46,12 @@ export function linesOf(
       if (waiting.length > 0) process.stdout.write(`${waiting.join('\n')}\n`)
     },
   }
+}
+
+/** `  done      2 of 2  The riser`: the points, and the name of the task. */
+function taskLine({ name, points, isDone }: ScoredTask): string {
+  const word = isDone ? colours.green('done'.padEnd(wordWidth)) : colours.yellow('open'.padEnd(wordWidth))
+  return `  ${word}${`${isDone ? points : 0} of ${points}`.padStart(secondsWidth)}  ${shown(name)}`
 }
 
 const words = { ok: 'ok', failed: 'FAILED', 'not run': 'not run' } as const

@@ -201,3 +201,58 @@ const xml = async (path: string): Promise<Element> =>
 
 const attributes = (element: Element): Record<string, string> =>
   Object.fromEntries([...element.attributes].map(({ name, value }) => [name, value]))
+
+test('--tasks prints which tasks are done, and the score', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  const checks = `  - { name: it answers, from: PC1, ping: PC2 }
+  - { name: it is far, from: PC1, ping: 10.0.0.9, within: 1s }
+tasks:
+  - { name: Read this first, text: "*Hello*" }
+  - { name: "A cable\tthat carries", checks: [it answers], points: 3 }
+  - { name: Both, checks: [it answers, it is far], points: 2 }
+`.replace('\t', ' ')
+  await patchbay.file('course.lab.yaml', cable('course', checks))
+  const tested = await patchbay.run(['test', '--tasks', '--junit', 'out.xml'])
+  // The exit code is that of the checks.
+  expect(tested.code).toBe(1)
+  expect(tested.out).toMatch(
+    /\n {2}done +3 of 3 {2}A cable that carries\n {2}open +0 of 2 {2}Both\n {2}score: 3 of 5 points\n/,
+  )
+  const root = await xml(join(patchbay.home, 'out.xml'))
+  expect(attributes(root)).toMatchObject({ tests: '5', failures: '2' })
+  const properties = [...root.getElementsByTagName('property')].map(attributes)
+  expect(properties).toEqual([
+    { name: 'score', value: '3' },
+    { name: 'points', value: '5' },
+  ])
+  const cases = [...root.getElementsByTagName('testcase')].filter(
+    (it) => it.getAttribute('classname') === 'course tasks',
+  )
+  expect(cases.map((it) => [it.getAttribute('name'), it.getElementsByTagName('failure')[0]?.textContent])).toEqual([
+    ['A cable that carries', undefined],
+    ['Both', '0 of 2 points: 1 of 2 checks passed'],
+  ])
+
+  const { labs } = await patchbay.json<{ labs: unknown[] }>(['test', '--tasks'])
+  expect(labs).toMatchObject([
+    {
+      ok: false,
+      tasks: [
+        { name: 'A cable that carries', points: 3, done: true, holding: 1, checks: 1 },
+        { name: 'Both', points: 2, done: false, holding: 1, checks: 2 },
+      ],
+      score: { points: 3, of: 5 },
+    },
+  ])
+  // Without the flag the output is that of a file without tasks.
+  expect((await patchbay.run(['test'])).out).not.toContain('score')
+})
+
+test('--tasks for a file without tasks says so, and makes no lab', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.file('plain.lab.yaml', cable('plain', pings))
+  expect(await patchbay.run(['test', '--tasks'])).toMatchObject({
+    code: 3,
+    err: expect.stringContaining('there are no tasks with checks to score'),
+  })
+})

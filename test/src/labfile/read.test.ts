@@ -570,3 +570,69 @@ links:
     '9 links[0]: unknown key "colour"',
   ])
 })
+
+describe('tasks', () => {
+  const nodes = 'P: { kind: pc, config: { text: "ip 10.0.0.1/24" } }\nQ: { kind: pc }'
+  const checks = 'checks: [{ from: Q, ping: P }, { name: Up, on: Q, type: x, expect: y }]\n'
+  const tasksIn = async (tasks: string) => (await readLabFile(file(`${checks}tasks: ${tasks}`))).tasks
+  const file = (rest: string) => `lab: x\nnodes:\n${nodes.replace(/^/gm, '  ')}\n${rest}`
+  const faultsOfTasks = async (tasks: string) => (await faultsIn(nodes, `${checks}tasks: ${tasks}`)).join('\n')
+
+  test('name checks of the file in any case, and count one point unless they say otherwise', async () => {
+    expect(
+      await tasksIn('[{ name: Reach P, text: "Make *Q* reach `P`.", checks: [q pings p, up], points: 3 }]'),
+    ).toEqual([{ name: 'Reach P', text: 'Make *Q* reach `P`.', checks: ['Q pings P', 'Up'], points: 3 }])
+    expect(await tasksIn('[{ name: Read this }]')).toEqual([{ name: 'Read this', text: '', checks: [], points: 1 }])
+  })
+
+  test('a file without the section says nothing of tasks; an empty list says that there are none', async () => {
+    expect((await readLabFile(file(checks))).tasks).toBeUndefined()
+    expect((await readLabFile(file('tasks:'))).tasks).toBeUndefined()
+    expect(await tasksIn('[]')).toEqual([])
+  })
+
+  test('their text is as it is written: it has no variables', async () => {
+    const [task] = (await tasksIn(`[{ name: a, text: "export PS1=$\{x}" }]`)) ?? []
+    expect(task?.text).toBe(`export PS1=$\{x}`)
+  })
+
+  test.each([
+    ['[{ text: x }]', '6:9: tasks[0]: "name" is missing'],
+    ['[{ name: a, checks: [Upp] }]', '6:29: tasks[0].checks[0]: there is no check "Upp"; did you mean "Up"?'],
+    ['[{ name: a }, { name: A }]', '6:30: tasks[1].name: the name "A" is taken by the task in line 6'],
+    ['[{ name: "a\\nb" }]', 'expected a string of 1 to 255 characters, in one line'],
+    [`[{ name: ${'n'.repeat(10_000)} }]`, 'expected a string of 1 to 255 characters, in one line'],
+    [`[{ name: a, text: ${'x'.repeat(10_001)} }]`, 'tasks[0].text: expected'],
+    [
+      `[${Array.from({ length: 21 }, (_, index) => `{ name: t${index}, text: ${'x'.repeat(10_000)} }`).join(', ')}]`,
+      'the texts of the tasks have 210000 characters; together they have at most 200000',
+    ],
+    [`[${Array.from({ length: 101 }, (_, index) => `{ name: t${index} }`).join(', ')}]`, 'tasks[0]: expected'],
+    ['[{ name: a, points: -1 }]', 'tasks[0].points: expected'],
+    ['[{ name: a, solution: x }]', 'unknown key "solution"'],
+    ['{ name: a }', 'tasks: expected'],
+  ])('%.60s is refused', async (tasks, message) => {
+    expect(await faultsOfTasks(tasks)).toContain(message)
+  })
+
+  test('a name that two checks have is refused', async () => {
+    const twice = 'checks: [{ name: up, from: Q, ping: P }, { name: Up, from: Q, ping: P }]\n'
+    expect(await faultsIn(nodes, `${twice}tasks: [{ name: a, checks: [up] }]`)).toEqual([
+      '6:29: tasks[0].checks[0]: 2 checks have the name "up"; give each its own name',
+    ])
+  })
+
+  test('the fault of a check is not reported again at the tasks that name it', async () => {
+    expect(
+      await faultsIn(nodes, 'checks: [{ name: up, from: X, ping: P }]\ntasks: [{ name: a, checks: [up] }]'),
+    ).toEqual([expect.stringContaining('there is no node "X"')])
+  })
+
+  test('names in any script are taken as they are', async () => {
+    const names = ['تمرين ١', '演習', '<script>']
+    const tasks = await tasksIn(JSON.stringify(names.map((name) => ({ name }))))
+    expect(tasks?.map(({ name }) => name)).toEqual(names)
+    // One that turns the direction of the text after it is not.
+    expect(await faultsOfTasks('[{ name: "\\u202eleft" }]')).toContain('in one line, got "\\u202eleft"')
+  })
+})

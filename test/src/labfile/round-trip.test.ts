@@ -109,8 +109,11 @@ const files = fc
     }),
     links: fc.array(fc.tuple(fc.nat(), fc.nat(), options, tagging), { maxLength: 8 }),
     about: line,
+    tasks: fc.uniqueArray(fc.record({ name, text, points: fc.nat(9) }), {
+      ...{ maxLength: 3, selector: (task) => task.name.toLowerCase() },
+    }),
   })
-  .map(({ nodes, segments, links, about }) => {
+  .map(({ nodes, segments, links, about, tasks }) => {
     const names = new Set(nodes.map(([it]) => it.toLowerCase()))
     const others = segments.filter(([it]) => !names.has(it.toLowerCase()))
     const free = nodes.flatMap(([it, { kind }]) =>
@@ -131,6 +134,7 @@ const files = fc
       const other = free.splice(b % Math.max(1, free.length), 1)[0]
       if (other !== undefined) made.push(b % 2 === 0 ? [end, other] : { ends: [end, other], ...given })
     }
+    const named = made.flatMap((link) => (Array.isArray(link) ? [] : [(link as { name: string }).name]))
     return {
       lab: 'x',
       about: about.replaceAll('$', ''),
@@ -149,6 +153,8 @@ const files = fc
       ),
       links: made,
       starting: { load_below: '80%' },
+      checks: named.map((link) => ({ link, verdict: 'ok' })),
+      tasks: tasks.map((task) => ({ ...task, checks: named.map((link) => `${link} is ok`) })),
     }
   })
 
@@ -226,7 +232,13 @@ describe('hostile text', () => {
         ),
         segments: fc.oneof(fc.dictionary(name, tree), value),
         links: fc.oneof(fc.array(fc.oneof(tree, value)), value),
-        ...{ templates: tree, vars: tree, checks: fc.array(tree), starting: tree },
+        ...{
+          templates: tree,
+          vars: tree,
+          checks: fc.array(tree),
+          starting: tree,
+          tasks: fc.oneof(tree, fc.array(tree)),
+        },
       },
       { requiredKeys: [] },
     )

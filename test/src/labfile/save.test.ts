@@ -405,3 +405,22 @@ const withoutLost = (file: Desired, lab: Desired): Desired => ({
   ...file,
   nodes: file.nodes.map((node) => (configsOf(lab).has(node.name) ? node : { ...node, configs: {} })),
 })
+
+test('tasks follow checks that are named after renamed nodes, and lose those that are removed', async () => {
+  const file = `lab: a
+nodes:
+  A: { kind: pc, config: { text: ip 10.0.0.1/24 } }
+  B: { kind: pc }
+checks:
+  - { from: B, ping: A }
+  - { name: by name, from: B, ping: A }
+tasks:
+  - { name: first, checks: [B pings A, by name] }
+`
+  const { nodes } = await readLabFile(file)
+  const renamed = new Map([['A', { name: 'Z', node_id: nodes[0]?.node_id ?? '' }]])
+  const expected = file.replaceAll('A:', 'Z:').replaceAll('ping: A', 'ping: Z').replaceAll('pings A', 'pings Z')
+  const saved = await save(file, expected, { renamed, changed: none })
+  expect(saved.text).toBe(expected.replace('text: ip 10.0.0.1/24 }', 'text: ip 10.0.0.1/24 }, was: A'))
+  await readLabFile(saved.text)
+})
