@@ -93,20 +93,39 @@ testWith(browser)(
     for (const part of ['Configuration', 'Files', 'Log']) await page.getByText(part, { exact: true }).click()
     await page.getByRole('button', { name: /^Switch1, / }).focus()
     await check('switch')
-    // Its ports are a table.
-    await page.getByLabel('Type of row 8', { exact: true }).selectOption('dot1q')
-    await page.getByRole('button', { name: 'Add a row' }).click()
+    // Its ports are a table, with a row for all that are equal; the map shows what is not the usual VLAN.
+    const ports = page.getByLabel('Ports of row 1', { exact: true })
+    expect(await ports.inputValue()).toBe('e0-e7')
+    await ports.fill('e0-')
+    await page.getByLabel('VLAN of row 1', { exact: true }).fill('10')
+    await page.getByRole('button', { name: 'Save', exact: true }).click()
+    await page.getByRole('alert').getByText('expected ports such as e0-e3 or e7, not "e0-"').waitFor()
+    await ports.fill('e0-e6')
+    await page.getByRole('button', { name: 'Add ports' }).click()
+    await page.getByLabel('Mode of row 2', { exact: true }).selectOption('dot1q')
+    await page.getByRole('button', { name: 'Add ports' }).click()
+    await check('ports of a switch')
     await page.getByRole('button', { name: 'Save', exact: true }).click()
     await page.getByText('Ethernet8', { exact: true }).waitFor()
     const nodes = await service.call<{ properties: { ports_mapping?: object[] } }[]>('GET', `${at}/nodes`)
     expect(nodes.find((it) => it.properties.ports_mapping !== undefined)?.properties.ports_mapping).toMatchObject([
-      ...Array.from({ length: 7 }, (_, port_number) => ({ port_number, type: 'access' })),
+      ...Array.from({ length: 7 }, (_, port_number) => ({ port_number, type: 'access', vlan: 10 })),
       ...[
         { port_number: 7, type: 'dot1q' },
         { port_number: 8, name: 'Ethernet8', type: 'access', vlan: 1 },
       ],
     ])
+    await page
+      .locator('.port', { hasText: /^e\d · v10$/ })
+      .first()
+      .waitFor()
+    await page.keyboard.press('Escape')
     await lab.link('PC1', 'Switch1').focus()
+    await page.keyboard.press('Shift+V')
+    await page.getByRole('list', { name: 'Colours of VLANs' }).getByText('VLAN 10').waitFor()
+    expect(await lab.link('PC1', 'Switch1').getAttribute('class')).toContain('is-vlan')
+    await check('colours of VLANs')
+    await page.keyboard.press('Shift+V')
     await page.getByText('Impairment').waitFor()
     await check('link')
     await lab.openConsole('PC1')

@@ -144,6 +144,7 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
       </svg>
       <Minimap window={lab} />
       <JobLine store={store} />
+      <VlanLegend window={lab} />
       {isEmpty && (
         <div class="empty-map">
           <h2>An empty lab</h2>
@@ -162,6 +163,21 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
         </div>
       )}
     </div>
+  )
+}
+
+/** The colours of the VLANs, where links have them. */
+function VlanLegend({ window: { vlanColours } }: { window: LabWindow }) {
+  if (vlanColours.value === undefined) return null
+  return (
+    <ul class="vlan-legend" aria-label="Colours of VLANs">
+      {[...vlanColours.value].map(([vlan, colour]) => (
+        <li key={vlan}>
+          <span class={`is-colour-${colour}`} /> VLAN {vlan}
+        </li>
+      ))}
+      {vlanColours.value.size === 0 && <li class="muted">No switch has VLANs.</li>}
+    </ul>
   )
 }
 

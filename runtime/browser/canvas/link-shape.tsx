@@ -6,7 +6,8 @@ import { verdictOf } from '../links/verdict.ts'
 import { along, type Line, labelPoints, lineBetween, type Point, pathOf, type Strand } from '../map/geometry.ts'
 import { badgeWidth, hasPortRoom } from '../map/labels.ts'
 import { Label, useOthers } from '../map/map-label.tsx'
-import { portName, shortPortName } from '../map/ports.ts'
+import { portName } from '../map/ports.ts'
+import { portLabel, vlanOfLink } from '../map/vlans.ts'
 
 interface LinkProps {
   readonly id: string
@@ -28,7 +29,11 @@ export function LinkShape({ id, window: lab }: LinkProps) {
     lineBetween(editor.positionOf(from).value, editor.positionOf(to).value, lab.strands.value.get(id) ?? alone),
   )
   const data = useComputed(() => pathOf(line.value))
-  const showsPorts = useComputed(() => hasPortRoom(line.value, row === undefined ? '' : stateOf(row.value)))
+  const labels = useComputed(() => (ends ?? []).map((end) => portLabel(nodes.get(end.node_id), end)))
+  const showsPorts = useComputed(() => {
+    const longest = Math.max(...labels.value.map(({ length }) => length))
+    return hasPortRoom(line.value, row === undefined ? '' : stateOf(row.value), longest)
+  })
   // The selection of other things does not render this link again.
   const { value: isSelected } = useComputed(() => editor.selection.value.has(id))
   const others = useOthers(id, editor.store)
@@ -42,7 +47,7 @@ export function LinkShape({ id, window: lab }: LinkProps) {
     `Link ${a?.name} ${portName(a, ends[0])} to ${b?.name} ${portName(b, ends[1])}: ${sentence} ${state}`.trimEnd()
   return (
     <g
-      class={`link is-${grade}${link.suspend ? ' is-suspended' : ''}${isSelected ? ' is-selected' : ''}`}
+      class={`link is-${grade}${link.suspend ? ' is-suspended' : ''}${isSelected ? ' is-selected' : ''}${vlanClass(link, lab)}`}
       data-link={id}
       role="button"
       tabindex={0}
@@ -58,12 +63,20 @@ export function LinkShape({ id, window: lab }: LinkProps) {
       {others !== '' && <Label kind="others" text={others} at={() => aboveMiddle(line.value)} />}
       {(lab.hasPortNames.value || isSelected) && showsPorts.value && (
         <>
-          <Label kind="port" text={shortPortName(a, ends[0])} at={() => labelPoints(line.value)[0]} />
-          <Label kind="port" text={shortPortName(b, ends[1])} at={() => labelPoints(line.value)[1]} />
+          <Label kind="port" text={labels.value[0] ?? ''} at={() => labelPoints(line.value, labels.value)[0]} />
+          <Label kind="port" text={labels.value[1] ?? ''} at={() => labelPoints(line.value, labels.value)[1]} />
         </>
       )}
     </g>
   )
+}
+
+/** The colour of its VLAN, when the map shows these. */
+function vlanClass(link: LabLink, { vlanColours, editor }: LabWindow): string {
+  if (vlanColours.value === undefined) return ''
+  const vlan = vlanOfLink(link, (id) => editor.store.nodes.get(id))
+  if (vlan === undefined) return ''
+  return vlan === 'trunk' ? ' is-trunk' : ` is-vlan is-colour-${vlanColours.value.get(vlan) ?? 0}`
 }
 
 /** The directions in which frames passed at the last reading. The map of a large lab does not show them. */

@@ -17,8 +17,9 @@ import { shortImpairment } from '../links/impairment.ts'
 import { type LinkGrade, verdictOf } from '../links/verdict.ts'
 import { along, type Box, boxOf, boxOfAll, type Line, labelPoints, lineBetween, pathOf, tile } from '../map/geometry.ts'
 import { badgeWidth, hasPortRoom, shortened } from '../map/labels.ts'
-import { portName, shortPortName } from '../map/ports.ts'
+import { portName } from '../map/ports.ts'
 import { strandsOf } from '../map/strands.ts'
+import { portLabel } from '../map/vlans.ts'
 
 /** The contents of a map, and what a file cannot look up. */
 export interface MapContents {
@@ -102,10 +103,11 @@ function linksSvg({ nodes, links, hasPortNames, colour }: MapContents): string[]
     textSvg(at.x, at.y + 4, text, `font-size="11" fill="${colour('muted')}" ${haloOf(colour)}`)
   const labels = lines.flatMap(({ link, from, to, a, b, line }) => {
     const state = link.suspend ? 'suspended' : shortImpairment(link)
-    const [first, second] = labelPoints(line)
-    const names = hasPortNames && hasPortRoom(line, state)
+    const [near, far] = [portLabel(a, from), portLabel(b, to)]
+    const [first, second] = labelPoints(line, [near, far])
+    const names = hasPortNames && hasPortRoom(line, state, Math.max(near.length, far.length))
     return [
-      ...(names ? [label(first, shortPortName(a, from)), label(second, shortPortName(b, to))] : []),
+      ...(names ? [label(first, near), label(second, far)] : []),
       ...(state === '' ? [] : [badgeSvg(line, state, colour)]),
     ]
   })

@@ -192,6 +192,13 @@ export const commands: readonly EditorCommand[] = [
     },
   },
   {
+    ...{ id: 'vlans', title: 'Colour links by VLAN, or by their states', keys: ['Shift+V'] },
+    menus: { map: 'Colours by VLAN' },
+    run: (window) => {
+      window.hasVlanColours.value = !window.hasVlanColours.value
+    },
+  },
+  {
     ...{ id: 'list', title: 'Show the lab as a list, or as a map', keys: ['T'] },
     run: (window) => {
       window.isList.value = !window.isList.value

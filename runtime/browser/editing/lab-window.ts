@@ -19,6 +19,7 @@ import {
 } from '../map/geometry.ts'
 import { endsFor, type Port } from '../map/ports.ts'
 import { strandsOf } from '../map/strands.ts'
+import { vlanOfLink } from '../map/vlans.ts'
 import type { MenuSubject } from './commands.ts'
 import type { ConfigDraft } from './config-draft.ts'
 import { type LabEditor, refuse } from './lab-editor.ts'
@@ -62,6 +63,9 @@ const nameSizes = [
   { from: 0.35, size: 'larger', most: 10 },
 ] as const
 
+/** Colours of VLANs that the style sheet has. */
+const vlanColourCount = 8
+
 /** What is open and shown on the screen of a lab; nothing of it is stored. */
 export class LabWindow {
   readonly editor: LabEditor
@@ -90,6 +94,15 @@ export class LabWindow {
   readonly region = computed<Box | undefined>(() => {
     const [x = 0, y = 0, width = 0, height = 0] = this.#regionKey.value.split(' ').map(Number)
     return width === 0 ? undefined : { x, y, width, height }
+  })
+  readonly hasVlanColours = signal(false)
+  /** The number of the colour of each VLAN; undefined: links have the colours of their states. */
+  readonly vlanColours = computed(() => {
+    const { nodes, links } = this.editor.store
+    if (!this.hasVlanColours.value) return undefined
+    const vlans = new Set(links.values().map((link) => vlanOfLink(link, (id) => nodes.get(id))))
+    const numbers = [...vlans].filter((vlan) => typeof vlan === 'number').sort((a, b) => a - b)
+    return new Map(numbers.map((vlan, index) => [vlan, index % vlanColourCount]))
   })
   readonly isList = signal(false)
   /** The dialog that is open. */

@@ -1,3 +1,5 @@
+import { type PortRow, portsOf, type RangedPort, rowsOf } from './port-ranges.ts'
+
 /** The parts of JSON Schema (2020-12) that the settings of kinds use. */
 export interface Schema {
   readonly type?: string
@@ -31,6 +33,8 @@ export type FormField = {
   | { readonly kind: 'list' }
   /** Objects with the same members, one per row. */
   | { readonly kind: 'table'; readonly columns: readonly FormField[] }
+  /** The ports of a switch: rows of those with equal settings. */
+  | { readonly kind: 'ports'; readonly modes: readonly string[]; readonly ethertypes: readonly string[] }
   /** Other lists, and objects, are edited as JSON. */
   | { readonly kind: 'json' }
 )
@@ -60,9 +64,24 @@ function fieldOf(name: string, given: Schema, isRequired: boolean): FormField {
   if (type === 'string') return { ...common, kind: (maxLength ?? 0) >= longText ? 'lines' : 'text', maxLength, pattern }
   if (type === 'array' && first.items?.type === 'string') return { ...common, kind: 'list' }
   const columns = type === 'array' && first.items !== undefined ? fieldsOf(first.items) : []
+  const ports = portsWith(columns)
+  if (ports !== undefined) return { ...common, ...ports }
   if (columns.length > 0 && columns.every(({ kind }) => kind === 'text' || kind === 'number' || kind === 'choice'))
     return { ...common, kind: 'table', columns }
   return { ...common, kind: 'json' }
+}
+
+/** The field for the ports of a switch, from the members of one; undefined: they are something else. */
+function portsWith(
+  columns: readonly FormField[],
+): { kind: 'ports'; modes: string[]; ethertypes: string[] } | undefined {
+  const choices = (name: string) => {
+    const column = columns.find((it) => it.name === name)
+    return column?.kind === 'choice' ? column.options.map(String) : undefined
+  }
+  const [modes, ethertypes = []] = [choices('type'), choices('ethertype')]
+  const hasPorts = ['port_number', 'vlan'].every((name) => columns.some((it) => it.name === name))
+  return modes !== undefined && hasPorts ? { kind: 'ports', modes, ethertypes } : undefined
 }
 
 /** The schemas of which a value fits one, without null. */
@@ -98,8 +117,9 @@ const titleOf = (name: string): string => {
 
 /** A value as the text of its field. */
 export function textOf(field: FormField, value: unknown): string {
-  if (value === undefined || value === null) return ''
+  if (value === undefined || value === null) return field.kind === 'ports' ? '[]' : ''
   if (field.kind === 'list' && Array.isArray(value)) return value.join('\n')
+  if (field.kind === 'ports') return JSON.stringify(rowsOf(value as RangedPort[]))
   return field.kind === 'json' || field.kind === 'table' ? JSON.stringify(value, null, 2) : String(value)
 }
 
@@ -118,6 +138,8 @@ export function valueIn(field: FormField, text: string): unknown {
       const lines = text.split('\n').map((it) => it.trim())
       return lines.filter((it) => it !== '')
     }
+    case 'ports':
+      return portsOf(JSON.parse(text) as PortRow[])
     case 'json':
     case 'table':
       if (text.trim() === '') return null

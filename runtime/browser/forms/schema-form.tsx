@@ -4,6 +4,7 @@ import { ErrorMessage } from '../parts/error-message.tsx'
 import { messageOf } from '../state/notices.ts'
 import { type FormField, fieldsOf, type Schema, textOf, valueIn } from './fields.ts'
 import { type FormPart, FormParts } from './form-parts.tsx'
+import { PortsField } from './ports-field.tsx'
 import { hasFewRows, TableField } from './table-field.tsx'
 
 interface FormProps {
@@ -115,6 +116,7 @@ export function FieldView({ field, value, isDisabled, onType }: FieldProps) {
       </label>
     )
   const text = typeof value === 'string' ? value : textOf(field, value)
+  if (field.kind === 'ports') return <PortsField {...{ field, text, isDisabled, onType }} />
   if (field.kind === 'table' && hasFewRows(text)) return <TableField {...{ field, text, isDisabled, onType }} />
   return (
     <div class="field">

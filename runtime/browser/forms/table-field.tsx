@@ -4,6 +4,8 @@ import { type FormField, nextRow, type TableRow, textOf, withCell } from './fiel
 
 /** Rows that are shown; more of them are edited as JSON. */
 const maxRows = 64
+/** Columns that fit beside each other in a panel; the fields of wider rows are below each other, too. */
+const mostColumns = 4
 
 type Table = Extract<FormField, { kind: 'table' }>
 
@@ -24,10 +26,36 @@ interface TableProps {
 export function TableField({ field: { name, title, description, columns }, text, isDisabled, onType }: TableProps) {
   const rows = rowsIn(text)
   const give = (next: readonly TableRow[]) => onType(JSON.stringify(next))
+  const cell = (column: FormField, row: TableRow, index: number) => (
+    <Cell
+      {...{ column, row }}
+      label={`${column.title} of row ${index + 1}`}
+      id={`field-${name}-${index}-${column.name}`}
+      onType={(typed) => give(rows.with(index, withCell(row, column, typed)))}
+    />
+  )
+  const remove = (index: number) =>
+    !isDisabled && (
+      <IconButton icon="close" title={`Remove row ${index + 1}`} onClick={() => give(rows.toSpliced(index, 1))} />
+    )
   return (
     <fieldset class="field table-field" disabled={isDisabled}>
       <legend title={description}>{title}</legend>
-      <div>
+      {columns.length > mostColumns ? (
+        <ul>
+          {rows.map((row, index) => (
+            <li key={index}>
+              {columns.map((column) => (
+                <div key={column.name} title={column.description}>
+                  {column.title}
+                  {cell(column, row, index)}
+                </div>
+              ))}
+              {remove(index)}
+            </li>
+          ))}
+        </ul>
+      ) : (
         <table>
           <thead>
             <tr>
@@ -43,29 +71,14 @@ export function TableField({ field: { name, title, description, columns }, text,
             {rows.map((row, index) => (
               <tr key={index}>
                 {columns.map((column) => (
-                  <td key={column.name}>
-                    <Cell
-                      {...{ column, row }}
-                      label={`${column.title} of row ${index + 1}`}
-                      id={`field-${name}-${index}-${column.name}`}
-                      onType={(typed) => give(rows.with(index, withCell(row, column, typed)))}
-                    />
-                  </td>
+                  <td key={column.name}>{cell(column, row, index)}</td>
                 ))}
-                <td>
-                  {!isDisabled && (
-                    <IconButton
-                      icon="close"
-                      title={`Remove row ${index + 1}`}
-                      onClick={() => give(rows.toSpliced(index, 1))}
-                    />
-                  )}
-                </td>
+                <td>{remove(index)}</td>
               </tr>
             ))}
           </tbody>
         </table>
-      </div>
+      )}
       {!isDisabled && rows.length < maxRows && (
         <button type="button" onClick={() => give([...rows, nextRow(rows, columns)])}>
           Add a row

@@ -146,20 +146,25 @@ export function along({ from, to, bend }: Line, t: number): Point {
   return { x: a * from.x + b * bend.x + c * to.x, y: a * from.y + b * bend.y + c * to.y }
 }
 
+/** Half of the width of a character at a port, pixels of the map. */
+const halfCharacter = 3
 /** Space around a tile that names of ports leave free: half of its width, above it, and below it with its name. */
 const reserved = { side: tile / 2 + 14, above: tile / 2 + 12, below: tile / 2 + 38 }
 
-/** The points for the names of the two ports: beside the tiles and the names below them, or closer on a short line. */
-export function labelPoints(line: Line): readonly [Point, Point] {
+/**
+ * The points for the texts at the two ports: beside the tiles and the names below them, or closer on a short line. A text of more characters
+ * than `e0` is wider to both sides of its point.
+ */
+export function labelPoints(line: Line, [first = '', second = '']: readonly string[] = []): readonly [Point, Point] {
   const { from, to, bend } = line
-  const part = (end: Point, other: Point) => {
+  const part = (end: Point, other: Point, text: string) => {
     const [dx, dy] = [other.x - end.x, other.y - end.y]
-    const across = reserved.side / (Math.abs(dx) || 1)
+    const across = (reserved.side + Math.max(0, text.length - 2) * halfCharacter) / (Math.abs(dx) || 1)
     const down = (dy > 0 ? reserved.below : reserved.above) / (Math.abs(dy) || 1)
     // A bowed line begins twice as steep as it goes on (the derivative of the curve at its end).
     return Math.min(0.4, bend === undefined ? Math.min(across, down) : Math.min(across, down) / 2)
   }
-  return [along(line, part(from, bend ?? to)), along(line, 1 - part(to, bend ?? from))]
+  return [along(line, part(from, bend ?? to, first)), along(line, 1 - part(to, bend ?? from, second))]
 }
 
 /** The next point of a grid. */

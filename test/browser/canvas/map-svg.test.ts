@@ -7,6 +7,7 @@ const port = { name: 'Ethernet0', short_name: 'e0', adapter_number: 0, port_numb
 const node = (node_id: string, x: number, more: Partial<LabNode> = {}) =>
   ({
     ...{ node_id, name: node_id, node_type: 'pc', status: 'started', status_reason: null, ports: [port], x, y: 0 },
+    properties: {},
     ...more,
   }) as LabNode
 const link = (link_id: string, more: Partial<LabLink> = {}) =>

@@ -62,23 +62,34 @@ test('a text becomes a value of the type, or an error that says what is wrong', 
 })
 
 test('a list of objects is a table, whose rows get the next number and leave out what is empty', () => {
-  const ports = { items: [{ port_number: 0, name: 'uplink', type: 'access' }, { port_number: 3 }] }
-  const switchField = fieldsOf(JSON.parse(JSON.stringify(kindOf('switch').update)) as Schema)
-  const field = switchField.find((it) => it.name === 'ports_mapping')
-  if (field?.kind !== 'table') throw new Error('the ports of a switch are no table')
-  expect(field.columns.map(({ name, kind }) => `${name}: ${kind}`)).toEqual([
-    ...['port_number: number', 'name: text', 'type: choice', 'vlan: number', 'ethertype: choice'],
+  const ports = { items: [{ port_number: 0, name: 'uplink', type: 'tap' }, { port_number: 3 }] }
+  const cloudFields = fieldsOf(JSON.parse(JSON.stringify(kindOf('cloud').update)) as Schema)
+  const field = cloudFields.find((it) => it.name === 'ports_mapping')
+  if (field?.kind !== 'table') throw new Error('the ports of a cloud are no table')
+  expect(field.columns.slice(0, 5).map(({ name, kind }) => `${name}: ${kind}`)).toEqual([
+    ...['port_number: number', 'name: text', 'type: choice', 'interface: text', 'lport: number'],
   ])
   expect(nextRow(ports.items, field.columns)).toEqual({ port_number: 4 })
   expect(nextRow([], field.columns)).toEqual({ port_number: 0 })
-  const [, name, type, vlan, ethertype] = field.columns
-  if (!name || !type || !vlan || !ethertype) throw new Error('a column is missing')
-  expect(withCell({ port_number: 1 }, vlan, '7')).toEqual({ port_number: 1, vlan: 7 })
-  expect(withCell({ port_number: 1, vlan: 7 }, vlan, '')).toEqual({ port_number: 1 })
+  const [, name, type, , lport] = field.columns
+  if (!name || !type || !lport) throw new Error('a column is missing')
+  expect(withCell({ port_number: 1 }, lport, '7')).toEqual({ port_number: 1, lport: 7 })
+  expect(withCell({ port_number: 1, lport: 7 }, lport, '')).toEqual({ port_number: 1 })
   expect(withCell({ port_number: 1, name: 'x' }, name, '')).toEqual({ port_number: 1 })
-  expect(withCell({ port_number: 1, name: 'x' }, type, 'dot1q')).toEqual({ port_number: 1, name: 'x', type: 'dot1q' })
-  expect(withCell({ port_number: 1 }, ethertype, '')).toEqual({ port_number: 1, ethertype: '' })
+  expect(withCell({ port_number: 1, name: 'x' }, type, 'udp')).toEqual({ port_number: 1, name: 'x', type: 'udp' })
   expect(valueIn(field, textOf(field, ports.items))).toEqual(ports.items)
+})
+
+test('the ports of a switch have rows of equal ones', () => {
+  const fields = fieldsOf(JSON.parse(JSON.stringify(kindOf('switch').update)) as Schema)
+  const field = fields.find((it) => it.name === 'ports_mapping')
+  if (field?.kind !== 'ports') throw new Error('the ports of a switch have no rows')
+  expect(field.modes).toEqual(['access', 'dot1q', 'qinq'])
+  const ports = [0, 1].map((number) => ({
+    ...{ port_number: number, name: `Ethernet${number}`, type: 'access', vlan: 10, ethertype: '' },
+  }))
+  expect(JSON.parse(textOf(field, ports))).toHaveLength(1)
+  expect(valueIn(field, textOf(field, ports))).toEqual(ports)
 })
 
 test.for(kinds.map((it) => [it.name, it.update] as const))('all settings of a %s have fields', ([, update]) => {

@@ -65,6 +65,9 @@ test('a link goes from centre to centre, and links between the same nodes do not
   const [left, right] = labelPoints(lineBetween(a, b, alone))
   expect(left.x).toBeGreaterThan(64)
   expect(right.x).toBeLessThan(200)
+  // A VLAN beside the name of a port needs more of the line.
+  const [wide] = labelPoints(lineBetween(a, b, alone), ['e0 · v10', 'e0'])
+  expect(wide.x).toBeGreaterThan(left.x + 10)
 })
 
 test('strands are the same from both ends', () => {

@@ -10,6 +10,8 @@ test('of a name that is too long the middle is left out, by characters as people
 
 test('names of ports are left out on a link that is too short for them and its badge', () => {
   const link = (length: number) => lineBetween({ x: 0, y: 0 }, { x: length, y: 0 }, { index: 0, count: 1 })
-  expect([hasPortRoom(link(150), ''), hasPortRoom(link(150), '100 ms')]).toEqual([true, false])
-  expect([hasPortRoom(link(200), '100 ms'), hasPortRoom(link(200), '100 ms ± 20 ms, 3 %')]).toEqual([true, false])
+  expect([hasPortRoom(link(150), '', 2), hasPortRoom(link(150), '100 ms', 2)]).toEqual([true, false])
+  expect([hasPortRoom(link(200), '100 ms', 2), hasPortRoom(link(200), '100 ms ± 20 ms, 3 %', 2)]).toEqual([true, false])
+  // A VLAN beside the name of the port needs more.
+  expect(hasPortRoom(link(200), '100 ms', 'e0 · v10'.length)).toBe(false)
 })
