@@ -17,9 +17,6 @@ export interface LeftOut extends Position {
   readonly message: string
 }
 
-/** The reason alone, for a list of parts that are not imported. */
-export const withoutVerdict = (message: string): string => message.replace(/^is not imported(: )?/, '')
-
 /** A text of a foreign format, YAML or JSON, with the position of each of its parts. */
 export class Source {
   readonly #leftOut = new Map<string, LeftOut>()

@@ -319,7 +319,11 @@ describe('a placeholder', () => {
     ]
     const links = [{ link_id: randomUUID(), nodes: ends, filters: {} }]
     const body = zipOf([documentOf({ nodes, links })])
-    expect((await imported(service, body)).status).toBe(201)
+    const answer = await imported(service, body)
+    expect(answer.status).toBe(201)
+    expect(await answer.json()).toMatchObject({
+      cannot_run: [{ name: 'Box', kind: 'docker', images: [], reason: 'there is no kind docker here' }],
+    })
     await service.call('POST', `${projects}/hostile/open`)
     const shown: LabNode = await service.call('GET', `${projects}/hostile/nodes/Box`)
     expect(shown).toMatchObject({ node_type: 'docker', properties: { image: 'alpine', adapters: 2 } })

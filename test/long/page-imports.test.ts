@@ -104,7 +104,7 @@ testWith(browser)(
     const dialog = page.getByRole('dialog', { name: 'Import' })
     await dialog.getByRole('button', { name: 'Close' }).waitFor()
     const entry = (name: string) => dialog.locator('.import', { hasText: name })
-    await entry('two.clab.yml').getByText('is not imported: a node has no files of the host').waitFor()
+    await entry('two.clab.yml').getByText('a node has no files of the host').waitFor()
     await entry('two.clab.yml').getByText('topology.nodes.h1.binds').waitFor()
     await entry('pair again').getByRole('link', { name: 'pair again' }).waitFor()
     await entry('firewall.gns3a').getByText('Firewall of a vendor').waitFor()
@@ -139,6 +139,73 @@ testWith(browser)(
     await choose()
     await dialog.getByRole('button', { name: 'Trust and import' }).click()
     await page.getByRole('button', { name: /^A, / }).waitFor()
+  },
+  120_000,
+)
+
+/** Only the hosts can run: SR Linux is a container, and the images of the other router and of FRR are not there. */
+const fabric = `name: dc
+topology:
+  nodes:
+    leaf: { kind: nokia_srlinux, image: ghcr.io/nokia/srlinux:24.10, license: key.txt, startup-config: leaf.cfg }
+    router: { kind: vyosnetworks_vyos, image: vyos:1.4 }
+    frr: { kind: linux, image: quay.io/frrouting/frr:9.1.0 }
+    h1: { kind: linux, image: alpine, exec: [ip addr add 10.0.0.1/24 dev eth1] }
+    h2: { kind: linux, image: alpine, exec: [ip addr add 10.0.0.2/24 dev eth1] }
+  links:
+    - endpoints: [leaf:e1-49, router:eth1]
+    - endpoints: [leaf:e1-1, h1:eth1]
+    - endpoints: [leaf:e1-2, h2:eth1]
+    - endpoints: [router:eth2, frr:eth1]
+`
+
+testWith(browser)(
+  'a topology is never refused whole: the result says what each node lacks, and how to mend it',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const lab = await LabPage.open(service.url)
+    const { page } = lab
+    await page.getByText('No labs yet').waitFor()
+    await page
+      .locator('input[type=file]')
+      .first()
+      .setInputFiles([file('dc.clab.yml', fabric)])
+    const dialog = page.getByRole('dialog', { name: 'Import' })
+    await dialog.getByText('2 of 5 nodes can run').waitFor()
+    const row = (name: string) => dialog.locator('.node-row').filter({ has: page.getByText(name, { exact: true }) })
+    await row('leaf').getByText('It is a container, and containers cannot run here yet').waitFor()
+    await row('h1').getByText('can run').waitFor()
+    // Losses are told apart, by the lines of the user's own file.
+    const losses = (title: string) => dialog.getByRole('group').filter({ hasText: title })
+    await losses('Changed').getByText('line 7:24').waitFor()
+    await losses('Left out').getByText('topology.nodes.leaf.license').waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+
+    // A switch has ports for all links of the leaf.
+    await dialog.getByLabel('Replace leaf by').selectOption({ label: 'Switch' })
+    await row('leaf').getByText('replaced by Switch').waitFor()
+    await dialog.getByText('3 of 5 nodes can run').waitFor()
+    // The image gets the name that the lab has for it.
+    await dialog
+      .getByLabel('Upload vyosnetworks_vyos-1.4.qcow2 for router')
+      .setInputFiles([file('my vyos.qcow2', 'QFI\u00fb and so on')])
+    await row('router').getByText('image uploaded').waitFor()
+    await dialog.getByText('4 of 5 nodes can run').waitFor()
+
+    await page.keyboard.press('Tab')
+    await dialog.getByRole('button', { name: 'Open the lab' }).press('Enter')
+    for (const name of ['leaf', 'router', 'frr', 'h1', 'h2']) await lab.node(name).waitFor()
+    for (const [from, to] of [
+      ['leaf', 'router'],
+      ['leaf', 'h1'],
+      ['leaf', 'h2'],
+      ['router', 'frr'],
+    ] as const)
+      await lab.link(from, to).waitFor({ state: 'attached' })
+    await page.getByRole('button', { name: 'Start all' }).click()
+    await lab.node('h1', ', pc, started').waitFor()
+    await lab.node('h2', ', pc, started').waitFor()
+    expect(lab.faults.filter((it) => !/status of 4\d\d/.test(it))).toEqual([])
   },
   120_000,
 )

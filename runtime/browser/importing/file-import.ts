@@ -8,6 +8,8 @@ import { messageOf } from '../state/notices.ts'
 import { randomId } from '../state/random-id.ts'
 import { fetchWithProgress } from './fetch-with-progress.ts'
 import { freeName, type GivenFile, isArchive, pathsIn, textOf } from './given-files.ts'
+import { ImportResult } from './import-result.ts'
+import { type GivenNode, rowsOf } from './node-rows.ts'
 
 /** Time between two reads of a job, ms. */
 const jobMs = 300
@@ -49,9 +51,12 @@ export class FileImport {
   /** Settings of an archive that the lab did not get. */
   readonly notTaken = signal<readonly string[]>([])
   readonly images = signal<readonly NeededImage[]>([])
+  /** The nodes of the lab, when it is made. */
+  readonly result = signal<ImportResult | undefined>(undefined)
   /** The lab file that a lab of another program became. */
   readonly labFile = signal<string | undefined>(undefined)
   readonly #given: GivenFile<File>
+  #nodes: readonly GivenNode[] = []
   readonly #over = new AbortController()
   #answer: (isTrusted: boolean) => void = () => {}
 
@@ -113,29 +118,31 @@ export class FileImport {
       server: client.server,
       fetch: (url, init) => send(url, init, fetchWithProgress(onSent)),
     })
-    const { name, left_out } = await this.#trusting(over, (trust) => {
+    const project_id = randomId()
+    const { name, left_out, cannot_run, counts } = await this.#trusting(over, (trust) => {
       onSent(0)
       return sender.call('POST /v2/projects/{project_id}/import', {
-        ...{ params: { project_id: randomId() }, query: { name: this.file.name.replace(/\.\w+$/, ''), ...trust } },
+        ...{ params: { project_id }, query: { name: this.file.name.replace(/\.\w+$/, ''), ...trust } },
         body: this.file,
         signal: over,
         timeoutMs: uploadMs,
       })
     })
     this.notTaken.value = left_out
+    this.result.value = new ImportResult({ lab: name, project_id }, rowsOf(cannot_run, cannot_run, []), {
+      total: (counts?.nodes ?? 0) - (counts?.segments ?? 0),
+    })
     this.#state.value = { step: 'done', made: 'lab', name }
   }
 
   async #read(text: string, over: AbortSignal): Promise<void> {
     const annotations = await this.#given.annotations?.text()
     try {
-      const body = { text, ...(annotations !== undefined && { annotations }) }
+      const files = this.#given.beside.map(({ name }) => name)
+      const body = { text, files, ...(annotations !== undefined && { annotations }) }
       const read = await client.call('POST /v2/imports', { body, signal: over })
       this.leftOut.value = read.left_out
-      this.images.value = read.images.map(({ image, kind, nodes }) => ({
-        image,
-        about: `${kind}: ${nodes.join(', ')}`,
-      }))
+      this.#nodes = read.nodes
       this.labFile.value = read.text
     } catch (error) {
       const code = error instanceof PatchbayError ? error.code : ''
@@ -161,21 +168,40 @@ export class FileImport {
       const text = paths.length === 0 ? '' : await textOf(file)
       for (const path of paths) files[path] = text
     }
-    const params = { project_id: randomId() }
+    const project_id = randomId()
+    const params = { project_id }
     const put = (query: { name?: string; dry_run?: 'true'; trust?: 'true' }) =>
-      client.call('PUT /v2/projects/{project_id}/topology', { params, query, body: { document, files }, signal: over })
+      client.call('PUT /v2/projects/{project_id}/topology', {
+        ...{ params, query: { ...query, partial: 'true' }, body: { document, files }, signal: over },
+      })
     const { lab } = await put({ dry_run: 'true' })
     const taken = await client.call('GET /v2/projects', { signal: over })
     const name = freeName(
       lab,
       taken.map((it) => it.name),
     )
-    const { job_id } = await this.#trusting(over, (trust) => put({ name, ...trust }))
-    if (job_id !== undefined) await this.#follow(job_id, over)
+    const plan = await this.#trusting(over, (trust) => put({ name, ...trust }))
+    const show = (done: number, total: number) => {
+      this.#state.value = { step: 'making', done, total }
+    }
+    if (plan.job_id !== undefined) await this.#follow(plan.job_id, over, show)
+    const { nodes } = await client.call('GET /v2/projects/{project_id}/topology', { params, signal: over })
+    const rows = rowsOf(
+      nodes.map((node) => ({ name: node.name, kind: node.node_type })),
+      plan.cannot_run ?? [],
+      this.#nodes,
+    )
+    const again = async () => {
+      // The service remembers what was trusted.
+      const { cannot_run = [], job_id } = await put({ name })
+      if (job_id !== undefined) await this.#follow(job_id, over, () => {})
+      return cannot_run
+    }
+    this.result.value = new ImportResult({ lab: name, project_id }, rows, { again })
     this.#state.value = { step: 'done', made: 'lab', name }
   }
 
-  async #follow(job_id: string, over: AbortSignal): Promise<void> {
+  async #follow(job_id: string, over: AbortSignal, show: (done: number, total: number) => void): Promise<void> {
     for (;;) {
       const { status, done, total, reason } = await client.call('GET /v2/jobs/{job_id}', {
         params: { job_id },
@@ -183,7 +209,7 @@ export class FileImport {
       })
       if (status === 'done') return
       if (status !== 'running') throw new Error(reason ?? `The job was ${status}.`)
-      this.#state.value = { step: 'making', done, total }
+      show(done, total)
       await pause(jobMs, over)
       over.throwIfAborted()
     }

@@ -7,6 +7,7 @@ import { sizeText } from '../parts/size-text.ts'
 import { labPath } from '../state/route.ts'
 import { FileImport, type ImportState, type UntrustedPart } from './file-import.ts'
 import { givenFiles } from './given-files.ts'
+import { ImportResultView, Losses } from './import-result-view.tsx'
 
 interface ImportProps {
   readonly files: readonly File[]
@@ -38,12 +39,35 @@ export function ImportDialog({ files, onClose }: ImportProps) {
             Cancel
           </button>
         ) : (
-          <button type="button" class="is-main" autofocus onClick={onClose}>
-            Close
-          </button>
+          <EndActions imports={imports} onClose={onClose} />
         )}
       </div>
     </Dialog>
+  )
+}
+
+/** What can be done when all is imported: the lab of a single file is opened from here. */
+function EndActions({ imports: [only, ...others], onClose }: { imports: readonly FileImport[]; onClose: () => void }) {
+  const state = only?.state.value
+  const lab = others.length === 0 && state?.step === 'done' && state.made === 'lab' ? state.name : undefined
+  return (
+    <>
+      <button type="button" class={lab === undefined ? 'is-main' : ''} autofocus={lab === undefined} onClick={onClose}>
+        Close
+      </button>
+      {lab !== undefined && (
+        <button
+          type="button"
+          class="is-main"
+          autofocus
+          onClick={() => {
+            location.hash = labPath(lab)
+          }}
+        >
+          Open the lab
+        </button>
+      )}
+    </>
   )
 }
 
@@ -52,13 +76,14 @@ async function runAll(imports: readonly FileImport[]): Promise<void> {
   for (const it of imports) await it.run()
   const [only, ...others] = imports
   if (only === undefined || others.length > 0) return
-  if (only.leftOut.value.length + only.notTaken.value.length > 0) return
+  const missing = only.result.value?.missing.length ?? 0
+  if (only.leftOut.value.length + only.notTaken.value.length + missing > 0) return
   const { value: state } = only.state
   if (state.step === 'done' && state.made === 'lab') location.hash = labPath(state.name)
 }
 
 function ImportView({ given }: { given: FileImport }) {
-  const { file, leftOut, notTaken, images, labFile } = given
+  const { file, leftOut, notTaken, images, labFile, result } = given
   const { value: state } = given.state
   const { value: text } = labFile
   return (
@@ -79,20 +104,31 @@ function ImportView({ given }: { given: FileImport }) {
       )}
       {state.step === 'asking' && <TrustQuestion untrusted={state.untrusted} onAnswer={(it) => given.answer(it)} />}
       <ErrorMessage text={state.step === 'failed' ? state.reason : ''} />
-      {state.step === 'done' && (
-        <p>
-          {state.made === 'lab' ? 'Lab ' : 'Template '}
-          {state.made === 'lab' ? (
+      {state.step === 'done' && state.made === 'lab' && (
+        <p class="row">
+          <span>
+            Lab{' '}
             <a href={labPath(state.name)} dir="auto">
               {state.name}
             </a>
-          ) : (
-            <b dir="auto">{state.name}</b>
+          </span>
+          {text !== undefined && (
+            <button
+              type="button"
+              onClick={() => saveFile(`${file.name.replace(/(\.clab)?\.\w+$/, '')}.lab.yaml`, new Blob([text]))}
+            >
+              <Icon name="download" /> Lab file
+            </button>
           )}
-          {state.made === 'template' && '; it is in the palette of every lab.'}
         </p>
       )}
-      {notTaken.value.length > 0 && <p>Not taken over: {notTaken.value.join(', ')}.</p>}
+      {state.step === 'done' && state.made === 'template' && (
+        <p>
+          Node type <b dir="auto">{state.name}</b>; it is in the palette of every lab.
+        </p>
+      )}
+      {result.value !== undefined && <ImportResultView result={result.value} />}
+      {notTaken.value.length > 0 && <p>Left out: {notTaken.value.join(', ')}.</p>}
       {images.value.length > 0 && (
         <details open={state.step === 'failed' || (state.step === 'done' && state.made === 'template')}>
           <summary>{images.value.length === 1 ? 'A required image' : `${images.value.length} required images`}</summary>
@@ -108,29 +144,8 @@ function ImportView({ given }: { given: FileImport }) {
           </p>
         </details>
       )}
-      {leftOut.value.length > 0 && (
-        <details open>
-          <summary>Not as it was ({leftOut.value.length})</summary>
-          <ul class="remarks">
-            {leftOut.value.map(({ path, line, column, message }) => (
-              <li key={`${line}:${column} ${path} ${message}`}>
-                <small>
-                  line {line}:{column}
-                </small>{' '}
-                <code dir="auto">{path}</code> <span dir="auto">{message}</span>
-              </li>
-            ))}
-          </ul>
-        </details>
-      )}
-      {text !== undefined && (
-        <button
-          type="button"
-          onClick={() => saveFile(`${file.name.replace(/(\.clab)?\.\w+$/, '')}.lab.yaml`, new Blob([text]))}
-        >
-          <Icon name="download" /> Lab file
-        </button>
-      )}
+      <Losses title="Changed" losses={leftOut.value.filter(({ effect }) => effect === 'changed')} />
+      <Losses title="Left out" losses={leftOut.value.filter(({ effect }) => effect === 'left-out')} />
     </li>
   )
 }

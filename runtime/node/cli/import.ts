@@ -87,13 +87,15 @@ async function importArchive(file: string, { flags, signal }: Input): Promise<Co
       signal,
     }),
   ).catch(refusedOf(file))
-  const { name, left_out } = project
+  const { name, left_out, cannot_run } = project
   return {
-    json: { lab: name, project_id, left_out },
+    json: { lab: name, project_id, left_out, cannot_run },
     text: () =>
       [
         `Imported ${shown(name)} (closed); "patchbay start ${shown(name)}" starts it`,
         ...(left_out.length === 0 ? [] : [`Left out: ${shown(left_out.join(', '))}`]),
+        ...(cannot_run.length === 0 ? [] : ['', 'Cannot run here']),
+        ...cannot_run.map((node) => `  ${shown(`${node.name} (${node.kind}): ${node.reason}`)}`),
       ].join('\n'),
   }
 }

@@ -8,7 +8,7 @@ import type { ProjectScope } from '../../model/access/project-scope.ts'
 import { type ImageKindName, isImageKind } from '../../model/image.ts'
 import { imageProperties, kindOfDirectory, kindOfWord } from '../../model/lab/archive-words.ts'
 import { freeName, nameKey } from '../../model/lab/names.ts'
-import { isKnownKind } from '../../model/lab/node.ts'
+import { isKnownKind, type LabNodeNotCreated } from '../../model/lab/node.ts'
 import type { LabProject } from '../../model/lab/project.ts'
 import { isUuid } from '../../model/schema/fields.ts'
 import type { ComputeAgents } from '../computes/agents.ts'
@@ -16,6 +16,7 @@ import type { Conventions } from '../lab/conventions.ts'
 import { Changes, type NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodeRefOf } from '../lab/node-on-compute.ts'
+import { notCreated } from '../lab/placeholder-view.ts'
 import { storedValue } from '../lab/store.ts'
 import { requireNodesWithin } from '../lab/token-limits.ts'
 import { joinLinks, makeNode } from '../nodes/placeholders.ts'
@@ -52,6 +53,7 @@ interface ImportInput {
 export interface ImportedLab {
   readonly project: LabProject
   readonly leftOut: readonly string[]
+  readonly cannotRun: readonly LabNodeNotCreated[]
 }
 
 /** Makes a closed project from an archive. 403 for one that is not trusted, 400 for a malformed archive, 409, 413, 507. A failure leaves nothing. */
@@ -105,10 +107,14 @@ async function importOpened(
     nodes: async (of) => requireTrust(labs.trust, await untrustedNodes(labs.trust, of), isTrusted),
     content: labs.trust?.isJudged() ? (found) => requireTrusted(labs.trust, found, isTrusted) : undefined,
   }
-  const fill = (lab: Lab) => fillFrom(labs, lab, whole, { revert: storesImages ? revert : undefined, judge, agentFor })
+  const cannotRun: LabNodeNotCreated[] = []
+  const fill = async (lab: Lab) => {
+    await fillFrom(labs, lab, whole, { revert: storesImages ? revert : undefined, judge, agentFor })
+    cannotRun.push(...[...lab.document.nodes.values()].flatMap((node) => notCreated(node) ?? []))
+  }
   const project = await labs.creation.build(input, { agentFor, asksAll, scope }, fill)
   revert.commit()
-  return { project, leftOut }
+  return { project, leftOut, cannotRun }
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { DesiredNode } from '../../labfile/desired.ts'
-import type { LabNodeNotCreated } from '../../model/lab/topology.ts'
+import type { LabNodeNotCreated } from '../../model/lab/node.ts'
 import type { MissingImage } from './lab-images.ts'
 import { type Plan, type PlannedStep, stepOf } from './types.ts'
 

@@ -1,5 +1,6 @@
 import type { DesiredNode } from '../../labfile/desired.ts'
-import type { LabNodeNotCreated, LabPlanStep, LabWithheldStep } from '../../model/lab/topology.ts'
+import type { LabNodeNotCreated } from '../../model/lab/node.ts'
+import type { LabPlanStep, LabWithheldStep } from '../../model/lab/topology.ts'
 import type { Filters } from '../../model/schema/filters.ts'
 import type { LinkRecord, NodeRecord, ProjectRecord } from '../lab/document.ts'
 

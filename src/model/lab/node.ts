@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { type NodeKindName, nodeKinds } from '../kinds/node.ts'
 import { Placement } from '../placement.ts'
-import { changing, maybe, maybes, Name, nullable, PortNumber, Uuid } from '../schema/fields.ts'
+import { changing, maybe, maybes, Name, nullable, objectSchema, PortNumber, Uuid } from '../schema/fields.ts'
 import { NodeStatus } from '../schema/node-fields.ts'
 import { kept } from './kept.ts'
 
@@ -167,6 +167,19 @@ export const LabNodeUpdate = Type.Object(
     $id: 'LabNodeUpdate',
     additionalProperties: false,
     description: 'Changes to a node; null or absent members stay unchanged',
+  },
+)
+
+/** A node that its compute cannot create now. */
+export type LabNodeNotCreated = Static<typeof LabNodeNotCreated>
+export const LabNodeNotCreated = objectSchema(
+  'LabNodeNotCreated',
+  'A node that cannot run: it is a placeholder with its place, ports and links',
+  {
+    name: Type.String(),
+    kind: Type.String({ description: 'Kind of the node' }),
+    images: Type.Array(Type.String(), { description: 'Names of the images that are missing, or are other ones' }),
+    reason: Type.String(),
   },
 )
 

@@ -4,6 +4,7 @@ import { Placement } from '../placement.ts'
 import { Variable, WantedCompute } from '../project.ts'
 import { changing, maybe, maybes, Name, nullable, objectSchema, Uuid } from '../schema/fields.ts'
 import { kept } from './kept.ts'
+import { LabNodeNotCreated } from './node.ts'
 
 const size = (description: string, value: number) =>
   Type.Integer({ minimum: 0, maximum: 1_000_000, default: value, description })
@@ -130,6 +131,7 @@ export const LabProject = Type.Object(
 export const LabImported = objectSchema('LabImported', 'A project created from an archive', {
   ...LabProject.properties,
   left_out: Type.Array(Type.String(), { description: 'Settings of the archive that were left out' }),
+  cannot_run: Type.Array(LabNodeNotCreated, { description: 'The nodes that are placeholders' }),
 })
 
 const given = { ...maybes(labSettings), kept: maybe(kept) }

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, Name, nullable, objectSchema, oneOf, Uuid } from '../schema/fields.ts'
 import { LabLink } from './link.ts'
-import { LabNode } from './node.ts'
+import { LabNode, LabNodeNotCreated } from './node.ts'
 import { ttl_deletes, ttl_s } from './project.ts'
 
 /** The nodes and links of a project. Segments are nodes of the kinds switch, hub, nat and cloud. */
@@ -50,19 +50,6 @@ export const LabWithheldStep = objectSchema('LabWithheldStep', 'A step that is r
   ...step,
   flag: oneOf(['restart', 'recreate', 'delete_extra', 'config_from_file'], { description: 'The option' }),
 })
-
-/** A node of a lab file that cannot be created now. */
-export type LabNodeNotCreated = Static<typeof LabNodeNotCreated>
-export const LabNodeNotCreated = objectSchema(
-  'LabNodeNotCreated',
-  'A node that cannot run: it is a placeholder with its place, ports and links until its images are there',
-  {
-    name: Type.String(),
-    kind: Type.String({ description: 'Kind of the node' }),
-    images: Type.Array(Type.String(), { description: 'Names of the images that are missing, or are other ones' }),
-    reason: Type.String(),
-  },
-)
 
 /** What an apply of a lab file does or did. */
 export type LabPlan = Static<typeof LabPlan>

@@ -84,8 +84,8 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       const { conventions } = context
       const isTrusted = query.trust === 'true'
       const input = { project_id, name: query.name, storesImages, check, asksAll, scope, conventions, isTrusted }
-      const { project, leftOut } = await importLab(labs, input, request.body, agentFor)
-      return created({ ...project, left_out: [...leftOut] })
+      const { project, leftOut, cannotRun } = await importLab(labs, input, request.body, agentFor)
+      return created({ ...project, left_out: [...leftOut], cannot_run: [...cannotRun] })
     },
   }),
 ]
