@@ -2,7 +2,7 @@
 export const errorHeader = 'X-Patchbay-Error'
 
 /**
- * Every code of the header, with its statuses. The default of a status is the first code that has it as the first of its statuses.
+ * Every code of the header, with its statuses. An error without a code of its own has that of `codesByStatus`.
  * `scripts/errors-table.ts` makes the table in docs/errors.md.
  */
 export const errorCodes = {
@@ -70,11 +70,14 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes
 
-const ofStatus = new Map<number, ErrorCode>()
-for (const [code, [[status]]] of Object.entries(errorCodes)) {
-  if (!ofStatus.has(status)) ofStatus.set(status, code as ErrorCode)
+/** The codes of errors that say nothing but their status. */
+const codesByStatus: Readonly<Record<number, ErrorCode>> = {
+  ...{ 400: 'invalid-request', 401: 'unauthorized', 403: 'forbidden', 404: 'not-found', 405: 'method-not-allowed' },
+  ...{ 408: 'timed-out', 409: 'conflict', 412: 'changed-meanwhile', 413: 'too-large', 415: 'unsupported-media-type' },
+  ...{ 416: 'range-not-satisfiable', 429: 'too-many-requests', 431: 'headers-too-large', 500: 'internal-error' },
+  ...{ 501: 'not-supported', 502: 'compute-failed', 503: 'unavailable', 504: 'compute-lost', 507: 'disk-full' },
 }
 
 /** The default code of a status. */
 export const codeOfStatus = (status: number): ErrorCode =>
-  ofStatus.get(status) ?? (status < 500 ? 'invalid-request' : 'internal-error')
+  codesByStatus[status] ?? (status < 500 ? 'invalid-request' : 'internal-error')
