@@ -3,7 +3,7 @@ import { escapeUnsafe } from '../../../src/lib/text/escape.ts'
 import { clientOf } from './client.ts'
 import type { Completion } from './command.ts'
 import type { Candidate, Names } from './completion.ts'
-import { secondsOf } from './counts.ts'
+import { secondsOf } from './durations.ts'
 import { endsText, linksOf, nodesOf, stateOf } from './targets.ts'
 
 /** A person waits at a key: a service that has not answered by then offers nothing, s. PATCHBAY_COMPLETION_WAIT gives it more. */

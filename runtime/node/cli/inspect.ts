@@ -2,7 +2,7 @@ import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
 import { clientOf } from './client.ts'
 import type { CommandInput, serviceFlags } from './command.ts'
-import { stopText } from './counts.ts'
+import { stopText } from './durations.ts'
 import { inspectNode } from './inspect-node.ts'
 import type { CommandOutcome } from './outcome.ts'
 import {

@@ -2,7 +2,7 @@ import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { mapLimit } from '../../../src/lib/async/map-limit.ts'
 import { clientOf } from './client.ts'
 import type { CommandInput, ServiceFlags, serviceFlags } from './command.ts'
-import { stopText } from './counts.ts'
+import { stopText } from './durations.ts'
 import type { CommandOutcome } from './outcome.ts'
 
 const atOnce = 16

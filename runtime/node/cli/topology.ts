@@ -9,7 +9,7 @@ import { type CommandContext, clientAt, clientOf, serviceOf } from './client.ts'
 import type { CommandInput, FlagValues } from './command.ts'
 import type { applying, diffing, downFlags, labFileFlags, upFlags, validating } from './command-flags.ts'
 import { requireYes } from './confirm.ts'
-import { secondsOf, stopText } from './counts.ts'
+import { secondsOf, stopText } from './durations.ts'
 import { CommandError, type ExitCode, exits } from './exits.ts'
 import { linkJson } from './inspect.ts'
 import {
