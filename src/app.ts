@@ -60,7 +60,7 @@ export interface App {
     readonly peer: Peer
   }): LoginRefusal | undefined
   /** The headers of an answer that the runtime gives to what never becomes a request of the app. */
-  newHeaders(): Record<string, string>
+  serviceHeaders(): Record<string, string>
   /**
    * Answers a request that the service sends to itself: credentials and origin are not looked at again, and its caller is
    * that of the request which it is a part of. Never for what comes from outside. Never rejects.
@@ -105,7 +105,7 @@ export function createApp(options: AppOptions): App {
     method: request.method,
     path: pathOf(request.url),
     startedAt: clock(),
-    headers: {},
+    answerHeaders: {},
     peer: insidePeer,
     notes: {},
     dialect: undefined,
@@ -117,7 +117,7 @@ export function createApp(options: AppOptions): App {
     async fetch(request, admitted, notes = {}) {
       const id = requestIdOf(request) ?? nextId()
       const context = contextOf(request, id, {
-        headers: serviceHeaders(version, id),
+        answerHeaders: serviceHeaders(version, id),
         peer: parts.peerOf(request),
         notes,
         dialect: options.dialect?.speaks(request) === true ? options.dialect : undefined,
@@ -142,18 +142,18 @@ export function createApp(options: AppOptions): App {
       }
     },
 
-    newHeaders: () => serviceHeaders(version, nextId()),
+    serviceHeaders: () => serviceHeaders(version, nextId()),
 
     async answerOwnRequest(request) {
       const context = contextOf(request, nextId(), { identity: serviceIdentity })
-      return finish(await fromService(context), context.headers, runtime)
+      return finish(await fromService(context), context.answerHeaders, runtime)
     },
 
     async answerFromTunnel(request, upgrade) {
       const id = requestIdOf(request) ?? nextId()
       const caller = callerThroughTunnel(request, id)
       const context = contextOf(request, id, { identity: serviceIdentity, caller, upgrade })
-      return finishRelayed(await fromTunnel(context), context.headers, runtime)
+      return finishRelayed(await fromTunnel(context), context.answerHeaders, runtime)
     },
   }
 }

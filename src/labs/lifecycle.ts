@@ -244,7 +244,7 @@ export class LabLifecycle {
   async #saveIsOpen(lab: Lab, is_open: boolean): Promise<void> {
     const { registry, backups } = this.#options
     const more = is_open ? {} : backups.firstAttempt()
-    await lab.edit(({ project: { stop_at, ttl_deletes, pendingBackup: _, ...project } }) => ({
+    await lab.edit(({ project: { stop_at, ttl_deletes, backupAttempts: _, ...project } }) => ({
       changes: new Changes().project({
         ...project,
         is_open,

@@ -66,7 +66,7 @@ export class ComputeSync {
 
   /** Follows the computes of a lab that has just been opened. */
   opened(lab: Lab): void {
-    lab.acted = (shown) => this.autoStart.trackRunning(lab, shown)
+    lab.onNodeActed = (shown) => this.autoStart.trackRunning(lab, shown)
     lab.linkReaders = this.#linkReaders.get(lab.id) ?? 0
     this.follow(lab, lab.closing.signal)
   }
@@ -146,7 +146,7 @@ export class ComputeSync {
               lab.unknownReasons.set(node_id, 'Its compute has lost the node: delete the node, or recreate it')
             else {
               lab.unknownReasons.delete(node_id)
-              lab.show(node)
+              lab.keepReported(node)
             }
           }
         } catch (error) {
@@ -215,7 +215,7 @@ export class ComputeSync {
       lab.unknownReasons.delete(record.node_id)
       this.autoStart.trackRunning(lab, shown)
       if (payload.type === 'node.deleted') lab.reported.delete(record.node_id)
-      else lab.show(shown)
+      else lab.keepReported(shown)
       if (payload.type === 'node.deleted')
         lab.unknownReasons.set(
           record.node_id,

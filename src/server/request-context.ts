@@ -22,7 +22,7 @@ export interface RequestContext {
   /** By the clock of the runtime, ms. */
   readonly startedAt: number
   /** Of the answer, beside those that it has itself: `finishResponse` adds them. */
-  readonly headers: Record<string, string>
+  readonly answerHeaders: Record<string, string>
   readonly peer: Peer
   readonly notes: RequestNotes
   /** Of the client; undefined: our own words. */

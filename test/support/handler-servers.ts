@@ -173,7 +173,7 @@ async function serve(
     jsonBytes: 64 * 1024,
     aliases: { vpcs: 'pc' },
     runtime: {
-      within: runAs,
+      runAs,
       json,
       upgrade: webSockets.upgrade,
       async assets(name) {

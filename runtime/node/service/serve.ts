@@ -110,7 +110,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   if (isBasicRefused(current))
     log.warn({}, 'HTTP Basic is refused to other hosts: set tls.cert and tls.key, or insecure')
   const computeId = current.join.url === '' ? undefined : await idFor(current.data)
-  const webSockets = new WebSockets(() => app.newHeaders())
+  const webSockets = new WebSockets(() => app.serviceHeaders())
   const memory = new IdleMemory()
   const readerThreads = new ReaderThreads()
   let { port } = current
@@ -125,7 +125,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const common = {
     version,
     runtime: {
-      within: runAs,
+      runAs,
       json,
       relayed,
       read: readerThreads.read,

@@ -8,9 +8,9 @@ import { noSuchNode, noSuchProject, projectParams, view } from '../../server/htt
 import { actionEndpoints, computeActionEndpoints } from './actions.ts'
 import { captureEndpoints } from './captures.ts'
 import { consoleEndpoints } from './consoles.ts'
-import { lifecycleEndpoints } from './lifecycle.ts'
 import { linkEndpoints } from './links.ts'
 import { noContentAfter } from './no-content.ts'
+import { nodeActionEndpoints } from './node-actions.ts'
 import { type NodeForm, nodeFormOf } from './node-form.ts'
 
 const Duplicates = {
@@ -143,7 +143,7 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
         return noContentAfter(agent.nodes.remove(form.ref(params), { files }))
       },
     }),
-    ...lifecycleEndpoints(form),
+    ...nodeActionEndpoints(form),
     ...(canBeCopied ? [copyOf(form)] : []),
     ...(isLinkable(kind) ? [...linkEndpoints(form), ...captureEndpoints(form)] : []),
     ...(isV1 ? [] : consoleEndpoints(form)),

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { actOn } from '../../labs/nodes/nodes.ts'
+import { runNodeAction } from '../../labs/nodes/nodes.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { conflict, forbidden } from '../../lib/errors/api-error.ts'
 import { runsAlwaysInGns3 } from '../../model/kinds/node.ts'
@@ -87,10 +87,10 @@ const lifecycle: readonly Endpoint[] = [
       )
       await Promise.all(
         idle.map((it) =>
-          actOn(labs, lab, it, 'start', agentFor).catch(ignore('its status_reason says why it does not run')),
+          runNodeAction(labs, lab, it, 'start', agentFor).catch(ignore('its status_reason says why it does not run')),
         ),
       )
-      return ok(await actOn(labs, lab, node, 'start', agentFor))
+      return ok(await runNodeAction(labs, lab, node, 'start', agentFor))
     },
   }),
   endpoint({

@@ -5,7 +5,7 @@ import type { ComputeAgents } from '../computes/agents.ts'
 import { Changes, type LinkRecord, type NodeRecord, type ProjectLastApplied } from '../lab/document.ts'
 import type { UndoGroup } from '../lab/history.ts'
 import type { Lab } from '../lab/lab.ts'
-import { actOn } from '../nodes/nodes.ts'
+import { runNodeAction } from '../nodes/nodes.ts'
 import type { Labs } from '../service.ts'
 import type { PreparedPlan } from './prepare.ts'
 
@@ -59,7 +59,7 @@ export class ApplyContext {
     this.stopped.add(id)
     const lastApplied = { by: this.by, pendingApply: { job_id: this.jobId, stopped: [...this.stopped] } }
     await this.write([{ lastApplied }], { by: 'rollback' }, false)
-    await actOn(this.labs, this.lab, this.lab.node(id), 'stop', this.agentFor)
+    await runNodeAction(this.labs, this.lab, this.lab.node(id), 'stop', this.agentFor)
   }
 
   /** Changes members of records that still exist, and emits their events unless only what was applied has changed. */

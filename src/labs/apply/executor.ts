@@ -6,7 +6,7 @@ import type { ComputeAgents } from '../computes/agents.ts'
 import type { JobState, StartedJob, StartedNodeJob } from '../jobs/jobs.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { Lab } from '../lab/lab.ts'
-import { actOn } from '../nodes/nodes.ts'
+import { runNodeAction } from '../nodes/nodes.ts'
 import { joinAgain } from '../nodes/placeholders.ts'
 import { phaseOf } from '../plan/order.ts'
 import type { WantedLink } from '../plan/types.ts'
@@ -203,7 +203,7 @@ class ApplyExecutor {
     await joinAgain(labs, lab, ids, agentFor, { by: 'rollback' }).catch(note)
     for (const id of context.stopped) {
       const record = lab.document.nodes.get(id)
-      if (record !== undefined) await actOn(labs, lab, record, 'start', agentFor).catch(note)
+      if (record !== undefined) await runNodeAction(labs, lab, record, 'start', agentFor).catch(note)
     }
     for (const it of this.#steps) if (it.state === 'done') this.#show(it, 'undone')
     for (const reason of unreverted) {

@@ -8,7 +8,7 @@ import type { LabAccess } from '../access.ts'
 import type { LabDocuments } from '../documents.ts'
 import { Changes, type ProjectRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
-import { type Lab, nextAttempt } from '../lab/lab.ts'
+import { type Lab, retryText } from '../lab/lab.ts'
 import type { LabRegistry } from '../registry.ts'
 import type { BackupLimits, BackupStore } from './backup-store.ts'
 
@@ -57,13 +57,13 @@ export class LabBackups {
   }
 
   /** What the record of a lab that is closed says about its first backup. */
-  firstAttempt(): Pick<ProjectRecord, 'pendingBackup'> {
-    return this.#store === undefined ? {} : { pendingBackup: attemptAfter(0) }
+  firstAttempt(): Pick<ProjectRecord, 'backupAttempts'> {
+    return this.#store === undefined ? {} : { backupAttempts: attemptAfter(0) }
   }
 
   /** When the next attempt to back up a lab is due. */
-  nextAttemptAt({ is_open, pendingBackup }: ProjectRecord): string | undefined {
-    return this.#store === undefined || is_open ? undefined : pendingBackup?.again_at
+  nextAttemptAt({ is_open, backupAttempts }: ProjectRecord): string | undefined {
+    return this.#store === undefined || is_open ? undefined : backupAttempts?.again_at
   }
 
   /** Begins to back up a lab that was closed. */
@@ -79,16 +79,16 @@ export class LabBackups {
 
   /** Says why a closed lab was not backed up, in the log and with the lab. */
   recordFailure(id: string, { message }: Error): void {
-    const { is_open, pendingBackup } = this.#registry.get(id) ?? {}
-    if (pendingBackup === undefined || is_open) return
-    this.#warn(`The project ${id} was not archived (${nextAttempt(pendingBackup)}): ${message}`)
+    const { is_open, backupAttempts } = this.#registry.get(id) ?? {}
+    if (backupAttempts === undefined || is_open) return
+    this.#warn(`The project ${id} was not archived (${retryText(backupAttempts)}): ${message}`)
     const noting = this.#access.locked(id, async () => {
-      const now = this.#registry.get(id)?.pendingBackup
+      const now = this.#registry.get(id)?.backupAttempts
       // Another attempt may have begun meanwhile, also the first one after another close.
-      if (now?.tries !== pendingBackup.tries || now.again_at !== pendingBackup.again_at) return
+      if (now?.tries !== backupAttempts.tries || now.again_at !== backupAttempts.again_at) return
       const failure = message.slice(0, maxFailure)
       await this.#documents.saveServiceChange(await this.#access.find(id), (project) =>
-        new Changes().project({ ...project, pendingBackup: { ...pendingBackup, failure } }),
+        new Changes().project({ ...project, backupAttempts: { ...backupAttempts, failure } }),
       )
     })
     noting.catch(ignore('the log has it'))
@@ -112,14 +112,14 @@ export class LabBackups {
   async #make(id: string, time: string | undefined): Promise<void> {
     const lab = await this.#access.locked(id, async () => {
       const head = this.#registry.get(id)
-      if (head?.pendingBackup === undefined || head.is_open || this.#documents.get(id) !== undefined) return undefined
+      if (head?.backupAttempts === undefined || head.is_open || this.#documents.get(id) !== undefined) return undefined
       const found = await this.#access.find(id)
       if (time !== undefined) {
-        if (head.pendingBackup.again_at !== time) return undefined
-        const { tries, failure } = head.pendingBackup
-        const pendingBackup = { ...attemptAfter(tries), ...withoutNulls({ failure }) }
+        if (head.backupAttempts.again_at !== time) return undefined
+        const { tries, failure } = head.backupAttempts
+        const backupAttempts = { ...attemptAfter(tries), ...withoutNulls({ failure }) }
         await this.#documents.saveServiceChange(found, (project) =>
-          new Changes().project({ ...project, pendingBackup }),
+          new Changes().project({ ...project, backupAttempts }),
         )
       }
       return found
@@ -143,7 +143,7 @@ export class LabBackups {
       const now = this.#registry.has(id) ? await this.#access.find(id) : undefined
       if (now === undefined) await store.remove(id)
       else if (now.document.project.revision === revision)
-        await this.#documents.saveServiceChange(now, ({ pendingBackup: _, ...project }) =>
+        await this.#documents.saveServiceChange(now, ({ backupAttempts: _, ...project }) =>
           new Changes().project({ ...project, backupRevision: revision }),
         )
     })
@@ -151,7 +151,7 @@ export class LabBackups {
 }
 
 /** The record of one more attempt to back up a lab. After the last one the next close tries again. */
-function attemptAfter(before: number): NonNullable<ProjectRecord['pendingBackup']> {
+function attemptAfter(before: number): NonNullable<ProjectRecord['backupAttempts']> {
   const wait = longWaitsMs[before]
   return { tries: before + 1, ...(wait !== undefined && { again_at: new Date(Date.now() + wait).toISOString() }) }
 }

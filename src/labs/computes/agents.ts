@@ -72,5 +72,5 @@ export const createOnCompute = async <K extends NodeKindName>(
   (await agent.nodes.create(projectId, kind, input as NodeCreate<K>, { existing: 'refuse', addresses })).node
 
 /** Starts, stops, suspends, resumes or reloads a node. */
-export const act = (agent: HostAgent, ref: NodeRef, action: NodeAction): Promise<Node> =>
+export const sendNodeAction = (agent: HostAgent, ref: NodeRef, action: NodeAction): Promise<Node> =>
   withImages(agent, () => agent.nodes[action](ref))

@@ -14,7 +14,7 @@ import type { NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodeRefOf } from '../lab/node-on-compute.ts'
 
-import { actOn } from '../nodes/nodes.ts'
+import { runNodeAction } from '../nodes/nodes.ts'
 import { untilReady } from '../nodes/ready.ts'
 import { type JobStep, putInOrder, stepOf } from './job-steps.ts'
 import { StartPace } from './start-pace.ts'
@@ -265,7 +265,13 @@ export class Jobs implements JobList {
       try {
         requireNotGivenUp(job)
         show('asked')
-        const { command_line } = await actOn(this.#options, job.lab, job.lab.node(node_id), job.action, agentFor)
+        const { command_line } = await runNodeAction(
+          this.#options,
+          job.lab,
+          job.lab.node(node_id),
+          job.action,
+          agentFor,
+        )
         if (job.action === 'start') this.#learnWeight(record, command_line)
       } finally {
         end()

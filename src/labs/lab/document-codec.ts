@@ -50,7 +50,7 @@ const project: Form<ProjectRecord> = {
   formerComputes: { name: 'left' },
   pendingLinks: { name: 'unjoined' },
   backupRevision: { name: 'archived' },
-  pendingBackup: { name: 'archiving' },
+  backupAttempts: { name: 'archiving' },
 }
 const node: Form<NodeRecord> = {
   creationError: { name: 'unmade' },

@@ -50,7 +50,7 @@ export type ProjectRecord = Omit<
    * Present while a closed project has no backup of its present state: how many attempts have begun, when the next one is due, if any, and why the
    * last one failed, if it did.
    */
-  readonly pendingBackup?: { readonly tries: number; readonly again_at?: string; readonly failure?: string }
+  readonly backupAttempts?: { readonly tries: number; readonly again_at?: string; readonly failure?: string }
   /** Ids of the computes that have the project, in the order in which they took part. */
   readonly computes: readonly string[]
   /** Whether the project was open when it was saved last. */
@@ -84,7 +84,7 @@ export const shownOf = (record: ProjectRecord) =>
       'lastApplied',
       'moving',
     ] as const),
-    ...(['formerComputes', 'pendingLinks', 'backupRevision', 'pendingBackup'] as const),
+    ...(['formerComputes', 'pendingLinks', 'backupRevision', 'backupAttempts'] as const),
   )
 
 /**

@@ -100,7 +100,7 @@ export class Lab {
   /** What is wrong with the lab. */
   statusReason: string | undefined
   /** Called with the node that a compute returned from a start or a stop. */
-  acted: (shown: ReportedNode) => void = () => {}
+  onNodeActed: (shown: ReportedNode) => void = () => {}
   readonly #store: LabStorage
   readonly #events: EventLog<LabEvent>
   readonly #room: LabRoom
@@ -245,8 +245,8 @@ export class Lab {
     for (const { news } of edits) for (const it of news()) this.emit(it)
   }
 
-  /** Keeps the state of a node. */
-  show(shown: ReportedNode): void {
+  /** Keeps the state of a node as its compute has reported it. */
+  keepReported(shown: ReportedNode): void {
     const { node_id, status } = shown
     if (this.reported.get(node_id)?.status !== status) this.linksReadAt = 0
     this.reported.set(node_id, shown)
@@ -415,13 +415,13 @@ export const backupView = ({ backupRevision, revision }: ProjectRecord): { archi
   backupRevision === revision ? { archived: true } : {}
 
 /** Why a closed project has no backup; undefined where none was to be made, or where that is not known yet. */
-export function backupFailure({ pendingBackup }: ProjectRecord): string | undefined {
-  if (pendingBackup?.failure === undefined) return undefined
-  return `It could not be archived (${nextAttempt(pendingBackup)}): ${pendingBackup.failure}`
+export function backupFailure({ backupAttempts }: ProjectRecord): string | undefined {
+  if (backupAttempts?.failure === undefined) return undefined
+  return `It could not be archived (${retryText(backupAttempts)}): ${backupAttempts.failure}`
 }
 
 /** When a failed backup is tried again, in words. */
-export const nextAttempt = ({ again_at }: NonNullable<ProjectRecord['pendingBackup']>): string =>
+export const retryText = ({ again_at }: NonNullable<ProjectRecord['backupAttempts']>): string =>
   again_at === undefined ? 'the next attempt is at its next close' : 'it will be tried again'
 
 /** The placement of a record. Documents of earlier versions lack it. */

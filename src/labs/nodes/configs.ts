@@ -66,7 +66,7 @@ export async function writeConfig(
       const shown = await agentFor(record.compute_id).nodes.update(nodeRefOf(lab, record), {
         [field]: value,
       } as NodeUpdate)
-      lab.show(shown)
+      lab.keepReported(shown)
       return shown
     }
     await lab.change(async () => {

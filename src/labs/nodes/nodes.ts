@@ -16,7 +16,7 @@ import {
 } from '../../model/lab/node.ts'
 import { isUuid } from '../../model/schema/fields.ts'
 import { oursFor } from '../../model/validation/foreign-words.ts'
-import { act, type ComputeAgents, createOnCompute, withImages } from '../computes/agents.ts'
+import { type ComputeAgents, createOnCompute, sendNodeAction, withImages } from '../computes/agents.ts'
 import type { Conventions } from '../lab/conventions.ts'
 import { Changes, type NodeRecord } from '../lab/document.ts'
 import { withDefaults, withoutNulls } from '../lab/fields.ts'
@@ -114,7 +114,7 @@ export async function createNode(
         properties: propertiesOf(shown),
         ...keptWith(undefined, kept),
       }
-      lab.show(shown)
+      lab.keepReported(shown)
       const write = async () => {
         const record = { ...known, ...(await more?.(known)) }
         const news = (): LabEvent[] => [{ action: 'node.created', event: lab.nodeView(record) }]
@@ -215,7 +215,7 @@ export async function updateNode(
     if (isRenamed) requireStillFree(lab, name, record.node_id)
     const send = () => agentFor(record.compute_id).nodes.update(nodeRefOf(lab, record), update as NodeUpdate)
     const shown = isUpdated ? await send().catch(refusedOf(properties)) : undefined
-    if (shown !== undefined) lab.show(shown)
+    if (shown !== undefined) lab.keepReported(shown)
     if ('console' in update) undoGroup.consoles?.add(`node/${record.node_id}`)
     const write = (added: Partial<NodeRecord> | undefined) =>
       lab.edit(({ nodes }) => {
@@ -254,7 +254,7 @@ export async function updateNode(
       async () => write(await more?.({ ...record, ...(shown !== undefined && reportedFields(shown)) })),
       async () => {
         if (isUpdated)
-          lab.show(
+          lab.keepReported(
             await agentFor(record.compute_id).nodes.update(
               nodeRefOf(lab, record),
               formerOf(record, update) as NodeUpdate,
@@ -364,10 +364,14 @@ export async function remake(lab: Lab, record: NodeRecord, agentFor: ComputeAgen
   if (!isKnownKind(record.node_type) || record.creationError !== undefined) return
   const { creationError } = await makeNode(lab, record, agentFor)
   if (creationError !== undefined) throw conflict(`${record.name}: ${creationError}`)
-  lab.show(await agentFor(record.compute_id).nodes.get(nodeRefOf(lab, record)))
+  lab.keepReported(await agentFor(record.compute_id).nodes.get(nodeRefOf(lab, record)))
 }
 
-export async function actOn(
+/**
+ * Starts, stops, suspends, resumes or reloads a node of a lab: every such action of labs comes here. 404, 409 with the reason; 409 `limit-reached`
+ * beyond the limits of the caller's token.
+ */
+export async function runNodeAction(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
   record: NodeRecord,
@@ -379,9 +383,9 @@ export async function actOn(
   // A suspended node counts as running, so that the other actions start nothing that does not count yet.
   const starts = action === 'start' || action === 'reload'
   using _ = starts ? startWithin(agentFor.limits, lab, lab.node(record.node_id)) : undefined
-  const shown = await act(agentFor(record.compute_id), nodeRefOf(lab, record), action)
-  lab.show(shown)
-  lab.acted(shown)
+  const shown = await sendNodeAction(agentFor(record.compute_id), nodeRefOf(lab, record), action)
+  lab.keepReported(shown)
+  lab.onNodeActed(shown)
   return lab.nodeView(lab.node(record.node_id))
 }
 

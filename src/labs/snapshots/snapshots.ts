@@ -9,7 +9,7 @@ import { nameKey } from '../../model/lab/names.ts'
 import type { LabProject } from '../../model/lab/project.ts'
 import type { LabSnapshot } from '../../model/lab/snapshot.ts'
 import type { RestoreStep } from '../../model/project-snapshot.ts'
-import { act, type ComputeAgents, removeProject } from '../computes/agents.ts'
+import { type ComputeAgents, removeProject, sendNodeAction } from '../computes/agents.ts'
 import {
   Changes,
   LabDocument,
@@ -199,8 +199,8 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, agentFor: 
     const changes = replacing(document, kept)
     // These fields keep their present values.
     const { name, is_open, revision, path, restoring } = project
-    const { pendingBackup, stop_at, ttl_deletes, moving, formerComputes, pendingLinks } = project
-    const present = { pendingBackup, stop_at, ttl_deletes, moving, formerComputes, pendingLinks, restoring }
+    const { backupAttempts, stop_at, ttl_deletes, moving, formerComputes, pendingLinks } = project
+    const present = { backupAttempts, stop_at, ttl_deletes, moving, formerComputes, pendingLinks, restoring }
     const then = omit(kept.project, 'snapshotInProgress', ...(Object.keys(present) as (keyof typeof present)[]))
     const emptied = project.computes.filter((id) => !computes.includes(id))
     const now = { ...then, name, is_open, revision, path, ...withoutNulls(present) }
@@ -281,7 +281,7 @@ export async function runRestored(lab: Lab, agentFor: ComputeAgents): Promise<vo
     const node = lab.document.nodes.get(id)
     if (node === undefined) return
     const run = async (action: 'start' | 'suspend') => {
-      lab.show(await act(agentFor(node.compute_id), nodeRefOf(lab, node), action))
+      lab.keepReported(await sendNodeAction(agentFor(node.compute_id), nodeRefOf(lab, node), action))
       lab.emit({ action: 'node.updated', event: lab.nodeView(node) })
     }
     try {

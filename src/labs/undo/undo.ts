@@ -246,7 +246,7 @@ async function remade(lab: Lab, record: NodeRecord, agentFor: ComputeAgents): Pr
     throw conflict(`${record.name} cannot be recreated: ${made.creationError}`)
   if (!isKnownKind(made.node_type) || made.creationError !== undefined) return made
   lab.unknownReasons.delete(made.node_id)
-  lab.show(await agentFor(made.compute_id).nodes.get(nodeRefOf(lab, made)))
+  lab.keepReported(await agentFor(made.compute_id).nodes.get(nodeRefOf(lab, made)))
   return made
 }
 
@@ -272,7 +272,7 @@ async function changed(
   if (Object.keys(update).length === 0 || !isKnownKind(now.node_type) || now.creationError !== undefined) return next
   try {
     const shown = await agentFor(now.compute_id).nodes.update(nodeRefOf(lab, now), update as NodeUpdate)
-    lab.show(shown)
+    lab.keepReported(shown)
     return { ...next, ...reportedFields(shown) }
   } catch (error) {
     if (!(error instanceof ApiError) || error.status >= 500) throw error

@@ -8,18 +8,18 @@ export const answerErrors: RequestStep = async (context, next) => {
   try {
     return await next()
   } catch (error) {
-    const { dialect, request, headers } = context
+    const { dialect, request, answerHeaders } = context
     const answer = errorAnswer(context, error)
-    return (await dialect?.translateAnswer(answer, undefined, request, headers[errorHeader])) ?? answer
+    return (await dialect?.translateAnswer(answer, undefined, request, answerHeaders[errorHeader])) ?? answer
   }
 }
 
-function errorAnswer({ app, id, path, request, headers }: RequestContext, error: unknown): JsonAnswer {
+function errorAnswer({ app, id, path, request, answerHeaders }: RequestContext, error: unknown): JsonAnswer {
   const { faultOf, report } = app.options.runtime
   const known = error instanceof ApiError ? error : faultOf?.(error)
   if (known === undefined && !request.signal.aborted) report(error, id)
   const { status, code, extra, message, headers: more } = known ?? unexpected(request.signal.aborted)
-  Object.assign(headers, more, { [errorHeader]: code })
+  Object.assign(answerHeaders, more, { [errorHeader]: code })
   return { status, body: { message: inVersionOf(path, message), status, ...extra } }
 }
 

@@ -77,10 +77,10 @@ export function directReads(route: DirectRoute): { readonly find: RequestStep; r
       const direct = found.get(context)
       if (direct === undefined) return next()
       const { match, path, isJson, compute, identity } = direct
-      const { request, id, headers, notes } = context
+      const { request, id, answerHeaders, notes } = context
       context.match = match
-      headers['X-ROUTE'] = match.endpoint.path
-      headers['X-Patchbay-Compute'] = compute.id
+      answerHeaders['X-ROUTE'] = match.endpoint.path
+      answerHeaders['X-Patchbay-Compute'] = compute.id
       context.caller = callerOf(identity, request, id)
       const answer = await compute
         .forward({ request, path, caller: context.caller, isJson })

@@ -3,13 +3,13 @@ import { type RequestStep, targetOf } from '../request-context.ts'
 
 /** Finds the endpoint of the path and the method, and answers OPTIONS. 404, 405. */
 export const findEndpoint: RequestStep = (context, next) => {
-  const { app, request, headers } = context
+  const { app, request, answerHeaders } = context
   const match = app.routes.find(request.method, targetOf(context))
   if ('methods' in match) {
-    Object.assign(headers, optionsHeaders(request, match.methods))
+    Object.assign(answerHeaders, optionsHeaders(request, match.methods))
     return { status: 204 }
   }
-  headers['X-ROUTE'] = match.endpoint.path
+  answerHeaders['X-ROUTE'] = match.endpoint.path
   context.match = match
   return next()
 }

@@ -6,9 +6,9 @@ import type { RequestStep } from '../request-context.ts'
  * that do not pass here.
  */
 export const finishResponse: RequestStep = async (context, next) => {
-  const { app, method, headers } = context
+  const { app, method, answerHeaders } = context
   const answer = await next()
   if (context.answeredElsewhere === true) return answer
-  const response = finish(answer, headers, app.options.runtime)
+  const response = finish(answer, answerHeaders, app.options.runtime)
   return method === 'HEAD' ? withoutBody(response) : response
 }

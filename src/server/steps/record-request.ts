@@ -33,7 +33,7 @@ function credentialOf({ app, identity }: RequestContext): string | undefined {
 }
 
 function traceOf(
-  { id, method, path, match, identity, caller, request, headers }: RequestContext,
+  { id, method, path, match, identity, caller, request, answerHeaders }: RequestContext,
   answer: Unfinished,
   { status, ms, credential }: { status: number; ms: number; credential: string | undefined },
 ): Trace {
@@ -41,7 +41,7 @@ function traceOf(
     ...{ id, method, path, route: match?.endpoint.path ?? '', status, ms },
   }
   // Only for errors: a runtime may make the headers of a Response when they are read first.
-  const error = status < 400 ? undefined : (headers[errorHeader] ?? errorIn(answer))
+  const error = status < 400 ? undefined : (answerHeaders[errorHeader] ?? errorIn(answer))
   if (error !== undefined) entry.error = error
   if (credential !== undefined) entry.credential = credential
   // A request that was refused before it had a caller is logged with its sender, too.

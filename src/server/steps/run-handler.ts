@@ -20,7 +20,7 @@ import { identityOf, matchOf, type RequestContext, type RequestStep, targetOf } 
 /** Validates the input of the endpoint, and runs its handler. The last step. */
 export const runHandler: RequestStep = async (context) => {
   const { app, caller } = context
-  const { within } = app.options.runtime
+  const { runAs } = app.options.runtime
   const run = async () => {
     const { endpoint, params } = matchOf(context)
     const { request } = context
@@ -35,7 +35,7 @@ export const runHandler: RequestStep = async (context) => {
     const sent = endpoint.bodyKind === 'raw' ? await withFormFile(request) : request
     return endpoint.handle({ ...input, body, path: targetOf(context), request: sent }, handlerContext)
   }
-  return caller === undefined || within === undefined ? run() : within(caller, run)
+  return caller === undefined || runAs === undefined ? run() : runAs(caller, run)
 }
 
 async function bodyOf(
@@ -85,16 +85,16 @@ async function redispatch(
   path: string,
   over = context.upgrade,
 ): Promise<Response> {
-  const { app, id, startedAt, headers, peer, notes, identity, caller } = context
+  const { app, id, startedAt, answerHeaders, peer, notes, identity, caller } = context
   const inner: RequestContext = {
-    ...{ app, id, startedAt, headers, peer, notes, request, path, dialect: undefined, caller },
+    ...{ app, id, startedAt, answerHeaders, peer, notes, request, path, dialect: undefined, caller },
     ...(identity !== undefined && { identity }),
     method: request.method,
     // A runtime opens the websocket of the request that the client has sent.
     upgrade: (_, open) => over(context.request, open),
   }
   const answer = await app.answerAdmitted(inner)
-  return inner.answeredElsewhere === true ? (answer as Response) : finish(answer, headers, app.options.runtime)
+  return inner.answeredElsewhere === true ? (answer as Response) : finish(answer, answerHeaders, app.options.runtime)
 }
 
 /** The agent of the service; at a gateway it asks computes on behalf of the caller. */
@@ -109,7 +109,7 @@ const serviceCaller: Caller = { isDirect: false, mayExecute: false }
 
 function requestingCallerOf(context: RequestContext): RequestingCaller {
   if (context.requestingCaller !== undefined) return context.requestingCaller
-  const { headers, caller = serviceCaller, notes } = context
+  const { answerHeaders, caller = serviceCaller, notes } = context
   const absent = new Set<string>()
   context.requestingCaller = {
     caller,
@@ -117,10 +117,10 @@ function requestingCallerOf(context: RequestContext): RequestingCaller {
     // Also in the answer with an error, which may be one because of them.
     noteUnreachable(name) {
       absent.add(name)
-      headers['X-Patchbay-Unreachable'] = headerWords(absent)
+      answerHeaders['X-Patchbay-Unreachable'] = headerWords(absent)
     },
     noteCompute(computeId) {
-      headers['X-Patchbay-Compute'] = computeId
+      answerHeaders['X-Patchbay-Compute'] = computeId
     },
   }
   return context.requestingCaller

@@ -4,13 +4,13 @@ import type { Config } from '../config/config.ts'
 
 interface UnderWay {
   readonly caller: Caller
-  /** The request has ended: work that it began and that goes on has no caller any more. */
+  /** The request has ended: work that it began and that goes on keeps the rights of its caller, but is done by nobody. */
   isOver: boolean
 }
 
 const callers = new AsyncLocalStorage<UnderWay>()
 
-/** Answers a request on behalf of its caller; see `AppOptions.within`. */
+/** Answers a request on behalf of its caller; see `AppOptions.runtime`. */
 export function runAs<T>(caller: Caller, answer: () => Promise<T>): Promise<T> {
   // Whoever has no name and no rights beside those of the mode is the same as none; most requests are of such a caller.
   if (caller.isDirect && !caller.mayExecute && caller.name === undefined) return answer()

@@ -117,7 +117,7 @@ export async function listen({
     } catch (error) {
       report(error)
       if (res.headersSent) res.destroy()
-      else res.writeHead(500, app.newHeaders()).end()
+      else res.writeHead(500, app.serviceHeaders()).end()
     }
   }
   const server = serverOf(
@@ -232,7 +232,7 @@ function faultOf({ url, headers, rawHeaders, httpVersion }: IncomingMessage): Fa
 function refusalOf([status, message]: Fault, app: App): { headers: Record<string, string>; body: string } {
   const body = JSON.stringify({ message, status })
   const headers = {
-    ...app.newHeaders(),
+    ...app.serviceHeaders(),
     ...jsonHeaders,
     'Content-Length': String(Buffer.byteLength(body)),
     [errorHeader]: codeOfStatus(status),

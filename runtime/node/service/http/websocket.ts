@@ -32,15 +32,15 @@ export class WebSockets {
   readonly #upgradable = new WeakSet<Request>()
   readonly #handlers = new Map<string, Handlers>()
 
-  /** `newHeaders`: of the answer to a client whose upgrade has a fault (`App.newHeaders`). */
-  constructor(newHeaders: () => Record<string, string> = () => ({})) {
+  /** `serviceHeaders`: of the answer to a client whose upgrade has a fault (`App.serviceHeaders`). */
+  constructor(serviceHeaders: () => Record<string, string> = () => ({})) {
     this.#server.on('wsClientError', ({ message }, connection) => {
       const answer = { message: `Upgrade: ${message}`, status: 400 }
       void refuse(
         connection,
         new Response(JSON.stringify(answer), {
           status: 400,
-          headers: { ...newHeaders(), 'Content-Type': 'application/json', [errorHeader]: codeOfStatus(400) },
+          headers: { ...serviceHeaders(), 'Content-Type': 'application/json', [errorHeader]: codeOfStatus(400) },
         }),
       )
     })

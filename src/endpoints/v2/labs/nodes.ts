@@ -2,7 +2,14 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { NodeAction } from '../../../host-agent.ts'
 import { jobHeader } from '../../../labs/jobs/jobs.ts'
 import { nodeRefOf } from '../../../labs/lab/node-on-compute.ts'
-import { actOn, createNode, duplicateNode, nodeOnCompute, removeNode, updateNode } from '../../../labs/nodes/nodes.ts'
+import {
+  createNode,
+  duplicateNode,
+  nodeOnCompute,
+  removeNode,
+  runNodeAction,
+  updateNode,
+} from '../../../labs/nodes/nodes.ts'
 import { abortable } from '../../../lib/async/abort.ts'
 import { LabLink } from '../../../model/lab/link.ts'
 import { LabNode, LabNodeCreate, LabNodeUpdate } from '../../../model/lab/node.ts'
@@ -200,7 +207,7 @@ function lifecycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
         const node = lab.node(params.node_id)
         if (action !== 'start' && context.conventions?.runsAlways(node.node_type) === true)
           return ok(lab.nodeView(node))
-        return ok(await actOn(labs, lab, node, action, agentFor))
+        return ok(await runNodeAction(labs, lab, node, action, agentFor))
       },
     }),
   ]

@@ -42,7 +42,7 @@ export async function recreateNode(
   lab.reported.delete(id)
   await retryPlaceholder(labs, lab, record, agentFor, undoGroup)
   const made = lab.node(id)
-  lab.show(await agentFor(made.compute_id).nodes.get(nodeRefOf(lab, made)))
+  lab.keepReported(await agentFor(made.compute_id).nodes.get(nodeRefOf(lab, made)))
   const lastApplied = await markAfter(context, want, made, true, configs)
   await context.write([{ node: id, set: { lastApplied } }])
   await giveConsole(context, id, settings)

@@ -7,7 +7,7 @@ import type { ComputeAgents } from '../../../../src/labs/computes/agents.ts'
 import type { Lab } from '../../../../src/labs/lab/lab.ts'
 
 import { removeLink, updateLink } from '../../../../src/labs/links/links.ts'
-import { actOn, removeNode, updateNode } from '../../../../src/labs/nodes/nodes.ts'
+import { removeNode, runNodeAction, updateNode } from '../../../../src/labs/nodes/nodes.ts'
 import type { PlanOptions } from '../../../../src/labs/plan/types.ts'
 import { ApiError, conflict, tooMany } from '../../../../src/lib/errors/api-error.ts'
 import type { NodeRef } from '../../../../src/model/kinds/node.ts'
@@ -140,7 +140,7 @@ test('an apply without flags takes the steps that need none, and a later one wit
       const [a, b] = [await newLab(), await newLab()]
       const desired = desiredOf(second)
       await a.apply(desiredOf(first))
-      for (const node of a.lab.document.nodes.values()) await actOn(a.labs, a.lab, node, 'start', a.agentFor)
+      for (const node of a.lab.document.nodes.values()) await runNodeAction(a.labs, a.lab, node, 'start', a.agentFor)
       await a.apply(desired, {})
       const { steps } = (await a.plan(desired, {})).plan
       expect(steps).toEqual([])

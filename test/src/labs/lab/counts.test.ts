@@ -5,7 +5,7 @@ import { DirectoryRegistry } from '../../../../src/labs/directory-registry.ts'
 import { Changes } from '../../../../src/labs/lab/document.ts'
 import { keepState } from '../../../../src/labs/links/link-states.ts'
 import { createLink } from '../../../../src/labs/links/links.ts'
-import { actOn, createNode, removeNode } from '../../../../src/labs/nodes/nodes.ts'
+import { createNode, removeNode, runNodeAction } from '../../../../src/labs/nodes/nodes.ts'
 import { undoEdit } from '../../../../src/labs/undo/undo.ts'
 import { type DirectLinkVerdict, worstVerdict } from '../../../../src/model/direct-link.ts'
 import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
@@ -31,7 +31,7 @@ async function campus() {
 
 test('the list has the number of nodes of an open lab, and of its running nodes without segments', async () => {
   const { labs, lab, agentFor, listed } = await campus()
-  await actOn(labs, lab, lab.node('PC2'), 'start', agentFor)
+  await runNodeAction(labs, lab, lab.node('PC2'), 'start', agentFor)
   expect(await listed()).toMatchObject({
     compute_ids: ['local'],
     counts: { nodes: 3, segments: 1, links: 1, running: 1 },

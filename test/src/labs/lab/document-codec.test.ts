@@ -75,7 +75,7 @@ test('records have the names of the code', () => {
     formerComputes: ['c4'],
     pendingLinks: ['l'],
     backupRevision: 7,
-    pendingBackup: { tries: 1 },
+    backupAttempts: { tries: 1 },
     variables: [{ name: 'taking', value: 'unjoined' }],
   })
   expect(read.get('node/n')).toMatchObject({

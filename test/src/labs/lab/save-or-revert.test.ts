@@ -6,7 +6,7 @@ import type { LabEntries } from '../../../../src/labs/lab/store.ts'
 import { recordEndedCaptures, startCapture, stopCapture } from '../../../../src/labs/links/captures.ts'
 import { createLink, createLinks, removeLink, updateLink } from '../../../../src/labs/links/links.ts'
 import { writeConfig } from '../../../../src/labs/nodes/configs.ts'
-import { actOn, createNode, removeNode, updateNode } from '../../../../src/labs/nodes/nodes.ts'
+import { createNode, removeNode, runNodeAction, updateNode } from '../../../../src/labs/nodes/nodes.ts'
 import type { Labs } from '../../../../src/labs/service.ts'
 import { undoEdit } from '../../../../src/labs/undo/undo.ts'
 import { ApiError } from '../../../../src/lib/errors/api-error.ts'
@@ -135,7 +135,7 @@ const changes: readonly (readonly [what: string, change: Change, first?: Change]
   ['the closing of the project', ({ labs, lab, agentFor }) => labs.lifecycle.close(lab.id, agentFor)],
   [
     'the start of a placeholder',
-    ({ labs, lab, agentFor }) => actOn(labs, lab, lab.node('PC2'), 'start', agentFor),
+    ({ labs, lab, agentFor }) => runNodeAction(labs, lab, lab.node('PC2'), 'start', agentFor),
     async ({ labs, lab, agentFor }) => {
       await removeNode(labs, lab, 'PC2', agentFor)
       const made = await createNode(labs, lab, { ...node, name: 'PC2' }, { agentFor })

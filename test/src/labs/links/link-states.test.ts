@@ -3,7 +3,7 @@ import { gns3Dialect } from '../../../../src/endpoints/gns3/dialect.ts'
 import { Changes } from '../../../../src/labs/lab/document.ts'
 import { freshLinks } from '../../../../src/labs/links/link-states.ts'
 import { createLink } from '../../../../src/labs/links/links.ts'
-import { actOn, createNode } from '../../../../src/labs/nodes/nodes.ts'
+import { createNode, runNodeAction } from '../../../../src/labs/nodes/nodes.ts'
 import { labsInMemory, MemoryCompute, overriding } from '../../../support/memory-compute.ts'
 
 test('the states of links are read while a feed with such events is open', async () => {
@@ -60,7 +60,7 @@ test('the state of a link is read again right after a node has started', async (
   await freshLinks(lab, agentFor)
   await freshLinks(lab, agentFor)
   expect([verdict(), reads()]).toEqual(['stopped', 1])
-  await actOn(labs, lab, lab.node('PC1'), 'start', agentFor)
+  await runNodeAction(labs, lab, lab.node('PC1'), 'start', agentFor)
   told.verdict = 'ok'
   // The second request waits for the read of the first.
   await Promise.all([freshLinks(lab, agentFor), freshLinks(lab, agentFor).then(() => expect(verdict()).toBe('ok'))])
@@ -129,9 +129,9 @@ test('the verdict on a link over two computes follows the rule of one within a c
   await save(false)
   expect(await read()).toBe('stopped')
   expect(lab.linkView(lab.link(record.link_id)).verdict_reason).toBe('PC1 is not running: start it')
-  await actOn(labs, lab, lab.node('PC1'), 'start', asking)
+  await runNodeAction(labs, lab, lab.node('PC1'), 'start', asking)
   expect(await read()).toBe('stopped')
-  await actOn(labs, lab, lab.node('PC2'), 'start', asking)
+  await runNodeAction(labs, lab, lab.node('PC2'), 'start', asking)
   expect(await read()).toBe('ok')
   // The worse of both ends, whichever it is.
   links[0] = 'one_way'

@@ -61,7 +61,7 @@ test('a handler runs on behalf of its caller, and requests of the service to its
     jsonBytes: 1024,
     aliases: {},
     runtime: {
-      async within(caller, answer) {
+      async runAs(caller, answer) {
         callers.push(caller)
         return answer()
       },

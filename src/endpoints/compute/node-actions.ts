@@ -44,7 +44,7 @@ function textsOf({
 }
 
 /** POST {node}/start, stop, suspend, resume, reload. The API versions differ in the answer. */
-export function lifecycleEndpoints(form: NodeForm): readonly Endpoint[] {
+export function nodeActionEndpoints(form: NodeForm): readonly Endpoint[] {
   const { version, descriptor, path, tag, params, noun, schemas } = form
   const { isStrict = false, v1, v2, start: startInput } = descriptor
   const isV1 = version === 'v1'
