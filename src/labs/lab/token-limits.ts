@@ -13,6 +13,16 @@ export function requireNodesWithin(limits: TokenLimits | undefined, nodes: numbe
     throw beyond(`Your token is limited to ${max} nodes in a lab, and it would have ${nodes}`)
 }
 
+/** The same for a lab that is to get one node more, beside those that other requests are making. */
+export function requireOneMoreWithin(limits: TokenLimits | undefined, { document, claimed }: Lab): void {
+  if (limits?.max_nodes === undefined) return
+  const pending = [...claimed].filter((claim) => {
+    const [, id] = /^node-id\/(.*)$/.exec(claim) ?? []
+    return id !== undefined && !document.nodes.has(id)
+  })
+  requireNodesWithin(limits, document.nodes.size + pending.length + 1)
+}
+
 /**
  * Counts a node as running until the result is disposed of; its compute has reported its state by then. 409 when more nodes would run
  * than the token of the caller may start, or would have more memory.

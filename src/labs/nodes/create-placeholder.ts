@@ -9,6 +9,7 @@ import { withDefaults, withoutNulls } from '../lab/fields.ts'
 import type { UndoGroup } from '../lab/history.ts'
 import { keptWith, sorted } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
+import { requireOneMoreWithin } from '../lab/token-limits.ts'
 import type { Labs } from '../service.ts'
 import { noSuchKind, requireStillFree } from './nodes.ts'
 import { computesFor, onFirstWithRoom } from './placement.ts'
@@ -36,9 +37,13 @@ export async function createPlaceholder(
   const { name, node_type, console, console_type, template_id = null } = input
   if (!isKnownKind(node_type)) throw noSuchKind('node_type', node_type)
   lab.requireRoom(1)
+  requireOneMoreWithin(agentFor.limits, lab)
   const descriptor: KindDescriptor = kindOf(node_type)
   const node_id = input.node_id?.toLowerCase() ?? crypto.randomUUID()
   const { properties, kept } = sorted(node_type, 'create', input)
+  const idClaim = `node-id/${node_id}`
+  if (lab.claimed.has(idClaim)) throw conflict(`node_id: a node ${node_id} already exists`)
+  lab.claimed.add(idClaim)
   const known = (compute_id: string): NodeRecord => ({
     ...{ node_id, compute_id, node_type, template_id, name },
     ...withDefaults(mapFields, {
@@ -67,6 +72,7 @@ export async function createPlaceholder(
     return await onFirstWithRoom(lab, node_id, await computesFor(labs, lab, input), create)
   } finally {
     lab.placing.delete(node_id)
+    lab.claimed.delete(idClaim)
   }
 }
 

@@ -28,7 +28,7 @@ import { requireUnlocked } from '../lab/locked.ts'
 import { nodeRefOf, propertiesOf, type ReportedNode, reportedFields } from '../lab/node-on-compute.ts'
 import { placeholderReason } from '../lab/placeholder-view.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
-import { requireNodesWithin, startWithin } from '../lab/token-limits.ts'
+import { requireOneMoreWithin, startWithin } from '../lab/token-limits.ts'
 import { unlinkNode } from '../links/links.ts'
 import type { Labs } from '../service.ts'
 import { makeNode, retryPlaceholder } from './placeholders.ts'
@@ -74,7 +74,7 @@ export async function createNode(
   const existing = lab.document.nodes.get(node_id)
   if (existing !== undefined && conventions?.showsExisting === true) return lab.nodeView(existing)
   if (existing !== undefined || lab.claimed.has(idClaim)) throw nodeExists(node_id)
-  requireNodesWithin(agentFor.limits, lab.document.nodes.size + nodesBeingMade(lab) + 1)
+  requireOneMoreWithin(agentFor.limits, lab)
   const name = takeName(lab, input.name, { unique, free: conventions?.nodeName })
   lab.claimed.add(idClaim)
   const refused = refusedOf(properties)
@@ -159,13 +159,6 @@ export async function createNode(
     for (const mac of macs) lab.claimedMacs.delete(mac)
   }
 }
-
-/** Nodes that pending requests make, and that are not in the document yet. */
-const nodesBeingMade = ({ claimed, document }: Lab): number =>
-  [...claimed].filter((claim) => {
-    const [, id] = /^node-id\/(.*)$/.exec(claim) ?? []
-    return id !== undefined && !document.nodes.has(id)
-  }).length
 
 /**
  * Changes a node on its compute, then in the document. When the compute refuses one change, nothing changes. `more` gives members of
