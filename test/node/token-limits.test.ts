@@ -69,20 +69,21 @@ test('a lab gets no more nodes from a client than its token allows, also by requ
     code: 'limit-reached',
     message: 'Your token is limited to 3 nodes in a lab, and it would have 4',
   })
-  const file = 'lab: class-file\nversion: 1\nnodes:\n  NEW: { kind: pc }\n'
-  const applied = await service.fetch(`${at}/topology?take_over=true`, {
-    method: 'PUT',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/yaml' },
-    body: file,
-  })
-  expect(await applied.text()).toContain('Your token is limited to 3 nodes')
-  const missing = 'lab: class-file\nversion: 1\nnodes:\n  ASA: { kind: machine, image: asav.qcow2 }\n'
-  const partly = await service.fetch(`${at}/topology?take_over=true&partial=true`, {
-    method: 'PUT',
-    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/yaml' },
-    body: missing,
-  })
-  expect(await partly.text()).toContain('Your token is limited to 3 nodes')
+  const [plain, placeholder] = ['NEW: { kind: pc }', 'ASA: { kind: machine, image: asav.qcow2 }']
+  for (const [node, flags] of [
+    [plain, ''],
+    [placeholder, '&partial=true'],
+  ] as const) {
+    const applied = await service.fetch(`${at}/topology?take_over=true${flags}`, {
+      method: 'PUT',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/yaml' },
+      body: `lab: class-file\nversion: 1\nnodes:\n  ${node}\n`,
+    })
+    const { job_id } = (await applied.json()) as { job_id: string }
+    const job = () => made<LabJob>(ask(token, 'GET', `/v2/jobs/${job_id}`))
+    await expect.poll(async () => (await job()).status).toBe('failed')
+    expect((await job()).reason).toContain('Your token is limited to 3 nodes')
+  }
   // What an administrator adds is theirs; a copy of all of it is not.
   await made(ask(adminToken, 'POST', `${at}/nodes`, pc))
   expect((await refusal(ask(token, 'POST', `${at}/duplicate`, { name: 'class-copy' }))).code).toBe('limit-reached')
