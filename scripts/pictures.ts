@@ -96,14 +96,14 @@ async function tokens(page: Page): Promise<void> {
     await page.getByRole('button', { name: 'New token' }).click()
     await page.getByLabel('Name').fill(name)
     await page.getByLabel('Role').selectOption(role)
-    await page.getByRole('button', { name: 'Make', exact: true }).click()
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
     await page.getByRole('button', { name: 'Done' }).click()
   }
   await pictures(page, 'tokens')
   await page.getByRole('link', { name: 'Computes' }).click()
-  await page.getByRole('button', { name: 'Let one join' }).click()
+  await page.getByRole('button', { name: 'Add a machine' }).click()
   await page.getByLabel('Name of the token').fill('lab room 2')
-  await page.getByRole('button', { name: 'Make a token' }).click()
+  await page.getByRole('button', { name: 'Create a token' }).click()
   await page.getByText('The token will not be shown again.').waitFor()
   await pictures(page, 'join')
 }
@@ -227,7 +227,7 @@ async function hall(page: Page): Promise<void> {
   }
   await service.call('POST', `/v2/projects/${project_id}/nodes/start`)
   await page.goto(`${service.url}/#/labs/Hall`)
-  await page.getByRole('button', { name: /^PC48, pc, started/ }).waitFor({ state: 'attached' })
+  await page.getByRole('button', { name: /^PC48, pc, running/ }).waitFor({ state: 'attached' })
   for (let presses = 0; presses < 4; presses++) await page.keyboard.press('+')
   await pictures(page, 'large-lab')
 }

@@ -33,7 +33,7 @@ testWith(browser)(
     const lab = await LabPage.open(service.url, '/#/labs/Crash')
     const { page } = lab
     const place = () => lab.node('PC1').getAttribute('transform')
-    await lab.node('PC1', ', pc, started').waitFor()
+    await lab.node('PC1', ', pc, running').waitFor()
     const input = await lab.openConsole('PC1')
     await lab.shows('PC1>')
     await input.pressSequentially(`ping 10.0.0.2 -c ${pings} -i 25\r`)

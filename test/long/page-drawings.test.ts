@@ -60,7 +60,7 @@ testWith(browser)(
 
     // A text by the keyboard alone.
     await page.keyboard.press('Shift+T')
-    const words = page.getByLabel('Words')
+    const words = page.getByLabel('Text', { exact: true })
     await expect.poll(() => words.evaluate((it) => it === document.activeElement)).toBe(true)
     await page.keyboard.type('<b>Core & edge</b>\nsecond line')
     await page.keyboard.press('Tab')

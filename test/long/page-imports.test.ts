@@ -203,8 +203,8 @@ testWith(browser)(
     ] as const)
       await lab.link(from, to).waitFor({ state: 'attached' })
     await page.getByRole('button', { name: 'Start all' }).click()
-    await lab.node('h1', ', pc, started').waitFor()
-    await lab.node('h2', ', pc, started').waitFor()
+    await lab.node('h1', ', pc, running').waitFor()
+    await lab.node('h2', ', pc, running').waitFor()
     expect(lab.faults.filter((it) => !/status of 4\d\d/.test(it))).toEqual([])
   },
   120_000,

@@ -24,8 +24,8 @@ testWith(browser)(
     await lab.place('PC', { x: 500, y: 320 }, 'PC2')
     await lab.draw('PC1', 'PC2')
     await page.getByRole('button', { name: 'Start all nodes' }).click()
-    await lab.node('PC2', ', pc, started').waitFor()
-    await lab.node('PC1', ', pc, started').waitFor()
+    await lab.node('PC2', ', pc, running').waitFor()
+    await lab.node('PC1', ', pc, running').waitFor()
     await lab.link('PC1', 'PC2').focus()
 
     const filter = page.getByLabel('Drop frames that match')

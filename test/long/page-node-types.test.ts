@@ -51,7 +51,7 @@ testWith(
     () => page.getByRole('button', { name: 'Console', exact: true }).click(),
   ]
   for (const gesture of gestures) await gesture()
-  await lab.node('IOSv-1', '.*started').waitFor()
+  await lab.node('IOSv-1', '.*running').waitFor()
   await page.locator('.xterm').waitFor()
   const [type] = (await service.call<LabTemplate[]>('GET', '/v2/templates')).filter(({ builtin }) => !builtin)
   // It runs: a deletion asks first, and says afterwards what is gone, with a way back.

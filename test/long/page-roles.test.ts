@@ -64,7 +64,7 @@ testWith(browser)(
     }
     await look('labs')
     await page.getByRole('link', { name: 'Seen' }).click()
-    await shown.node('PC1', ', pc, started').waitFor()
+    await shown.node('PC1', ', pc, running').waitFor()
     await look('lab')
     await shown.node('PC1').focus()
     await page.getByRole('complementary', { name: 'Node PC1' }).waitFor()

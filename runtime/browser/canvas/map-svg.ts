@@ -20,6 +20,7 @@ import { badgeWidth, hasPortRoom, shortened } from '../map/labels.ts'
 import { portName } from '../map/ports.ts'
 import { strandsOf } from '../map/strands.ts'
 import { portLabel } from '../map/vlans.ts'
+import { stateWord } from '../state/node-phase.ts'
 
 /** The contents of a map, and what a file cannot look up. */
 export interface MapContents {
@@ -139,7 +140,7 @@ function nodeSvg(node: LabNode, { symbolOf, symbols, colour }: MapContents): str
       ? ''
       : `<image ${at} href="${pictureOf(own)}"/>`
   return [
-    `<g transform="translate(${node.x} ${node.y})"><title>${xml(`${node.name}, ${node.node_type}, ${node.status}`)}</title>`,
+    `<g transform="translate(${node.x} ${node.y})"><title>${xml(`${node.name}, ${node.node_type}, ${stateWord(node.status)}`)}</title>`,
     `<rect width="${tile}" height="${tile}" rx="12" fill="${colour('panel')}" stroke="${colour('line')}" stroke-width="1.5"/>`,
     shape,
     `<circle cx="${tile - 5}" cy="5" r="6.5" fill="${colour(fill)}" stroke="${colour(stroke)}" stroke-width="2.5"/>`,

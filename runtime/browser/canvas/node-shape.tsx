@@ -5,6 +5,7 @@ import type { LabWindow } from '../editing/lab-window.ts'
 import { type Point, tile } from '../map/geometry.ts'
 import { shortened } from '../map/labels.ts'
 import { Label, maxName, useOthers } from '../map/map-label.tsx'
+import { stateWord } from '../state/node-phase.ts'
 import { isBuiltIn, symbolUrl } from './symbols.tsx'
 
 const aboveTile: Point = { x: tile / 2, y: -8 }
@@ -62,4 +63,4 @@ function nodeSymbol(name: string) {
 }
 
 const labelOf = ({ name, node_type, status_reason }: LabNode, state: string): string =>
-  `${name}, ${node_type}, ${state}${status_reason === null ? '' : `: ${status_reason}`}`
+  `${name}, ${node_type}, ${stateWord(state)}${status_reason === null ? '' : `: ${status_reason}`}`

@@ -33,7 +33,7 @@ export function SearchBar({ dock }: { dock: Dock }) {
         }}
       />
       <button type="button" onClick={() => find(true)}>
-        Before
+        Previous
       </button>
       <button type="button" onClick={() => find(false)}>
         Next

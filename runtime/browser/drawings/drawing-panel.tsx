@@ -78,7 +78,7 @@ export function DrawingPanel({ drawing, window: { editor, wanted } }: { drawing:
         <>
           {shape.kind === 'text' && (
             <div class="field">
-              <label for="drawing-text">Words</label>
+              <label for="drawing-text">Text</label>
               <textarea
                 id="drawing-text"
                 ref={words}
@@ -151,9 +151,9 @@ function Colours({ shape, isDisabled, onChange }: ColoursProps) {
       </fieldset>
       {!isDisabled && (shape.kind === 'rect' || shape.kind === 'ellipse') && (
         <div class="row">
-          <span>Area</span>
+          <span>Fill</span>
           <RadioGroup
-            label="Area"
+            label="Fill"
             value={shown}
             options={fills}
             onChange={(value) => {

@@ -5,6 +5,7 @@ import { type Findable, foundBy } from '../editing/found-by.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { focusOnShape } from '../editing/panes.ts'
 import { Dialog } from '../parts/dialog.tsx'
+import { stateWord } from '../state/node-phase.ts'
 import { mayEdit } from '../state/session.ts'
 
 interface Entry extends Findable {
@@ -41,7 +42,7 @@ export function CommandBar({ window: lab }: { window: LabWindow }) {
         aria-controls="bar-list"
         aria-activedescendant={found[index] && `bar-${found[index].id}`}
         aria-label="Find a node or a command"
-        placeholder="Node, command or template"
+        placeholder="Node, command or node type"
         value={words.value}
         onInput={(event) => {
           words.value = event.currentTarget.value
@@ -77,7 +78,7 @@ export function CommandBar({ window: lab }: { window: LabWindow }) {
           </div>
         ))}
       </div>
-      {found.length === 0 && <p class="muted bar-none">No node, command or template matches.</p>}
+      {found.length === 0 && <p class="muted bar-none">No node, command or node type matches.</p>}
     </Dialog>
   )
 }
@@ -86,7 +87,7 @@ function entriesOf(lab: LabWindow): Entry[] {
   const { editor } = lab
   const nodes = editor.store.nodes.values().map(
     ({ node_id, name, node_type, status }): Entry => ({
-      ...{ id: node_id, title: name, hint: `${node_type}, ${status}` },
+      ...{ id: node_id, title: name, hint: `${node_type}, ${stateWord(status)}` },
       run() {
         lab.goTo(node_id)
         focusOnShape(node_id)
@@ -99,7 +100,7 @@ function entriesOf(lab: LabWindow): Entry[] {
   const templates = mayEdit()
     ? editor.templates.value.map(
         (template): Entry => ({
-          ...{ id: template.template_id, title: `Add ${template.name}`, hint: 'template' },
+          ...{ id: template.template_id, title: `Add ${template.name}`, hint: 'node type' },
           run: () => void lab.addInMiddle(template),
         }),
       )

@@ -7,7 +7,7 @@ import { verdictOf } from '../links/verdict.ts'
 import { linksAt, portName } from '../map/ports.ts'
 import { Icon } from '../parts/icon.tsx'
 import { ResourceTable } from '../parts/resource-table.tsx'
-import { stateWord } from '../state/node-phase.ts'
+import { stateName, stateWord } from '../state/node-phase.ts'
 import { mayEdit } from '../state/session.ts'
 
 /** The lab as tables: the same as the map, for small screens and for screen readers. */
@@ -34,7 +34,7 @@ export function ListView({ window: lab }: { window: LabWindow }) {
         {nodes.map((node) => {
           const { node_id, name, status, status_reason, node_type } = node
           const isOn = status === 'started'
-          const word = stateWord(node, store.phases.value)
+          const state = stateName(node, store.phases.value)
           return (
             <tr key={node_id} class={selection.value.has(node_id) ? 'is-selected' : ''}>
               <td>
@@ -49,10 +49,10 @@ export function ListView({ window: lab }: { window: LabWindow }) {
                 </button>
               </td>
               <td class="is-word" title={status_reason ?? undefined}>
-                <span class={`dot is-${word}`} /> {word}
+                <span class={`dot is-${state}`} /> {stateWord(state)}
                 {status_reason !== null && <Icon name="warning" />}
               </td>
-              <td class="is-word">{node_type}</td>
+              <td class="is-word">{editor.kindOf(node)?.title ?? node_type}</td>
               <td class="is-word">{linksAt(links, node_id).length}</td>
               <td class="actions">
                 {mayEdit() && (

@@ -13,7 +13,7 @@ import { isPort, linksAt, otherEnd, portName } from '../map/ports.ts'
 import { Fact } from '../parts/fact.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Loaded } from '../parts/loaded.tsx'
-import { stateWord } from '../state/node-phase.ts'
+import { stateName, stateWord } from '../state/node-phase.ts'
 import { mayEdit } from '../state/session.ts'
 import { EditableName } from './editable-name.tsx'
 import { EventList } from './event-list.tsx'
@@ -26,7 +26,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
   const isLocked = !mayEdit()
   const act = (action: Parameters<typeof editor.act>[0]) => void editor.act(action, [node_id])
   const isOn = status === 'started'
-  const word = stateWord(node, editor.store.phases.value)
+  const state = stateName(node, editor.store.phases.value)
   return (
     <aside class="inspector" aria-label={`Node ${node.name}`}>
       <h2 class="hidden">{node.name}</h2>
@@ -41,8 +41,8 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
         onRename={(name) => editor.change(node_id, { name })}
       />
       <p class="state">
-        <span class={`dot is-${word}`} /> {word}
-        <span class="muted"> · {kind?.noun ?? node.node_type}</span>
+        <span class={`dot is-${state}`} /> {stateWord(state)}
+        <span class="muted"> · {kind?.title ?? node.node_type}</span>
         {node.compute_id !== 'local' && <Loaded load={computeName} props={{ id: node.compute_id }} />}
       </p>
       {node.status_reason !== null && (

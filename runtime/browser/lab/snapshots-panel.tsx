@@ -31,7 +31,7 @@ export function SnapshotsPanel({ editor }: { editor: LabEditor }) {
               dialog.value = { kind: 'take' }
             }}
           >
-            <Icon name="plus" /> Take one
+            <Icon name="plus" /> Take snapshot
           </button>
         )}
       </div>

@@ -39,10 +39,10 @@ export function ComputesScreen() {
         {isAdministrator() && (
           <>
             <button type="button" onClick={open({ kind: 'add' })}>
-              Register …
+              Add by address …
             </button>
             <button type="button" class="is-main" onClick={open({ kind: 'join' })}>
-              <Icon name="plus" /> Let one join
+              <Icon name="plus" /> Add a machine
             </button>
           </>
         )}
@@ -74,7 +74,7 @@ export function ComputesScreen() {
                   <>
                     {!compute.accepts_projects && !isDraining && (
                       <button type="button" class="is-quiet" onClick={() => takeLabs(compute)}>
-                        <Icon name="undo" /> Take labs again
+                        <Icon name="undo" /> Accept labs again
                       </button>
                     )}
                     {!isDraining && (
@@ -110,10 +110,10 @@ export function ComputesScreen() {
       {shown?.kind === 'drain' && <DrainDialog compute={shown.compute} onClose={close} />}
       {shown?.kind === 'add' && (
         <DeclaredForm
-          title="Register a compute"
+          title="Add a machine by its address"
           schema="ComputeCreate"
           members={['name', 'protocol', 'host', 'port', 'user', 'password', 'labels']}
-          verb="Register"
+          verb="Add"
           values={{}}
           onSend={(body) => client.call('POST /v2/computes', { body: body as never })}
           onClose={close}
@@ -220,8 +220,8 @@ function JoinDialog({ onClose }: { onClose: () => void }) {
   if (token.value === undefined)
     return (
       <ActionDialog
-        title="Let a compute join"
-        verb="Make a token"
+        title="Add a machine"
+        verb="Create a token"
         onSend={async () => {
           token.value = await client.call('POST /v2/tokens', { body: { name: name.value.trim(), purpose: 'join' } })
         }}
@@ -233,7 +233,7 @@ function JoinDialog({ onClose }: { onClose: () => void }) {
     )
   const command = `patchbay serve --join ${location.origin.replace(/^http/, 'ws')} --join-token-file join-token`
   return (
-    <Dialog title="Let a compute join" isFirm onClose={onClose}>
+    <Dialog title="Add a machine" isFirm onClose={onClose}>
       <p>On the compute, write the token into a file that only its user can read, and start the service:</p>
       <CopyText text={token.value.token} what="the token" />
       <CopyText text={command} what="the command" />

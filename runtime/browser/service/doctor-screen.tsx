@@ -56,11 +56,11 @@ function DoctorOf({ path, title }: { path: string; title: string }) {
         </h3>
         <span class="spacer" />
         <button type="button" disabled={found.value === undefined && failure.value === ''} onClick={() => void look()}>
-          Look again
+          Check again
         </button>
       </div>
       <ErrorMessage text={failure.value} />
-      {checks === undefined && failure.value === '' && <p class="muted">Looking …</p>}
+      {checks === undefined && failure.value === '' && <p class="muted">Checking …</p>}
       <ul>
         {checks?.map(({ name, status, found: text, fix }) => (
           <li key={`${name} ${text}`} class={`check is-${status}`}>

@@ -56,7 +56,7 @@ export function ImagesScreen() {
       </div>
       <p class="muted">Nodes of these kinds start from images. Drop files on a kind, or choose them.</p>
       {kinds.value.map((kind) => (
-        <ImagesOf key={kind.name} kind={kind.name} noun={kind.noun} known={known.value} />
+        <ImagesOf key={kind.name} kind={kind.name} title={kind.title} known={known.value} />
       ))}
     </>
   )
@@ -64,7 +64,7 @@ export function ImagesScreen() {
 
 const nodeTypeDialog = () => import('../node-types/node-type-dialog.tsx').then((module) => module.NodeTypeDialog)
 
-function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known: LabsAndComputes }) {
+function ImagesOf({ kind, title, known }: { kind: ImageKind; title: string; known: LabsAndComputes }) {
   const images = useSignal<readonly Image[] | undefined>(undefined)
   const uses = useSignal<ReadonlyMap<string, ImageUse>>(new Map())
   const gone = useSignal<Image | undefined>(undefined)
@@ -138,7 +138,7 @@ function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known:
     <section ref={section} class={isOver.value ? 'images is-over' : 'images'} {...handlers}>
       <div class="row">
         <h3>
-          {kind} <small>{noun}</small>
+          {title} <small>{kind}</small>
         </h3>
         <span class="spacer" />
         {mayEdit() && (

@@ -67,7 +67,7 @@ export function TokensScreen() {
       )}
       {tokens.value !== undefined && tokens.value.length > 0 && (
         <StackedTable
-          columns={['Name', 'Rights', 'Labs', 'Ends with', 'Made', 'Expires']}
+          columns={['Name', 'Rights', 'Labs', 'Ends with', 'Created', 'Expires']}
           rows={tokens.value.map((token) => ({
             key: token.token_id,
             cells: [
@@ -95,7 +95,7 @@ export function TokensScreen() {
           title="New token"
           schema="AccessTokenCreate"
           members={['name', 'role', 'projects', 'limits', 'expires_in_s']}
-          verb="Make"
+          verb="Create"
           values={{}}
           onSend={async (body) => {
             made.value = await client.call('POST /v2/tokens', { body: body as never })
@@ -133,7 +133,7 @@ export function TokensScreen() {
             <b>
               <bdi>{gone.value.name}</bdi>
             </b>{' '}
-            is no longer let in, at once.
+            can no longer sign in, from now on.
           </p>
         </ActionDialog>
       )}

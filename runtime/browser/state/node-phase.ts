@@ -25,6 +25,9 @@ export function phasesIn(jobs: readonly LabJob[]): Map<string, NodePhase> {
   return phases
 }
 
-/** The state of a node in a word, such as `booting`. */
-export const stateWord = ({ node_id, status }: LabNode, phases: ReadonlyMap<string, NodePhase>): string =>
+/** What a node does or is, as styles name it: such as `booting` or `started`. */
+export const stateName = ({ node_id, status }: LabNode, phases: ReadonlyMap<string, NodePhase>): string =>
   phases.get(node_id) ?? status
+
+/** The word of people for that: a node that is started is running. */
+export const stateWord = (name: string): string => (name === 'started' ? 'running' : name)

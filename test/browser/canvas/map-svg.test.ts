@@ -40,7 +40,7 @@ test('a map has its nodes, links, names of ports, impairment and drawings', () =
   expect(textsOf(svg)).toEqual(['ab', 'e0', 'e0', '100 ms', 'e0', 'e0', 'A', 'B'])
   expect(textsOf(svg, 'title')).toEqual([
     'Lab',
-    ...['A Ethernet0 – B Ethernet0', 'A Ethernet0 – B Ethernet0', 'A, pc, started', 'B, pc, started'],
+    ...['A Ethernet0 – B Ethernet0', 'A Ethernet0 – B Ethernet0', 'A, pc, running', 'B, pc, running'],
   ])
   // Two links between the same nodes are bowed apart, and the one that passes nothing is told by more than its colour.
   const [first, second] = Array.from(read(svg).getElementsByTagName('path'), (it) => it.getAttribute('d'))

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { phasesIn, stateWord } from '../../../runtime/browser/state/node-phase.ts'
+import { phasesIn, stateName, stateWord } from '../../../runtime/browser/state/node-phase.ts'
 import type { LabJob, LabNode } from '../../../src/client/patchbay.ts'
 
 const job = (action: LabJob['action'], states: readonly LabJob['nodes'][number]['state'][], status = 'running') => ({
@@ -15,7 +15,11 @@ test('a node is busy while a job works with it, and booting while it is not read
     ['stop0', 'stopping'],
   ])
   const node = (node_id: string) => ({ node_id, status: 'stopped' }) as LabNode
-  expect([stateWord(node('start0'), phases), stateWord(node('start2'), phases)]).toEqual(['starting', 'stopped'])
+  expect([stateName(node('start0'), phases), stateName(node('start2'), phases)]).toEqual(['starting', 'stopped'])
+})
+
+test('people read running for the status started', () => {
+  expect(['started', 'stopped', 'booting'].map(stateWord)).toEqual(['running', 'stopped', 'booting'])
 })
 
 test('an ended job has no part in it', () => {
