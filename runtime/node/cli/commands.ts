@@ -103,7 +103,8 @@ service is available, the command also checks that its computes have the images.
     summary: 'run the checks of lab files, each in a temporary lab',
     text: `Creates a temporary lab from each file, starts it, waits until it is ready, runs the checks of the file, and deletes
 the lab, also after Ctrl-C. A running lab of the same name is not touched; --running checks it as it is instead.
-The exit code is 1 if a lab does not start or a check fails, and 6 if a file has no checks: patchbay test labs/*.lab.yaml --junit out.xml`,
+The exit code is 1 if a lab does not start or a check fails, and 6 if a file has no checks:
+patchbay test labs/*.lab.yaml --junit out.xml`,
     args: [{ ...labFile, many: true }],
     flags: testFlags,
     run: async (input) => (await import('./lab-test.ts')).test(input),
@@ -120,7 +121,7 @@ The exit code is 1 if a lab does not start or a check fails, and 6 if a file has
     summary: 'convert a lab of containerlab, GNS3 or CML to a lab file',
     text: `Converts a containerlab topology (*.clab.yml), a GNS3 project (*.gns3) or a CML lab (*.yaml) to a lab file next to it,
 and lists what the lab file leaves out. An archive (*.gns3project) becomes a closed lab of the service, an appliance
-(*.gns3a) a template.`,
+(*.gns3a) a node type.`,
     args: [{ name: 'FILE', about: 'the file, or - for standard input', complete: 'file' }],
     flags: importing,
     run: async (input) => (await import('./import.ts')).importCommand(input),
@@ -252,8 +253,8 @@ that begin with one "-": patchbay exec wan-edge/PC1 ping 10.0.0.2 -c 2. After "-
   link: command({
     group: 'links',
     summary: 'show the links of a lab; impair, suspend or resume one',
-    text: `Lists the links of a lab, or shows one link: whether frames pass, its impairment and its traffic. Flags change the link while it runs; other
-impairment stays, and 0 removes one: patchbay link wan-edge/R1:eth0 --delay 40ms --loss 0.5%`,
+    text: `Lists the links of a lab, or shows one link: whether frames pass, its impairment and its traffic. Flags change the
+link while it runs; other impairment stays, and 0 removes one: patchbay link wan-edge/R1:eth0 --delay 40ms --loss 0.5%`,
     args: [
       { name: 'LAB[/LINK]', about: 'a lab, or one of its links: NODE:PORT, NODE--NODE or its name', complete: 'link' },
     ],
@@ -267,9 +268,7 @@ impairment stays, and 0 removes one: patchbay link wan-edge/R1:eth0 --delay 40ms
 destination, protocol and summary. Rows that the terminal is too slow for are dropped and counted. -w FILE writes
 the frames as pcap, -w - writes them to a pipe: patchbay capture wan-edge/R1:eth0 -w - | wireshark -k -i -
 Other captures are not affected, and nothing is left on the service. The exit code is 130 after Ctrl-C.`,
-    args: [
-      { name: 'LAB[/LINK]', about: 'a lab, or one of its links: NODE:PORT, NODE--NODE or its name', complete: 'link' },
-    ],
+    args: [{ name: 'LAB/LINK', about: 'a link: NODE:PORT, NODE--NODE or its name', complete: 'link' }],
     flags: capturing,
     run: async (input) => (await import('./capture.ts')).capture(input),
   }),
