@@ -1,5 +1,5 @@
 import { access, readdir, readFile } from 'node:fs/promises'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse } from './markdown.ts'
 
@@ -45,6 +45,35 @@ test('the README is short, and leads to every page of docs/', async () => {
     }
   }
   expect([...all.keys()].filter((name) => !reached.has(name))).toEqual([])
+})
+
+test('at least 25 pictures are shown, each with words for those who do not see it', async () => {
+  const shown = [...(await documents()).values()].flatMap(({ pictures }) => pictures)
+  expect(new Set(shown.map(({ path }) => basename(path))).size).toBeGreaterThanOrEqual(25)
+  expect(shown.filter(({ alt }) => alt.trim() === '')).toEqual([])
+})
+
+test('a how-to shows the page or a lab file first, and requests in its last section', async () => {
+  const all = await documents()
+  const howTos = [
+    'machines',
+    'routers',
+    'nat',
+    'switches',
+    'links-and-impairment',
+    'hypervisors',
+    'images',
+    'several-machines',
+  ]
+  for (const name of [...howTos, 'gateway', 'tutorial']) {
+    const { blocks = [], anchors = new Set<string>() } = all.get(`docs/${name}.md`) ?? {}
+    const sections = [...anchors]
+    const last = sections.indexOf('for-programs')
+    const early = blocks.filter(
+      ({ content, section }) => content.includes('curl ') && (last === -1 || sections.indexOf(section) < last),
+    )
+    expect(early.map(({ line }) => `docs/${name}.md:${line}`)).toEqual([])
+  }
 })
 
 test('every file and folder of the source that a document names exists', async () => {

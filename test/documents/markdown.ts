@@ -18,6 +18,8 @@ export interface Document {
   readonly anchors: ReadonlySet<string>
   /** Targets of its links and pictures. */
   readonly links: readonly string[]
+  /** Pictures, with the words that stand for them. */
+  readonly pictures: readonly { readonly path: string; readonly alt: string }[]
   /** Words in backquotes in its text. */
   readonly code: readonly string[]
   /** `PAGE#SECTION` whose blocks are run first. */
@@ -59,7 +61,7 @@ export function parse(text: string): Document {
     before = ''
   }
   const written = prose.join('\n')
-  return { blocks, anchors, links: linksIn(written), code: codeIn(written), continues }
+  return { blocks, anchors, links: linksIn(written), pictures: picturesIn(written), code: codeIn(written), continues }
 }
 
 /** As GitHub makes it: lower case, without punctuation, hyphens for blanks; a number when the same is there already. */
@@ -75,6 +77,10 @@ function uniqueAnchor(title: string, taken: ReadonlySet<string>): string {
 function linksIn(prose: string): string[] {
   const withoutCode = prose.replace(/`[^`\n]*`/g, '')
   return [...withoutCode.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target = '']) => target)
+}
+
+function picturesIn(prose: string): Document['pictures'] {
+  return [...prose.matchAll(/!\[([^\]]*)\]\(([^)\s]+)\)/g)].map(([, alt = '', path = '']) => ({ path, alt }))
 }
 
 const codeIn = (prose: string): string[] => [...prose.matchAll(/`([^`\n]+)`/g)].map(([, words = '']) => words)

@@ -16,13 +16,8 @@ export interface Prepared {
 
 /** What a reader has to bring for a page, by the name of its file. `cwd`: where its commands run; `home`: their HOME. */
 export const prepare: Readonly<Record<string, (cwd: string, home: string) => Promise<Prepared>>> = {
-  async 'docs/machines.md'(cwd) {
-    const used = join(cwd, 'guests/packages')
-    await mkdir(packages, { recursive: true })
-    await mkdir(join(cwd, 'guests'))
-    await cp(packages, used, { recursive: true })
-    return { done: () => cp(used, packages, { recursive: true }) }
-  },
+  'docs/machines.md': withPackages,
+  'docs/tutorial.md': withPackages,
 
   async 'docs/routers.md'(cwd, home) {
     const image = join(cwd, 'i86bi-linux-l3.bin')
@@ -45,4 +40,13 @@ export const prepare: Readonly<Record<string, (cwd: string, home: string) => Pro
       </devices></domain>`)
     return { env: { PATCHBAY_HYPERVISOR_LIBVIRT_URI: libvirt.uri }, done: () => libvirt.close() }
   },
+}
+
+/** For pages that make guests. */
+async function withPackages(cwd: string): Promise<Prepared> {
+  const used = join(cwd, 'guests/packages')
+  await mkdir(packages, { recursive: true })
+  await mkdir(join(cwd, 'guests'))
+  await cp(packages, used, { recursive: true })
+  return { done: () => cp(used, packages, { recursive: true }) }
 }
