@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { exampleLabs } from './example-lab.js'
 import { licencesOf, packageOf } from './licences.js'
 
 // JavaScript, as bundle.js, which uses it.
@@ -31,6 +32,7 @@ export async function bundleBrowser() {
     legalComments: 'none',
     jsx: 'automatic',
     jsxImportSource: 'preact',
+    plugins: [exampleLabs],
     define: { PATCHBAY_VERSION: JSON.stringify(version) },
     logLevel: 'warning',
   })

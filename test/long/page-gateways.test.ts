@@ -212,3 +212,28 @@ testWith(browser, qemu)(
   },
   240_000,
 )
+
+testWith(browser)(
+  'an example, and one whose images are missing, at a gateway on Node and at the Worker',
+  async () => {
+    for (const { gateway } of [node, worker]) {
+      const lab = await LabPage.open(gateway.url)
+      const { page } = lab
+      if (gateway instanceof WorkerGateway) await lab.signIn(adminToken)
+      await page.getByRole('button', { name: /^OSPF/ }).click()
+      const dialog = page.getByRole('dialog', { name: 'Import' })
+      await dialog.getByText('2 of 5 nodes can run').waitFor()
+      await dialog.getByLabel('Replace R3 by').selectOption({ label: 'Switch' })
+      await dialog.getByText('replaced by Switch').waitFor()
+      await dialog.getByRole('button', { name: 'Open the lab' }).click()
+      await lab.link('R1', 'R3').waitFor({ state: 'attached' })
+      await gateway.call('DELETE', '/v2/projects/ospf')
+      await page.goto(`${gateway.url}/#/`)
+      await page.getByRole('button', { name: /^Two PCs/ }).click()
+      await lab.link('PC1', 'PC2').waitFor({ state: 'attached' })
+      await page.getByRole('button', { name: 'Start all' }).click()
+      await lab.node('PC1', ', pc, started').waitFor()
+    }
+  },
+  240_000,
+)

@@ -56,11 +56,14 @@ export class FileImport {
   /** The lab file that a lab of another program became. */
   readonly labFile = signal<string | undefined>(undefined)
   readonly #given: GivenFile<File>
+  readonly #imagesFrom: string | undefined
   #nodes: readonly GivenNode[] = []
   readonly #over = new AbortController()
   #answer: (isTrusted: boolean) => void = () => {}
 
-  constructor(given: GivenFile<File>) {
+  /** `imagesFrom`: where the images come from that nodes may lack. */
+  constructor(given: GivenFile<File>, imagesFrom?: string) {
+    this.#imagesFrom = imagesFrom
     this.file = given.file
     this.#given = given
   }
@@ -190,6 +193,7 @@ export class FileImport {
       nodes.map((node) => ({ name: node.name, kind: node.node_type })),
       plan.cannot_run ?? [],
       this.#nodes,
+      this.#imagesFrom,
     )
     const again = async () => {
       // The service remembers what was trusted.

@@ -11,12 +11,14 @@ import { ImportResultView, Losses } from './import-result-view.tsx'
 
 interface ImportProps {
   readonly files: readonly File[]
+  /** Where the images come from that its nodes may lack. */
+  readonly imagesFrom?: string | undefined
   readonly onClose: () => void
 }
 
 /** Makes labs and templates of files, one after the other, and shows which parts were not imported. */
-export function ImportDialog({ files, onClose }: ImportProps) {
-  const imports = useMemo(() => givenFiles(files).map((given) => new FileImport(given)), [files])
+export function ImportDialog({ files, imagesFrom, onClose }: ImportProps) {
+  const imports = useMemo(() => givenFiles(files).map((given) => new FileImport(given, imagesFrom)), [files])
   const isRunning = imports.some((it) => it.isRunning)
   const cancel = () => {
     for (const it of imports) it.cancel()

@@ -33,6 +33,7 @@ export function rowsOf(
   nodes: readonly { readonly name: string; readonly kind: string }[],
   cannotRun: readonly NotCreated[],
   given: readonly GivenNode[],
+  imagesFrom?: string,
 ): NodeRow[] {
   const [lacking, origins] = [byName(cannotRun), byName(given)]
   const places = new Map(given.map(({ name }, index) => [name, index]))
@@ -46,7 +47,7 @@ export function rowsOf(
       reason: isForeign ? origin.cannot_run : lack?.reason,
       // No image makes a container a machine.
       images: isForeign ? [] : (lack?.images ?? []),
-      hint: isForeign ? undefined : origin?.hint,
+      hint: isForeign ? undefined : (origin?.hint ?? imagesFrom),
     }
   })
   return [...rows.filter(({ reason }) => reason !== undefined), ...rows.filter(({ reason }) => reason === undefined)]

@@ -9,6 +9,7 @@ import { Dialog } from '../parts/dialog.tsx'
 import { saveFile } from '../parts/downloads.ts'
 import { ErrorMessage } from '../parts/error-message.tsx'
 import { Icon } from '../parts/icon.tsx'
+import { themeColours } from '../parts/theme-colours.ts'
 import { client, send } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
 
@@ -90,16 +91,10 @@ async function mapOf({ editor, hasLabels }: LabWindow): Promise<string> {
     const answer = await send(symbolUrl(symbol), {})
     if (answer.ok) symbols.set(symbol, await answer.text())
   }
-  const probe = document.createElement('i')
-  probe.style.colorScheme = 'light'
-  document.body.append(probe)
-  const colour = (name: string) => {
-    probe.style.color = `var(--${name})`
-    return getComputedStyle(probe).color
-  }
+  const { of: colour, end } = themeColours('light')
   const contents = { nodes, links: store.links.values(), drawings: store.drawings.values(), symbols, colour }
   const title = store.project.value?.name ?? ''
   const svg = mapSvg({ ...contents, title, hasPortNames: hasLabels.value, symbolOf: (it) => editor.symbolOf(it) })
-  probe.remove()
+  end()
   return svg
 }

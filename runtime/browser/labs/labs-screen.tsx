@@ -20,6 +20,8 @@ import { LabList } from './lab-list.ts'
 /** Time between two readings of the states of links, ms: the feed of all labs does not have them. */
 const detailsMs = 30_000
 
+const gallery = () => import('./on-demand.ts').then((module) => module.Gallery)
+
 const importHint =
   'Drop files here to import them: lab files, archives (.gns3project), labs of containerlab, GNS3 and CML, appliances (.gns3a).'
 
@@ -69,11 +71,15 @@ export function LabsScreen() {
     dialog.value = undefined
   }
   const given = useSignal<readonly File[]>([])
-  const importFiles = (files: readonly File[]) => {
+  /** Where the images of an example come from. */
+  const hint = useRef<string | undefined>(undefined)
+  const importFiles = (files: readonly File[], imagesFrom?: string) => {
     // While files are imported, a drop is ignored: it would replace them.
-    if (given.value.length === 0) given.value = files
+    if (given.value.length > 0) return
+    hint.current = imagesFrom
+    given.value = files
   }
-  const { isOver, handlers } = useFileDrop(importFiles)
+  const { isOver, handlers } = useFileDrop((files) => importFiles(files))
   return (
     <div class="labs">
       <ServiceHeader />
@@ -106,8 +112,19 @@ export function LabsScreen() {
           <div class="empty">
             <h3>No labs yet</h3>
             <p>A lab is a set of nodes – simulated PCs, switches, routers, machines – and the links between them.</p>
-            {mayEdit() && <p>{importHint}</p>}
-            {mayEdit() && newLab}
+            {mayEdit() && (
+              <>
+                {newLab}
+                <p>Or begin with one of these:</p>
+                <Loaded load={gallery} props={{ onChoose: (example, needs) => importFiles([example], needs) }} />
+                <p>
+                  Coming from GNS3, containerlab, CML? Drop the file here, or{' '}
+                  <button type="button" title={importHint} onClick={() => file.current?.click()}>
+                    Choose a file
+                  </button>
+                </p>
+              </>
+            )}
           </div>
         )}
         <ul class="cards">
@@ -124,6 +141,7 @@ export function LabsScreen() {
           load={importDialog}
           props={{
             files: given.value,
+            imagesFrom: hint.current,
             onClose: () => {
               given.value = []
             },

@@ -4,5 +4,6 @@
  */
 export { ImportDialog } from '../importing/import-dialog.tsx'
 export { ServiceScreen } from '../service/service-screen.tsx'
+export { Gallery } from './gallery.tsx'
 export { LabDialog } from './lab-dialog.tsx'
 export { SignIn } from './sign-in.tsx'

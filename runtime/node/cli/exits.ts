@@ -11,12 +11,12 @@ export const exits = {
   wrong: 3,
   /** Done, but for steps that need a flag. */
   withheld: 4,
-  /** Done, but for nodes that cannot run: they are placeholders. */
-  partial: 7,
   /** There is no service, it does not let the client in, or the connection was lost. */
   noService: 5,
   /** A lab file has no checks: nothing was tested. */
   unchecked: 6,
+  /** Done, but for nodes that cannot run: they are placeholders. */
+  partial: 7,
   arguments: 64,
   interrupted: 130,
 } as const

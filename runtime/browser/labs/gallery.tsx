@@ -1,0 +1,60 @@
+import { useMemo } from 'preact/hooks'
+import ospf from '../../../examples/ospf/ospf.lab.yaml'
+import twoPcs from '../../../examples/two-pcs/two-pcs.lab.yaml'
+import vlans from '../../../examples/vlans/vlans.lab.yaml'
+import wan from '../../../examples/wan/wan.lab.yaml'
+import { themeColours } from '../parts/theme-colours.ts'
+import { isDark } from '../state/theme.ts'
+import { type ExampleLab, exampleMap } from './example-lab.ts'
+
+interface GalleryEntry {
+  readonly example: ExampleLab
+  readonly title: string
+  readonly about: string
+  /** What its nodes need that no service has from the start, and where that comes from. */
+  readonly needs?: string
+}
+
+/** The labs that an empty list offers. */
+const gallery: readonly GalleryEntry[] = [
+  { example: twoPcs, title: 'Two PCs', about: 'The first ping, over one cable' },
+  { example: vlans, title: 'VLANs', about: 'Two VLANs over one trunk' },
+  { example: wan, title: 'WAN', about: 'A line with delay, loss and two rates' },
+  {
+    example: ospf,
+    title: 'OSPF',
+    about: 'Three routers in a triangle',
+    needs: 'examples/guests/make.sh of the source of Patchbay makes vmlinuz and frr.img',
+  },
+]
+
+interface GalleryProps {
+  /** Makes a lab of a file. */
+  readonly onChoose: (file: File, needs: string | undefined) => void
+}
+
+/** Labs to begin with: each is made and opened by one click. */
+export function Gallery({ onChoose }: GalleryProps) {
+  // Pictures do not follow the theme by themselves.
+  const isDarkNow = isDark.value
+  const pictures = useMemo(() => {
+    const colour = themeColours()
+    const all = gallery.map(({ example }) => `data:image/svg+xml,${encodeURIComponent(exampleMap(example, colour.of))}`)
+    colour.end()
+    return all
+  }, [isDarkNow])
+  return (
+    <ul class="gallery" aria-label="Example labs">
+      {gallery.map(({ example, title, about, needs }, index) => (
+        <li key={example.lab}>
+          <button type="button" onClick={() => onChoose(new File([example.text], `${example.lab}.lab.yaml`), needs)}>
+            <img src={pictures[index]} alt="" />
+            <b>{title}</b>
+            <span>{about}</span>
+            {needs !== undefined && <small>Needs QEMU, and a guest that you make: the page says how</small>}
+          </button>
+        </li>
+      ))}
+    </ul>
+  )
+}

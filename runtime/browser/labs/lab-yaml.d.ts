@@ -1,0 +1,4 @@
+declare module '*.lab.yaml' {
+  const example: import('./example-lab.ts').ExampleLab
+  export default example
+}

@@ -1,0 +1,16 @@
+/**
+ * Reads colours of the style sheet, such as `panel`, for pictures that cannot look them up; `scheme`: of that scheme, whatever the theme is.
+ * `end` must be called when all are read.
+ */
+export function themeColours(scheme?: 'light'): { readonly of: (name: string) => string; readonly end: () => void } {
+  const probe = document.createElement('i')
+  if (scheme !== undefined) probe.style.colorScheme = scheme
+  document.body.append(probe)
+  return {
+    of(name) {
+      probe.style.color = `var(--${name})`
+      return getComputedStyle(probe).color
+    },
+    end: () => probe.remove(),
+  }
+}

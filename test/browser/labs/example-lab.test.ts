@@ -1,0 +1,25 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { expect, test } from 'vitest'
+import { exampleMap } from '../../../runtime/browser/labs/example-lab.ts'
+import { exampleLab } from '../../../scripts/example-lab.js'
+import { readLabFile } from '../../../src/labfile/read.ts'
+
+const examples = resolve('examples')
+const names = readdirSync(examples, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.lab.yaml'))
+
+test.each(names)('the map of %s has the nodes and links that the service makes of it', async (name) => {
+  const text = readFileSync(join(examples, name), 'utf8')
+  const example = exampleLab(text)
+  const { lab, nodes, links } = await readLabFile(text)
+  expect(example.lab).toBe(lab)
+  expect(example.nodes.map((node) => node.name).sort()).toEqual(nodes.map((node) => node.name).sort())
+  const pairs = (all: readonly (readonly string[])[]) => all.map((ends) => ends.toSorted().join(' ')).sort()
+  expect(pairs(example.links)).toEqual(pairs(links.map(({ ends }) => ends.map(({ node }) => node))))
+  for (const { x, y, name: own } of example.nodes) {
+    const { settings } = nodes.find((node) => node.name === own) ?? {}
+    expect([x, y]).toEqual([settings?.x, settings?.y])
+  }
+  const svg = exampleMap(example, (colour) => colour)
+  for (const node of example.nodes) expect(svg).toContain(`>${node.name}</text>`)
+})
