@@ -25,6 +25,8 @@ testWith(browser)(
       await lab.page.getByRole('link', { name: 'Shared' }).click()
       await lab.page.getByText('An empty lab').waitFor()
     }
+    const undo = (lab: LabPage) => lab.page.getByRole('button', { name: 'Undo', exact: true })
+    await expect.poll(() => undo(anna).isDisabled(), { timeout: hangMs }).toBe(true)
     await anna.place('PC', { x: 200, y: 200 }, 'PC1')
     await berta.place('PC', { x: 400, y: 200 }, 'PC2')
     await anna.node('PC2').waitFor()
@@ -63,6 +65,15 @@ testWith(browser)(
         await expect
           .poll(() => lab.node(`PC${index + 1}`).getAttribute('transform'), { timeout: hangMs })
           .toBe(`translate(${x} ${y})`)
+    // Each undoes their own edits; what somebody else has edited since is refused, with the name.
+    await expect.poll(() => undo(anna).getAttribute('title'), { timeout: hangMs }).toContain('Undo: move PC1 (anna)')
+    await expect.poll(() => undo(berta).getAttribute('title'), { timeout: hangMs }).toContain('Undo: move PC2 (berta)')
+    await berta.node('PC1').focus()
+    await berta.page.keyboard.press('Delete')
+    await anna.node('PC1').waitFor({ state: 'detached' })
+    await undo(anna).click()
+    await anna.page.getByText(/berta has edited the same since \(delete PC1/).waitFor()
+    anna.faults.length = 0
     expect([...anna.faults, ...berta.faults]).toEqual([])
   },
   240_000,

@@ -1,3 +1,4 @@
+import type { LabEdits } from '../../../src/client/patchbay.ts'
 import { drawables } from '../drawings/shape.ts'
 import { mayEdit } from '../state/session.ts'
 import { aligned, distributed } from './align.ts'
@@ -15,6 +16,8 @@ export interface EditorCommand {
   readonly keys?: readonly string[]
   /** Its text in the context menus that have it, which say what they are about. */
   readonly menus?: Partial<Readonly<Record<MenuSubject, string>>>
+  /** What it is about now, after its title. */
+  readonly detail?: (window: LabWindow) => string | undefined
   /** Whether it changes the lab. */
   readonly isEdit?: boolean
   /** Absent: always. */
@@ -26,6 +29,9 @@ const hasNodes = ({ editor }: LabWindow) => editor.selectedNodes.length > 0
 const hasOneNode = ({ editor }: LabWindow) => editor.selection.value.size === 1 && editor.selectedNodes.length === 1
 const canMove = ({ editor }: LabWindow) => editor.movable.length > 0
 const canRestack = ({ editor }: LabWindow) => editor.selectedDrawings.some((drawing) => !drawing.locked)
+/** An edit that can be undone, such as `delete R1 (ada)`. */
+const nameOfEdit = (edit: LabEdits['undo'] | undefined) =>
+  edit ? `${edit.text}${edit.by === null ? '' : ` (${edit.by})`}` : undefined
 /** A text that is selected on the page is what Ctrl+C copies. */
 const hasNoText = () => document.getSelection()?.isCollapsed !== false
 const selectedIds = ({ editor }: LabWindow) => editor.selectedNodes.map((node) => node.node_id)
@@ -162,9 +168,16 @@ export const commands: readonly EditorCommand[] = [
     isPossible: ({ editor }) => editor.selection.value.size > 0,
     run: (window) => window.remove(),
   },
-  { ...{ id: 'undo', title: 'Undo', keys: ['Ctrl+Z'], isEdit: true }, run: ({ editor }) => void editor.undo() },
+  {
+    ...{ id: 'undo', title: 'Undo', keys: ['Ctrl+Z'], isEdit: true },
+    isPossible: ({ editor }) => editor.edits.value?.undo !== null,
+    detail: ({ editor }) => nameOfEdit(editor.edits.value?.undo),
+    run: ({ editor }) => void editor.undo(),
+  },
   {
     ...{ id: 'redo', title: 'Redo', keys: ['Ctrl+Shift+Z', 'Ctrl+Y'], isEdit: true },
+    isPossible: ({ editor }) => editor.edits.value?.redo !== null,
+    detail: ({ editor }) => nameOfEdit(editor.edits.value?.redo),
     run: ({ editor }) => void editor.redo(),
   },
   {

@@ -2,6 +2,7 @@ import { batch, computed, effect, type ReadonlySignal, type Signal, signal } fro
 import type {
   LabDrawing,
   LabDrawingUpdate,
+  LabEdits,
   LabJob,
   LabKind,
   LabLink,
@@ -14,8 +15,10 @@ import type {
   Patchbay,
 } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
 import { KeyedMutex } from '../../../src/lib/async/keyed-mutex.ts'
 import { SerialQueue } from '../../../src/lib/async/serial-queue.ts'
+import { objectsText } from '../../../src/model/lab/objects-text.ts'
 import type { Filters } from '../../../src/model/schema/filters.ts'
 import { restacked } from '../drawings/layers.ts'
 import { type Drawable, newShape, type Shape, svgOf } from '../drawings/shape.ts'
@@ -23,13 +26,15 @@ import { type Point, tile } from '../map/geometry.ts'
 import type { MapPort } from '../map/ports.ts'
 import type { LabStore } from '../state/lab-store.ts'
 import { messageOf, notify, notifyError } from '../state/notices.ts'
+import { mayEdit } from '../state/session.ts'
 import type { Table } from '../state/table.ts'
 import { ConfigDraft, type ConfigRef } from './config-draft.ts'
-import { deletedText } from './deleted-text.ts'
 import { failureText } from './job-text.ts'
 
 /** Time after the last key press at which a move by keys is sent, ms. */
 const nudgeMs = 400
+/** Time between a change and the question what undo takes now, ms. */
+const editsMs = 500
 
 export type LabNodeAction = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
 
@@ -61,7 +66,10 @@ export class LabEditor {
   /** How many requests each of the last edits took: an undo reverts all of them. */
   readonly #steps: number[] = []
   readonly #undone: number[] = []
+  /** What undo and redo take; undefined: not known yet. */
+  readonly edits = signal<LabEdits | undefined>(undefined)
   #nudged: ReturnType<typeof setTimeout> | undefined
+  #reading: ReturnType<typeof setTimeout> | undefined
   readonly #client: Patchbay
   readonly #project: () => string
 
@@ -144,11 +152,13 @@ export class LabEditor {
 
   /** Makes a node with its centre at a position, and selects it. */
   async add(template: LabTemplate, { x, y }: Point): Promise<void> {
-    const node = await this.#edit(1, () =>
-      this.#client.call('POST /v2/projects/{project_id}/templates/{template_id}', {
-        params: { ...this.#params, template_id: template.template_id },
-        body: { x: Math.round(x - tile / 2), y: Math.round(y - tile / 2) },
-      }),
+    const node = await this.#edit((sent) =>
+      sent(
+        this.#client.call('POST /v2/projects/{project_id}/templates/{template_id}', {
+          params: { ...this.#params, template_id: template.template_id },
+          body: { x: Math.round(x - tile / 2), y: Math.round(y - tile / 2) },
+        }),
+      ),
     )
     if (node === undefined) return
     // The feed may be later.
@@ -160,11 +170,13 @@ export class LabEditor {
   async draw(kind: Drawable, { x, y }: Point): Promise<void> {
     const shape = newShape(kind)
     const position = { x: Math.round(x - shape.width / 2), y: Math.round(y - shape.height / 2) }
-    const drawing = await this.#edit(1, () =>
-      this.#client.call('POST /v2/projects/{project_id}/drawings', {
-        params: this.#params,
-        body: { ...position, svg: svgOf(shape) },
-      }),
+    const drawing = await this.#edit((sent) =>
+      sent(
+        this.#client.call('POST /v2/projects/{project_id}/drawings', {
+          params: this.#params,
+          body: { ...position, svg: svgOf(shape) },
+        }),
+      ),
     )
     if (drawing === undefined) return
     if (!this.store.drawings.has(drawing.drawing_id)) this.store.drawings.put(drawing.drawing_id, drawing)
@@ -172,14 +184,14 @@ export class LabEditor {
   }
 
   async changeDrawing(drawing_id: string, body: LabDrawingUpdate): Promise<void> {
-    await this.#edit(1, () => this.#putDrawing(drawing_id, body))
+    await this.#edit((sent) => sent(this.#putDrawing(drawing_id, body)))
   }
 
   /** Brings the selected drawings that are not locked before all others, or behind them, as one edit. */
   async restack(side: 'front' | 'back'): Promise<void> {
     const moved = new Set(this.selectedDrawings.flatMap((it) => (it.locked ? [] : it.drawing_id)))
     const layers = [...restacked(this.store.drawings.values(), moved, side)]
-    await this.#edit(layers.length, () => Promise.all(layers.map(([id, z]) => this.#putDrawing(id, { z }))))
+    await this.#edit((sent) => Promise.all(layers.map(([id, z]) => sent(this.#putDrawing(id, { z })))))
   }
 
   /** Gives a drawing the size and position to which its corner was pulled. */
@@ -233,15 +245,12 @@ export class LabEditor {
       return now !== undefined && (now.x !== x || now.y !== y)
     })
     this.#told = new Map(positions)
-    await this.#edit(positions.length, () =>
-      Promise.all(
-        positions.map(async ([id, { x, y }]) => {
-          const body = { x: Math.round(x), y: Math.round(y) }
-          if (this.store.drawings.has(id)) await this.#putDrawing(id, body)
-          else await this.#putNode(id, body)
-        }),
-      ),
-    )
+    const move = (id: string, { x, y }: Point) => {
+      const body = { x: Math.round(x), y: Math.round(y) }
+      return this.store.drawings.has(id) ? this.#putDrawing(id, body) : this.#putNode(id, body)
+    }
+    if (positions.length > 0)
+      await this.#edit((sent) => Promise.all(positions.map(([id, position]) => sent(move(id, position)))))
     this.#told = new Map()
     this.#moved.value = new Map([...this.#moved.value].filter(([id, position]) => told.get(id) !== position.value))
   }
@@ -276,12 +285,11 @@ export class LabEditor {
 
   /** Makes links, as one edit. */
   async linkAll(links: readonly (readonly [LabLinkEnd, LabLinkEnd])[]): Promise<void> {
-    await this.#edit(links.length, async () => {
+    await this.#edit(async (sent) => {
       for (const [a, b] of links)
-        await this.#client.call('POST /v2/projects/{project_id}/links', {
-          params: this.#params,
-          body: { nodes: [a, b] },
-        })
+        await sent(
+          this.#client.call('POST /v2/projects/{project_id}/links', { params: this.#params, body: { nodes: [a, b] } }),
+        )
     })
   }
 
@@ -295,11 +303,13 @@ export class LabEditor {
   }
 
   async link(ends: readonly [LabLinkEnd, LabLinkEnd]): Promise<void> {
-    const link = await this.#edit(1, () =>
-      this.#client.call('POST /v2/projects/{project_id}/links', {
-        params: this.#params,
-        body: { nodes: [ends[0], ends[1]] },
-      }),
+    const link = await this.#edit((sent) =>
+      sent(
+        this.#client.call('POST /v2/projects/{project_id}/links', {
+          params: this.#params,
+          body: { nodes: [ends[0], ends[1]] },
+        }),
+      ),
     )
     if (link !== undefined && !this.store.links.has(link.link_id)) this.store.links.put(link.link_id, link)
   }
@@ -309,12 +319,14 @@ export class LabEditor {
     const ids = new Set(nodes.map(({ node_id }) => node_id))
     const links = this.store.links.values().filter((link) => link.nodes.every(({ node_id }) => ids.has(node_id)))
     const copies = new Map<string, LabNode>()
-    await this.#edit(nodes.length + links.length, async () => {
+    await this.#edit(async (sent) => {
       for (const { node_id, x, y, z } of nodes) {
-        const copy = await this.#client.call('POST /v2/projects/{project_id}/nodes/{node_id}/duplicate', {
-          params: { ...this.#params, node_id },
-          body: { x: Math.round(x + shift.x), y: Math.round(y + shift.y), z },
-        })
+        const copy = await sent(
+          this.#client.call('POST /v2/projects/{project_id}/nodes/{node_id}/duplicate', {
+            params: { ...this.#params, node_id },
+            body: { x: Math.round(x + shift.x), y: Math.round(y + shift.y), z },
+          }),
+        )
         copies.set(node_id, copy)
         if (!this.store.nodes.has(copy.node_id)) this.store.nodes.put(copy.node_id, copy)
       }
@@ -325,10 +337,12 @@ export class LabEditor {
           port_number,
         }))
         if (a !== undefined && b !== undefined)
-          await this.#client.call('POST /v2/projects/{project_id}/links', {
-            params: this.#params,
-            body: { nodes: [a, b], filters, filters_ab, filters_ba, suspend },
-          })
+          await sent(
+            this.#client.call('POST /v2/projects/{project_id}/links', {
+              params: this.#params,
+              body: { nodes: [a, b], filters, filters_ab, filters_ba, suspend },
+            }),
+          )
       }
     })
     if (copies.size > 0) this.select([...copies.values()].map(({ node_id }) => node_id))
@@ -337,7 +351,7 @@ export class LabEditor {
   /** Gives the selected nodes a symbol, as one edit. */
   async changeSymbol(symbol: string): Promise<void> {
     const ids = this.selectedNodes.map(({ node_id }) => node_id)
-    await this.#edit(ids.length, () => Promise.all(ids.map((id) => this.#putNode(id, { symbol }))))
+    await this.#edit((sent) => Promise.all(ids.map((id) => sent(this.#putNode(id, { symbol })))))
   }
 
   /** Plugs an end of a link into another port of its node, as one edit; name and impairment stay. */
@@ -348,14 +362,18 @@ export class LabEditor {
     )
     if (a === undefined || b === undefined) return
     const { link_id, name, filters, filters_ab, filters_ba, suspend } = link
-    const made = await this.#edit(2, async () => {
-      await this.#client.call('DELETE /v2/projects/{project_id}/links/{link_id}', {
-        params: { ...this.#params, link_id },
-      })
-      return this.#client.call('POST /v2/projects/{project_id}/links', {
-        params: this.#params,
-        body: { nodes: [a, b], name, filters, filters_ab, filters_ba, suspend },
-      })
+    const made = await this.#edit(async (sent) => {
+      await sent(
+        this.#client.call('DELETE /v2/projects/{project_id}/links/{link_id}', {
+          params: { ...this.#params, link_id },
+        }),
+      )
+      return sent(
+        this.#client.call('POST /v2/projects/{project_id}/links', {
+          params: this.#params,
+          body: { nodes: [a, b], name, filters, filters_ab, filters_ba, suspend },
+        }),
+      )
     })
     if (made === undefined) return
     if (!this.store.links.has(made.link_id)) this.store.links.put(made.link_id, made)
@@ -371,28 +389,34 @@ export class LabEditor {
     )
     const drawings = this.selectedDrawings
     const attached = this.store.links.values().filter(({ nodes: ends }) => ends.some((end) => gone.has(end.node_id)))
-    const what = deletedText(
+    const what = objectsText(
       nodes.map(({ name }) => name),
       links.length + attached.length,
       drawings.length,
     )
-    const isDone = await this.#edit(nodes.length + links.length + drawings.length, async () => {
+    const isDone = await this.#edit(async (sent) => {
       for (const link_id of links)
-        await this.#client.call('DELETE /v2/projects/{project_id}/links/{link_id}', {
-          params: { ...this.#params, link_id },
-        })
+        await sent(
+          this.#client.call('DELETE /v2/projects/{project_id}/links/{link_id}', {
+            params: { ...this.#params, link_id },
+          }),
+        )
       // The service refuses to delete what is locked, with a reason that is shown: all others go first.
       for (const isLocked of [false, true]) {
         for (const { drawing_id, locked } of drawings)
           if (locked === isLocked)
-            await this.#client.call('DELETE /v2/projects/{project_id}/drawings/{drawing_id}', {
-              params: { ...this.#params, drawing_id },
-            })
+            await sent(
+              this.#client.call('DELETE /v2/projects/{project_id}/drawings/{drawing_id}', {
+                params: { ...this.#params, drawing_id },
+              }),
+            )
         for (const { node_id, locked } of nodes)
           if (locked === isLocked)
-            await this.#client.call('DELETE /v2/projects/{project_id}/nodes/{node_id}', {
-              params: { ...this.#params, node_id },
-            })
+            await sent(
+              this.#client.call('DELETE /v2/projects/{project_id}/nodes/{node_id}', {
+                params: { ...this.#params, node_id },
+              }),
+            )
       }
       return true
     })
@@ -411,15 +435,15 @@ export class LabEditor {
   /** Changes a node. False when the service refuses. */
   async change(node_id: string, body: LabNodeUpdate): Promise<boolean> {
     let isDone = false
-    await this.#edit(1, async () => {
-      await this.#putNode(node_id, body)
+    await this.#edit(async (sent) => {
+      await sent(this.#putNode(node_id, body))
       isDone = true
     })
     return isDone
   }
 
   async changeLink(link_id: string, body: LabLinkUpdate): Promise<void> {
-    await this.#edit(1, () => this.#putLink(link_id, body))
+    await this.#edit((sent) => sent(this.#putLink(link_id, body)))
   }
 
   /** An editor of a configuration. */
@@ -431,8 +455,7 @@ export class LabEditor {
   async tryLink(link_id: string, body: LabLinkUpdate): Promise<string> {
     let reason = ''
     await this.#edit(
-      1,
-      () => this.#putLink(link_id, body),
+      (sent) => sent(this.#putLink(link_id, body)),
       (error) => {
         reason = messageOf(error)
       },
@@ -455,8 +478,8 @@ export class LabEditor {
   async renameLab(name: string): Promise<void> {
     const { project } = this.store
     const before = project.peek()
-    const renamed = await this.#edit(1, () =>
-      this.#client.call('PUT /v2/projects/{project_id}', { params: this.#params, body: { name } }),
+    const renamed = await this.#edit((sent) =>
+      sent(this.#client.call('PUT /v2/projects/{project_id}', { params: this.#params, body: { name } })),
     )
     // The feed may be later.
     if (renamed !== undefined && project.peek() === before) project.value = renamed
@@ -525,12 +548,41 @@ export class LabEditor {
   async #back(way: 'undo' | 'redo', from: number[], to: number[]): Promise<void> {
     await this.endNudge()
     const count = from.pop() ?? 1
+    this.edits.value = undefined
     const isDone = await this.#ask(async () => {
       for (let left = count; left > 0; left--)
         await this.#client.call(`POST /v2/projects/{project_id}/${way}`, { params: this.#params })
       return true
     })
     if (isDone === true) to.push(count)
+    this.#readEditsSoon()
+  }
+
+  /** Follows what undo and redo take, until the result is called. */
+  followEdits(): () => void {
+    const end = effect(() => {
+      if (this.store.project.value !== undefined && this.store.changes.value > 0) this.#readEditsSoon()
+    })
+    return () => {
+      end()
+      clearTimeout(this.#reading)
+    }
+  }
+
+  /** Reads what undo and redo take, when the edits of a moment are over. */
+  #readEditsSoon(): void {
+    this.#reading ??= setTimeout(() => {
+      this.#reading = undefined
+      if (!mayEdit()) return
+      const count = this.pending.value
+      this.#client
+        .call('GET /v2/projects/{project_id}/edits', { params: this.#params })
+        .then((edits) => {
+          // An edit that began meanwhile reads them again.
+          if (count === 0 && this.pending.value === 0) this.edits.value = edits
+        })
+        .catch(ignore('the button stays as it is, and a lost connection is shown'))
+    }, editsMs)
   }
 
   get #params(): { project_id: string } {
@@ -575,20 +627,22 @@ export class LabEditor {
     })
   }
 
-  /** An edit of `count` requests, which one undo reverts. `onFault` shows why it was refused. */
-  async #edit<T>(count: number, send: () => Promise<T>, onFault = notifyError): Promise<T | undefined> {
-    if (count === 0) return undefined
-    let isDone = false
-    const result = await this.#ask(async () => {
-      const sent = await send()
-      isDone = true
-      return sent
-    }, onFault)
+  /** An edit of one or several requests, which one undo reverts: `sent` counts those that succeed. `onFault` shows why it was refused. */
+  async #edit<T>(send: (sent: Sent) => Promise<T>, onFault = notifyError): Promise<T | undefined> {
+    let count = 0
+    const sent: Sent = async (request) => {
+      const answer = await request
+      count += 1
+      return answer
+    }
+    this.edits.value = undefined
     // When one of several requests fails, others may have succeeded.
-    if (isDone || count > 1) {
+    const result = await this.#ask(() => send(sent), onFault)
+    if (count > 0) {
       this.#steps.push(count)
       this.#undone.length = 0
     }
+    this.#readEditsSoon()
     return result
   }
 
@@ -604,6 +658,9 @@ export class LabEditor {
     }
   }
 }
+
+/** Counts a request of an edit when it succeeds. */
+type Sent = <T>(request: Promise<T>) => Promise<T>
 
 /** A drawing in another size, and where its upper left corner is then. */
 export interface Resized extends Point {

@@ -38,8 +38,10 @@ function useLab(name: string): { live: LiveLab; window: LabWindow } {
     void lab.live.follow(over.signal)
     void lab.window.editor.prepare()
     const endPresence = showSelection(client, lab.window.editor)
+    const endEdits = lab.window.editor.followEdits()
     return () => {
       endPresence()
+      endEdits()
       over.abort()
       if (lab.window.hasUnsaved) notify('warning', `Unsaved changes to configurations of ${name} were lost.`)
     }

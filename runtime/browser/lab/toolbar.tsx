@@ -96,12 +96,14 @@ interface ToolProps {
 export function Tool({ id, icon, text, isOn, window: lab }: ToolProps) {
   const command = commands.find((it) => it.id === id)
   if (command === undefined) return null
-  const { title, keys } = command
+  const { title, keys, detail } = command
+  const about = detail?.(lab)
+  const full = about === undefined ? title : `${title}: ${about}`
   return (
     <button
       type="button"
       class={`tool${text === undefined ? ' is-quiet' : ''}`}
-      title={keys?.[0] === undefined ? title : `${title} (${keys[0]})`}
+      title={keys?.[0] === undefined ? full : `${full} (${keys[0]})`}
       aria-label={title}
       {...(isOn !== undefined && { 'aria-pressed': isOn })}
       disabled={!isEnabled(command, lab)}

@@ -61,6 +61,8 @@ export class LabStore {
   readonly rates = new Table<readonly RateSample[]>()
   /** Why the lab is not there any more. */
   readonly end = signal<'closed' | 'deleted' | undefined>(undefined)
+  /** Grows with each change of nodes, links, drawings and the lab itself. */
+  readonly changes = signal(0)
   /** Number of the last event. */
   seq = 0
   #events = 0
@@ -80,6 +82,7 @@ export class LabStore {
       this.jobs.reset(jobs.filter((job) => job.project_id === project.project_id).map((job) => [job.job_id, job]))
       this.snapshots.reset(snapshots.map((snapshot) => [snapshot.snapshot_id, snapshot]))
       this.end.value = undefined
+      this.changes.value += 1
     })
   }
 
@@ -89,6 +92,7 @@ export class LabStore {
     if (seq !== undefined && seq > this.seq) this.seq = seq
     batch(() => {
       this.#log(line)
+      if (/^(node|link|drawing|project)\.(created|updated|deleted)$/.test(action)) this.changes.value += 1
       switch (action) {
         case 'node.created':
         case 'node.updated':

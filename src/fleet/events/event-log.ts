@@ -135,6 +135,11 @@ export class EventLog<P = EventPayload> {
     return (this.#projects.get(projectId)?.subscribers.size ?? 0) > 0
   }
 
+  /** The name of the caller whose request runs now. */
+  get caller(): string | undefined {
+    return this.#by()
+  }
+
   emit(projectId: string, payload: P, by = this.#by()): void {
     const event = { seq: ++this.#last, project_id: projectId, payload, ...(by !== undefined && { by }) }
     this.#emitted += 1

@@ -21,6 +21,8 @@ export interface PastEdit {
   readonly before: Map<string, unknown>
   readonly after: Map<string, unknown>
   readonly undoGroup: UndoGroup
+  /** The caller who made it; undefined: without a name. */
+  readonly madeBy: string | undefined
   /** Memory of the entries. */
   bytes: number
 }
@@ -31,7 +33,7 @@ export class LabHistory {
   readonly #redo: PastEdit[] = []
 
   /** Records an edit. Edits of one group become one. An edit that changes no field that a user sets is not recorded. */
-  note(before: LabEntries, after: LabEntries, undoGroup: UndoGroup = { by: 'edit' }): void {
+  note(before: LabEntries, after: LabEntries, undoGroup: UndoGroup = { by: 'edit' }, madeBy?: string): void {
     const isSet = (key: string) =>
       undoGroup.consoles?.has(key) && consoleOf(before.get(key)) !== consoleOf(after.get(key))
     const keys = [...after.keys()].filter((key) => isSet(key) || !isSame(key, before.get(key), after.get(key)))
@@ -39,14 +41,17 @@ export class LabHistory {
     const list = undoGroup.by === 'undo' ? this.#redo : this.#undo
     const last = list.at(-1)
     const edit: PastEdit =
-      last?.undoGroup === undoGroup ? last : { before: new Map(), after: new Map(), undoGroup, bytes: 0 }
+      last?.undoGroup === undoGroup ? last : { before: new Map(), after: new Map(), undoGroup, madeBy, bytes: 0 }
     for (const key of keys) {
       if (!edit.before.has(key)) edit.before.set(key, before.get(key))
       edit.after.set(key, after.get(key))
       edit.bytes += sizeOf(before.get(key)).memory + sizeOf(after.get(key)).memory
     }
     if (edit !== last) list.push(edit)
-    if (undoGroup.by === 'edit') this.#redo.length = 0
+    // What others have undone can still be redone.
+    if (undoGroup.by === 'edit')
+      for (const undone of this.#redo.filter((it) => it.madeBy === madeBy))
+        this.#redo.splice(this.#redo.indexOf(undone), 1)
     for (const it of [this.#undo, this.#redo]) while (it.length > maxEdits) it.shift()
     this.shrink(this.bytes - maxBytes)
   }
@@ -72,6 +77,16 @@ export class LabHistory {
 
   last(way: 'undo' | 'redo'): PastEdit | undefined {
     return (way === 'undo' ? this.#undo : this.#redo).at(-1)
+  }
+
+  /** The last edit of a caller. */
+  lastOf(way: 'undo' | 'redo', caller: string | undefined): PastEdit | undefined {
+    return (way === 'undo' ? this.#undo : this.#redo).findLast(({ madeBy }) => madeBy === caller)
+  }
+
+  /** The edits that were made after an edit, the last first. */
+  since(edit: PastEdit): PastEdit[] {
+    return this.#undo.slice(this.#undo.indexOf(edit) + 1).reverse()
   }
 
   /** Forgets an edit: it was reverted, or cannot be reverted any more. */

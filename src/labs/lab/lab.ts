@@ -34,6 +34,8 @@ interface Edit {
   readonly changes: Changes
   readonly news: () => readonly LabEvent[]
   readonly undoGroup: UndoGroup | undefined
+  /** The caller who makes it. */
+  readonly madeBy: string | undefined
   /** Whether the edit changes nothing that users made, as a closing: the time of the last change stays. */
   readonly isServiceChange?: boolean | undefined
   /** Whether its size was checked before, and it must not be refused any more. */
@@ -118,6 +120,11 @@ export class Lab {
     this.#room = room
   }
 
+  /** The name of the caller whose request runs now. */
+  get caller(): string | undefined {
+    return this.#events.caller
+  }
+
   /** About what it takes in memory while it is open, bytes. */
   get bytes(): number {
     return this.document.size.memory + this.history.bytes
@@ -193,13 +200,14 @@ export class Lab {
    * durable, and its events are emitted; when it rejects, nothing has changed. One undo reverts all edits of an `undoGroup`.
    */
   edit<T>(
-    change: (document: LabDocument) => Omit<Edit, 'undoGroup'> & { readonly result: T },
+    change: (document: LabDocument) => Omit<Edit, 'undoGroup' | 'madeBy'> & { readonly result: T },
     undoGroup?: UndoGroup,
   ): Promise<T> {
+    const madeBy = this.caller
     return this.#edits.run(async () => {
       const { result, ...edit } = change(this.document)
       this.#requireRoomOf({ ...edit, undoGroup })
-      await this.#write([{ ...edit, undoGroup }])
+      await this.#write([{ ...edit, undoGroup, madeBy }])
       return result
     })
   }
@@ -207,7 +215,7 @@ export class Lab {
   /** An edit that does not depend on the document. Such edits that come during a write are written together after it. */
   async add(changes: Changes, news: () => readonly LabEvent[], undoGroup?: UndoGroup): Promise<void> {
     this.#requireRoomOf({ changes, undoGroup })
-    this.#added.push({ changes, news, undoGroup })
+    this.#added.push({ changes, news, undoGroup, madeBy: this.caller })
     this.#adding ??= this.#edits.run(async () => {
       const all = this.#added
       this.#added = []
@@ -218,7 +226,7 @@ export class Lab {
   }
 
   /** What the service itself notes, and what puts back what was there, is not refused. */
-  #requireRoomOf({ changes, undoGroup, isServiceChange, isChecked }: Omit<Edit, 'news'>): void {
+  #requireRoomOf({ changes, undoGroup, isServiceChange, isChecked }: Omit<Edit, 'news' | 'madeBy'>): void {
     if (!isServiceChange && !isChecked && undoGroup?.by !== 'rollback') this.requireRoomFor(changes.entries)
   }
 
@@ -240,7 +248,7 @@ export class Lab {
     const before = this.document.read(all.entries.keys())
     await this.#save(all.entries)
     this.document.apply(all.entries)
-    for (const { changes, undoGroup } of edits) this.history.note(before, changes.entries, undoGroup)
+    for (const { changes, undoGroup, madeBy } of edits) this.history.note(before, changes.entries, undoGroup, madeBy)
     if (this.isOpen) this.#room.excess(0)
     for (const { news } of edits) for (const it of news()) this.emit(it)
   }

@@ -1,6 +1,7 @@
 import { ApiError, conflict, ignoreNotFound } from '../../lib/errors/api-error.ts'
 import type { NodeUpdate } from '../../model/kinds/node.ts'
 import { kindOf } from '../../model/kinds/node.ts'
+import type { LabEdits } from '../../model/lab/edits.ts'
 import type { LabEvent } from '../../model/lab/event.ts'
 import { nameKey } from '../../model/lab/names.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
@@ -17,17 +18,38 @@ import { impair, unwire, unwireAll, wireAgain } from '../links/wiring.ts'
 import { claimNames, remake } from '../nodes/nodes.ts'
 import { joinLinks, makeNode } from '../nodes/placeholders.ts'
 import type { Labs } from '../service.ts'
+import { editText } from './edit-text.ts'
 
-/** Reverts or repeats the last edit of a lab. `check` throws for a project name that the caller may not give. 409 with the reason. */
+/** What undo and redo take for the caller. */
+export function editsOf({ history, caller }: Lab): LabEdits {
+  const shown = (way: 'undo' | 'redo') => {
+    const edit = history.lastOf(way, caller)
+    return edit === undefined ? null : { text: textOf(way, edit), by: edit.madeBy ?? null }
+  }
+  return { undo: shown('undo'), redo: shown('redo') }
+}
+
+/** An undo is noted as the reverse of what it undid. */
+const textOf = (way: 'undo' | 'redo', { before, after }: PastEdit): string =>
+  editText(way === 'undo' ? { before, after } : { before: after, after: before })
+
+/**
+ * Reverts or repeats the caller's last edit of a lab, or the last one of all. `check` throws for a project name that the caller may not
+ * give. 409 with the reason.
+ */
 export function undoEdit(
   labs: Labs,
   { id }: Lab,
-  { way, check }: { way: 'undo' | 'redo'; check: (name: string) => void },
+  { way, check, whose = 'own' }: { way: 'undo' | 'redo'; check: (name: string) => void; whose?: 'own' | 'all' },
   agentFor: ComputeAgents,
 ): Promise<LabProject> {
   return labs.access.exclusively(id, async (lab) => {
-    const edit = lab.history.last(way)
-    if (edit === undefined) throw conflict(`Nothing to ${way}: the history is kept while the project is open`)
+    const last = lab.history.last(way)
+    const edit = whose === 'all' ? last : lab.history.lastOf(way, lab.caller)
+    if (last === undefined) throw conflict(`Nothing to ${way}: the history is kept while the project is open`)
+    if (edit === undefined)
+      throw conflict(`You have nothing to ${way}. The last edit (${textOf(way, last)}) is by ${nameOf(last)}`)
+    requireOnTop(lab, edit, way)
     const then = edit.before.get('project') as ProjectRecord | undefined
     if (then !== undefined) check(then.name)
     try {
@@ -41,6 +63,29 @@ export function undoEdit(
     lab.history.drop(edit)
     return lab.project()
   })
+}
+
+const nameOf = ({ madeBy }: PastEdit): string => madeBy ?? 'somebody without a name'
+
+/** 409 when somebody else has edited the same since. The edit can be reverted once that one is. */
+function requireOnTop(lab: Lab, edit: PastEdit, way: 'undo' | 'redo'): void {
+  if (way === 'redo') return
+  const above = lab.history.since(edit).find((later) => later.madeBy !== edit.madeBy && touches(later, edit))
+  if (above !== undefined)
+    throw conflict(
+      `Cannot undo (${editText(edit)}): ${nameOf(above)} has edited the same since (${editText(above)}), which has to be undone first`,
+    )
+}
+
+/** Whether an edit changed what an earlier one did, or linked a node that it made. */
+function touches(later: PastEdit, edit: PastEdit): boolean {
+  for (const [key, value] of later.after) {
+    if (edit.after.has(key)) return true
+    const link = key.startsWith('link/') ? (value as LinkRecord | undefined) : undefined
+    if (link?.nodes.some(({ node_id }) => edit.after.has(`node/${node_id}`) && !edit.before.get(`node/${node_id}`)))
+      return true
+  }
+  return false
 }
 
 /** 409 when an entry was changed after the edit. */

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { LabEditor } from '../../../runtime/browser/editing/lab-editor.ts'
 import { LabStore } from '../../../runtime/browser/state/lab-store.ts'
-import { type LabDrawing, type LabNode, type LabProject, Patchbay } from '../../../src/client/patchbay.ts'
+import { type LabDrawing, type LabLink, type LabNode, type LabProject, Patchbay } from '../../../src/client/patchbay.ts'
 
 const nowhere = new Patchbay({ server: 'http://127.0.0.1:9' })
 
@@ -152,4 +152,28 @@ test('a lab has its new name when the service has accepted it, also before the e
   store.project.value = project
   await new LabEditor(client, store, 'lab').renameLab('New')
   expect(store.project.value).toMatchObject({ name: 'New' })
+})
+
+test('an undo reverts as many requests of an edit as the service took', async () => {
+  const asked: string[] = []
+  const client = new Patchbay({
+    server: 'http://127.0.0.1:9',
+    fetch: async (url, { method }) => {
+      const path = new URL(url).pathname
+      asked.push(`${method} ${path.slice(path.lastIndexOf('/') + 1)}`)
+      if (method === 'DELETE') return new Response(null, { status: 204 })
+      // The other port is taken: the link is not made again.
+      if (path.endsWith('/links')) {
+        const headers = { 'x-patchbay-error': 'conflict' }
+        return Response.json({ message: 'taken', status: 409 }, { status: 409, headers })
+      }
+      return Response.json({ project_id: 'lab' })
+    },
+  })
+  const editor = new LabEditor(client, new LabStore(), 'lab')
+  const end = { node_id: 'a', adapter_number: 0, port_number: 0 }
+  const link = { link_id: 'l', nodes: [end, { ...end, node_id: 'b' }] } as unknown as LabLink
+  await editor.replug(link, end, { adapter_number: 0, port_number: 1 })
+  await editor.undo()
+  expect(asked).toEqual(['DELETE l', 'POST links', 'POST undo'])
 })

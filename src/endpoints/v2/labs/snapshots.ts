@@ -1,10 +1,11 @@
 import { Type } from '@sinclair/typebox'
 import { duplicateLab } from '../../../labs/archives/duplicate.ts'
 import { removeSnapshot, restoreSnapshot, snapshotView, takeSnapshot } from '../../../labs/snapshots/snapshots.ts'
-import { undoEdit } from '../../../labs/undo/undo.ts'
+import { editsOf, undoEdit } from '../../../labs/undo/undo.ts'
+import { LabEdits } from '../../../model/lab/edits.ts'
 import { LabProject } from '../../../model/lab/project.ts'
 import { LabSnapshot, LabSnapshotCreate } from '../../../model/lab/snapshot.ts'
-import { maybe, Name, Uuid } from '../../../model/schema/fields.ts'
+import { maybe, Name, oneOf, Uuid } from '../../../model/schema/fields.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
 import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
 
@@ -44,22 +45,39 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
       return created(await duplicateLab(labs, await labs.find(params.project_id), input, { agentFor, caller }))
     },
   }),
+  endpoint({
+    ...{ method: 'GET', path: `${base}/{project_id}/edits`, owner, tag: 'v2 projects', params: inProject },
+    summary: 'Read what undo and redo take: the latest edits of the caller',
+    replies: { 200: { description: 'The edits', schema: LabEdits } },
+    errors: { 404: noSuchProject },
+    async handle({ params }, context) {
+      return ok(editsOf(await labsOf(context).labs.lab(params.project_id)))
+    },
+  }),
   ...(['undo', 'redo'] as const).map((way) =>
     endpoint({
       ...{ method: 'POST', path: `${base}/{project_id}/${way}`, owner, tag: 'v2 projects', params: inProject },
-      summary: way === 'undo' ? 'Revert the last edit of an open project' : 'Redo the edit that was reverted last',
+      summary: way === 'undo' ? 'Revert your last edit of an open project' : 'Redo the edit that you reverted last',
       description: 'The last 100 edits are stored while the project is open. A deleted node gets its files back.',
       bodyKind: 'ignored',
+      query: Type.Object({
+        whose: Type.Optional(
+          oneOf(['own', 'all'], {
+            default: 'own',
+            description: 'own: your own last edit; all: the last edit, whoever made it',
+          }),
+        ),
+      }),
       replies: { 200: { description: 'The project', schema: LabProject } },
       errors: {
         404: noSuchProject,
-        409: `There is nothing to ${way}, or the edit cannot be reverted; the message says why`,
+        409: `There is nothing to ${way}, somebody else has edited the same since, or the edit cannot be reverted; the message says why`,
       },
-      async handle({ params }, context) {
+      async handle({ params, query: { whose } }, context) {
         const { labs, agentFor } = labsOf(context)
         const lab = await labs.lab(params.project_id)
         const check = (name: string) => context.projects.requireName(lab.id, name)
-        return ok(await undoEdit(labs, lab, { way, check }, agentFor))
+        return ok(await undoEdit(labs, lab, { way, check, ...(whose !== undefined && { whose }) }, agentFor))
       },
     }),
   ),
