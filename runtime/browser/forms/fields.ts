@@ -2,6 +2,8 @@ import { type PortRow, portsOf, type RangedPort, rowsOf } from './port-ranges.ts
 
 /** The parts of JSON Schema (2020-12) that the settings of kinds use. */
 export interface Schema {
+  /** Default: from the name. */
+  readonly title?: string
   readonly type?: string
   readonly const?: unknown
   readonly enum?: readonly unknown[]
@@ -50,7 +52,7 @@ function fieldOf(name: string, given: Schema, isRequired: boolean): FormField {
   const members = membersOf(given)
   const [first = {}] = members
   const description = given.description ?? first.description ?? given.anyOf?.find((it) => it.description)?.description
-  const common = { name, title: titleOf(name), description, isRequired }
+  const common = { name, title: given.title ?? titleOf(name), description, isRequired }
   const options = members.flatMap((it) => it.enum ?? [it.const])
   if (options.every((it) => typeof it === 'string' || typeof it === 'number'))
     return { ...common, kind: 'choice', options }

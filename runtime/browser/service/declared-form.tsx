@@ -13,6 +13,10 @@ interface DeclaredFormProps {
   /** The members that the form has; one with members of its own shows these. */
   readonly members: readonly string[]
   readonly verb: string
+  /** Words to choose from in place of the values of a member, and its title. */
+  readonly words?: Readonly<
+    Record<string, { readonly title: string; readonly values: Readonly<Record<string, unknown>> }>
+  >
   readonly values: Readonly<Record<string, unknown>>
   readonly onSend: (values: Record<string, unknown>) => Promise<unknown>
   readonly onClose: () => void
@@ -34,16 +38,20 @@ function nested(values: Record<string, unknown>, outer: Readonly<Record<string, 
 }
 
 /** A dialog with a form that the service declares. */
-export function DeclaredForm({ title, schema: name, members, verb, values, onSend, onClose }: DeclaredFormProps) {
+export function DeclaredForm(props: DeclaredFormProps) {
+  const { title, schema: name, members, words = {}, verb, values, onSend, onClose } = props
   const schema = useSignal<Schema | undefined>(undefined)
   /** The member in which a member of the form is; absent: in none. */
   const outer = useSignal<Readonly<Record<string, string>>>({})
   useEffect(() => {
     declaredSchema(name)
       .then((found) => {
-        const properties = members.flatMap((key) => {
+        const properties = members.flatMap((key): (readonly [string, Schema])[] => {
           const member = found.properties?.[key]
           if (member === undefined) return []
+          const choices = words[key]
+          if (choices !== undefined)
+            return [[key, { title: choices.title, enum: Object.keys(choices.values) }] as const]
           return Object.entries(innerOf(member) ?? { [key]: member })
         })
         outer.value = Object.fromEntries(
@@ -65,7 +73,11 @@ export function DeclaredForm({ title, schema: name, members, verb, values, onSen
           verb={verb}
           onCancel={onClose}
           onSave={async (changes) => {
-            await onSend(nested(changes, outer.value))
+            const sent = Object.entries(changes).map(([key, value]) => [
+              key,
+              words[key]?.values[String(value)] ?? value,
+            ])
+            await onSend(nested(Object.fromEntries(sent), outer.value))
             onClose()
             return true
           }}

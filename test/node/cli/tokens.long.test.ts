@@ -50,5 +50,9 @@ test('a join token is for computes only, and wrong arguments are reported', asyn
     expect(await admin.run(['tokens', ...argv])).toMatchObject({ code, err: expect.stringContaining(message) })
   const open = await TestService.start({ 'pc.engine': 'embedded' })
   const none = await CommandLine.of({ server: open.url })
-  expect(await none.run(['tokens', 'ls'])).toMatchObject({ code: 1, err: expect.stringContaining('has no tokens') })
+  expect(await none.run(['tokens', 'ls'])).toMatchObject({ code: 0, out: expect.stringContaining('No tokens on') })
+  const limited = ['tokens', 'create', 'student', '--nodes', '10', '--running', '5', '--ram', '2048']
+  expect((await none.run(limited)).err).toContain('operate, at most 10 nodes, 5 running, 2048 MB a lab')
+  const many = [...limited.slice(0, 3), '--running', 'many']
+  expect(await none.run(many)).toMatchObject({ code: 64, err: expect.stringContaining('--running: expected a number') })
 })

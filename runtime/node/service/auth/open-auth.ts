@@ -1,5 +1,4 @@
-import { existsSync } from 'node:fs'
-import { join } from 'node:path'
+import { isLoopback } from '../../../../src/lib/http/network.ts'
 import { anyOf, type Verifier } from '../../../../src/model/access/identity.ts'
 import { LoginLimit } from '../../../../src/server/auth/login-limit.ts'
 import { RateLimit } from '../../../../src/server/auth/rate-limit.ts'
@@ -29,7 +28,10 @@ export async function openOrganizationAuth(records: ServiceRecords, organization
 
 /** The tokens, sessions and limits beside the configured credentials. */
 export interface Auth {
+  /** Those that requests, and computes that join, may need; undefined: they need none. */
   readonly tokens: Tokens | undefined
+  /** Those that an administrator can list and make; undefined: their file cannot be read. */
+  readonly madeTokens: Tokens | undefined
   /** For `Access`. */
   readonly verifier: Verifier | undefined
   readonly rateLimit: RateLimit
@@ -37,7 +39,10 @@ export interface Auth {
   readonly sessions: Sessions | undefined
 }
 
-/** Opens the tokens and sessions. Without credentials in the configuration there are none: every client may do everything. */
+/**
+ * Opens the tokens and sessions. A service without credentials in its configuration asks for tokens beyond loopback only: on loopback every
+ * client may do everything, and make the first token.
+ */
 export async function openAuth(
   options: Readonly<{
     config: Config
@@ -61,11 +66,13 @@ export async function openAuth(
   })
   const verifiers: Verifier[] = []
   let tokens: Tokens | undefined
+  let madeTokens: Tokens | undefined
   let sessions: Sessions | undefined
-  if (hasCredentials(current)) {
+  if (hasCredentials(current) || (!isOnLoopback(current) && !current.insecure)) {
     const ours = await openOrganizationAuth(records)
     const of = async (organization: string | undefined) => (organization === undefined ? ours : authOf(organization))
     tokens = ours.tokens
+    madeTokens = tokens
     const key = await sessionKey(current.data)
     const keeper = keeperOfEach(async (organization) => (await of(organization))?.keeper)
     sessions = new Sessions({ key: async () => key, keeper })
@@ -73,15 +80,30 @@ export async function openAuth(
       if (token === undefined) return undefined
       return (await of(parseToken(token)?.organization))?.tokens.identify(token)
     })
-  } else if (existsSync(join(current.data, 'tokens.json')))
-    log.warn({}, 'no credentials are configured: every client may use the service, and its tokens have no effect')
+  } else {
+    madeTokens = await openOrganizationAuth(records).then(
+      (ours) => ours.tokens,
+      (error: Error) => void log.warn({}, `tokens cannot be made: ${error.message}`),
+    )
+    if ((await madeTokens?.list())?.length)
+      log.warn({}, 'no credentials are configured: every client may use the service, and its tokens have no effect')
+  }
   const { team_domain, audience, role, admins, organizations } = current.cloudflare_access
   if (team_domain !== '') {
     const { cloudflareAccess } = await import('../../../../src/server/auth/cloudflare-access.ts')
     verifiers.push(cloudflareAccess({ teamDomain: team_domain, audience, role, admins, organizations }))
   }
-  return { tokens, verifier: verifiers.length === 0 ? undefined : anyOf(...verifiers), rateLimit, logins, sessions }
+  return {
+    tokens,
+    madeTokens,
+    verifier: verifiers.length === 0 ? undefined : anyOf(...verifiers),
+    rateLimit,
+    logins,
+    sessions,
+  }
 }
 
 const hasCredentials = ({ user, token, cloudflare_access }: Resolved): boolean =>
   user !== '' || token !== '' || cloudflare_access.team_domain !== ''
+
+const isOnLoopback = ({ host }: Resolved): boolean => host === 'localhost' || isLoopback(host)

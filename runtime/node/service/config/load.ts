@@ -13,6 +13,7 @@ import type { Reloaded } from '../../../../src/model/host.ts'
 import { aliasIssue } from '../../../../src/model/validation/foreign-words.ts'
 import { expectation, formatIssue } from '../../../../src/model/validation/validate.ts'
 import { reasonOf } from '../../os/system/error-reason.ts'
+import { hasAdminToken } from '../auth/admin-token.ts'
 import { networkList } from '../http/peer.ts'
 import type { Config, Effective, Resolved } from './config.ts'
 import { ConfigError } from './config-error.ts'
@@ -327,9 +328,10 @@ function resolveSettings(settings: Settings): Resolved {
   if ((team_domain === '') !== (audience === '')) {
     throw new ConfigError('cloudflare_access.team_domain and cloudflare_access.audience: set both, or neither')
   }
-  if (!isLoopback && !hasUser && settings.token === '' && team_domain === '' && !settings.insecure) {
+  const hasCredentials = hasUser || settings.token !== '' || team_domain !== ''
+  if (!isLoopback && !hasCredentials && !settings.insecure && !hasAdminToken(settings.data)) {
     throw new ConfigError(
-      `host ${settings.host} is not loopback, and every client of the service can run programs here: set user and password, or token (or insecure, to listen without)`,
+      `host ${settings.host} is not loopback, and every client of the service can run programs here: set user and password, or token, or start it on loopback and make a token with the role admin first (or insecure, to listen without)`,
     )
   }
   checkRanges(settings)

@@ -1,5 +1,7 @@
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { hasAdminToken } from '../../../../runtime/node/service/auth/admin-token.ts'
 import { openAuth } from '../../../../runtime/node/service/auth/open-auth.ts'
 import { loadConfig } from '../../../../runtime/node/service/config/load.ts'
 import { freshDirectory } from '../../../support/directory.ts'
@@ -17,16 +19,40 @@ async function open(argv: string[], data?: string, isGateway = false) {
   return { ...auth, directory, said }
 }
 
-test('without configured credentials there are no tokens, and a warning says so when some are stored', async () => {
+test('without configured credentials no request needs a token, and tokens can be made; a warning says so when some are stored', async () => {
   const { tokens, directory } = await open(['--token', 'x'])
   const { token } = (await tokens?.create({ name: 'ci', role: 'read' })) ?? { token: '' }
   const none = await open([], directory)
   expect([none.tokens, none.verifier, none.said.length]).toEqual([undefined, undefined, 1])
+  expect(await none.madeTokens?.list()).toMatchObject([{ name: 'ci' }])
   expect((await open([])).said).toEqual([])
   const again = await open(['--user', 'anna', '--password', 'geheim'], directory)
   const request = new Request('http://localhost/')
   expect(await again.verifier?.(request, token)).toMatchObject({ name: 'ci', role: 'read' })
   expect(await again.verifier?.(request, undefined)).toBeUndefined()
+})
+
+test('a token of an administrator is enough to listen beyond loopback, where every request needs one', async () => {
+  const { madeTokens, directory } = await open([])
+  await madeTokens?.create({ name: 'student', role: 'operate' })
+  await expect(open(['--host', '0.0.0.0'], directory)).rejects.toThrow('is not loopback')
+  const { token } = (await madeTokens?.create({ name: 'teacher', role: 'admin' })) ?? { token: '' }
+  const outside = await open(['--host', '0.0.0.0'], directory)
+  const request = new Request('http://localhost/')
+  expect(await outside.verifier?.(request, token)).toMatchObject({ name: 'teacher', role: 'admin' })
+  expect(await outside.verifier?.(request, undefined)).toBeUndefined()
+  const later = await open([], await freshDirectory())
+  await later.madeTokens?.create({ name: 'teacher', role: 'admin', expires_in_s: 1 })
+  const over = Date.now() + 2000
+  expect([hasAdminToken(directory, over), hasAdminToken(later.directory, over)]).toEqual([true, false])
+})
+
+test('a service without credentials starts with a file of tokens that it cannot read, and makes none', async () => {
+  const directory = await freshDirectory()
+  await writeFile(join(directory, 'tokens.json'), JSON.stringify({ version: 2, tokens: {} }))
+  const { madeTokens, said } = await open([], directory)
+  expect(madeTokens).toBeUndefined()
+  expect(said.join()).toContain('tokens cannot be made')
 })
 
 test('Cloudflare Access alone is enough to have tokens', async () => {

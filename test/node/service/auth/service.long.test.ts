@@ -33,11 +33,19 @@ test('tokens are valid with their role, also after restarts, until they are revo
   expect(await asViewer()).toEqual([401, 401, 401, 401])
 })
 
-test('a service without credentials is open, and has no tokens', async () => {
+test('a service without credentials is open, and its tokens let it listen beyond loopback', async () => {
   const service = await TestService.start()
-  expect((await service.fetch('/v2/tokens')).status).toBe(404)
-  const create = await service.fetch('/v2/tokens', { method: 'POST', body: '{"name": "x", "role": "read"}' })
-  expect(create.status).toBe(404)
+  expect(await service.call('GET', '/v2/tokens')).toEqual([])
+  const { token } = await service.call<{ token: string }>('POST', '/v2/tokens', { name: 'teacher', role: 'admin' })
+  await service.end()
+  await service.configure({ host: '0.0.0.0' })
+  await service.restart()
+  const path = service.url.replace('0.0.0.0', '127.0.0.1')
+  const ask = async (headers: Record<string, string>) => (await fetch(`${path}/v2/projects`, { headers })).status
+  expect([await ask({}), await ask({ authorization: `Bearer ${token}` })]).toEqual([401, 200])
+  await service.end()
+  await service.configure({})
+  await service.restart()
   expect((await service.fetch('/v2/compute/config/reload', { method: 'POST' })).status).toBe(200)
   expect((await service.fetch('/v2/compute/tickets', { method: 'POST' })).status).toBe(201)
 })
