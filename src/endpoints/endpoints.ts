@@ -33,6 +33,7 @@ import { labRelayEndpoints } from './v2/labs/relays.ts'
 import { labSnapshotEndpoints } from './v2/labs/snapshots.ts'
 import { statisticsEndpoint } from './v2/labs/statistics.ts'
 import { labSymbolEndpoints } from './v2/labs/symbols.ts'
+import { labTaskEndpoints } from './v2/labs/tasks.ts'
 import { labTemplateEndpoints } from './v2/labs/templates.ts'
 import { labTopologyEndpoints } from './v2/labs/topology.ts'
 
@@ -45,6 +46,7 @@ export const endpoints: readonly Endpoint[] = [
   ...projectEndpoints,
   ...labProjectEndpoints,
   ...labTopologyEndpoints,
+  ...labTaskEndpoints,
   ...labNodeEndpoints,
   ...labJobEndpoints,
   labPresenceEndpoint,

@@ -1,5 +1,6 @@
 import type { Static } from '@sinclair/typebox'
 import { kindOf } from '../model/kinds/node.ts'
+import type { LabCheck, PlainCheck } from '../model/lab/task.ts'
 import type { DesiredCheck, DesiredNode } from './desired.ts'
 import { type Diagnostics, didYouMean, quoted } from './diagnostics.ts'
 import type { Contents } from './files.ts'
@@ -29,8 +30,9 @@ export function readCheck(given: CheckMap, value: Value, names: CheckNames): Des
   const others = Object.keys(own).filter((key) => key !== 'name')
   if (others.length > 0)
     names.diagnostics.add(value.at, `not cannot be combined with ${others[0]}`, `write ${others[0]} inside not`)
-  const of = readInner(not, at(value, 'not') ?? value, names, 5)
-  if (of === undefined) return undefined
+  const inner = readInner(not, at(value, 'not') ?? value, names, 5)
+  if (inner === undefined) return undefined
+  const { at: _, ...of } = inner
   return { name: own.name ?? derivedName({ check: 'not', of }), within_s: of.within_s, at: value.at, check: 'not', of }
 }
 
@@ -40,7 +42,12 @@ const forms = {
   link: ['link', 'verdict'],
 } as const satisfies Record<string, readonly (keyof Inner)[]>
 
-function readInner(given: Inner, value: Value, names: CheckNames, byDefault: number): DesiredCheck | undefined {
+function readInner(
+  given: Inner,
+  value: Value,
+  names: CheckNames,
+  byDefault: number,
+): (PlainCheck & Pick<DesiredCheck, 'at'>) | undefined {
   const { diagnostics, isPartial = false } = names
   const positionOf = (key: string) => at(value, key)?.at ?? value.at
   const keys = Object.keys(given)
@@ -119,8 +126,8 @@ export function derivedName(check: Nameless): string {
   }
 }
 
-type WithoutBase<T> = T extends unknown ? Omit<T, 'name' | 'within_s' | 'at'> : never
-type Nameless = WithoutBase<DesiredCheck>
+type WithoutBase<T> = T extends unknown ? Omit<T, 'name' | 'within_s'> : never
+type Nameless = WithoutBase<LabCheck>
 
 function find(name: string, where: DesiredCheck['at'], { nodes, diagnostics }: CheckNames): DesiredNode | undefined {
   const found = nodes.get(name.toLowerCase())
@@ -141,11 +148,17 @@ function addressOf(word: string, where: DesiredCheck['at'], names: CheckNames): 
   const { node } = found
   if (node === undefined) return undefined
   const script = kindOf(node.kind).canPing === true ? node.configs.startup : undefined
-  const address = script?.text.match(/^[ \t]*ip[ \t]+([0-9a-f:.]*[.:][0-9a-f:.]*)/im)?.[1]
-  if (address !== undefined && isAddress(address)) return address
+  const address = addressIn(script?.text)
+  if (address !== undefined) return address
   if (script !== undefined && !contents.has(script)) return ''
   diagnostics.add(where, `${quoted(node.name)} is not a pc with an address in its config`, 'write the address')
   return undefined
+}
+
+/** The first address in the startup script of a pc. */
+export function addressIn(script: string | undefined): string | undefined {
+  const address = script?.match(/^[ \t]*ip[ \t]+([0-9a-f:.]*[.:][0-9a-f:.]*)/im)?.[1]
+  return address !== undefined && isAddress(address) ? address : undefined
 }
 
 const isAddress = (word: string): boolean =>

@@ -1,8 +1,8 @@
 import type { NodeKindName } from '../model/kinds/node.ts'
 import type { LabNode, LabReady } from '../model/lab/node.ts'
+import type { LabCheck } from '../model/lab/task.ts'
 import type { Placement } from '../model/placement.ts'
 import type { Filters } from '../model/schema/filters.ts'
-import type { LinkVerdict } from '../model/schema/nio.ts'
 import type { Position } from './position.ts'
 
 /**
@@ -191,36 +191,4 @@ export interface DesiredTask {
 }
 
 /** A check of `patchbay test`. */
-export type DesiredCheck = {
-  /** Given, or derived: `PC1 pings PC3`. */
-  readonly name: string
-  /** Longest wait, s. */
-  readonly within_s: number
-  readonly at: Position
-} & (
-  | {
-      readonly check: 'ping'
-      /** Name of a pc. */
-      readonly from: string
-      /** The name of a pc, or an address. */
-      readonly to: string
-      /** An IPv4 or IPv6 address: `to`, or the first one in the startup script of that pc. */
-      readonly address: string
-    }
-  | {
-      readonly check: 'console'
-      /** Name of a node with a text console. */
-      readonly on: string
-      /** Typed with a CR. */
-      readonly type: string
-      /** Regular expression. */
-      readonly expect: string
-    }
-  | {
-      readonly check: 'link'
-      /** Name of a link. */
-      readonly link: string
-      readonly verdict: LinkVerdict
-    }
-  | { readonly check: 'not'; readonly of: DesiredCheck }
-)
+export type DesiredCheck = LabCheck & { readonly at: Position }

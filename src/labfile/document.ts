@@ -2,11 +2,11 @@ import { omit } from '../lib/omit.ts'
 import type { KindDescriptor } from '../model/kinds/kind.ts'
 import { kindIfKnown, kindOf } from '../model/kinds/node.ts'
 import type { LabPort } from '../model/lab/node.ts'
+import type { LabCheck } from '../model/lab/task.ts'
 import type { Filters } from '../model/schema/filters.ts'
 import { derivedName } from './checks.ts'
 import type {
   Desired,
-  DesiredCheck,
   DesiredConfig,
   DesiredEnd,
   DesiredLink,
@@ -230,7 +230,7 @@ const taskFields = ({ name, text, checks, points }: DesiredTask): Fields => ({
   ...(points !== 1 && { points }),
 })
 
-function checkFields(check: DesiredCheck, byDefault: number): Fields {
+function checkFields(check: LabCheck, byDefault: number): Fields {
   const within = check.within_s === byDefault ? {} : { within: time(check.within_s) }
   const named = check.name === derivedName(check) ? {} : { name: escaped(check.name) }
   switch (check.check) {

@@ -1,5 +1,6 @@
+import type { LabCheck } from '../model/lab/task.ts'
 import { derivedName } from './checks.ts'
-import type { Desired, DesiredCheck, DesiredEnd, DesiredNode } from './desired.ts'
+import type { Desired, DesiredEnd, DesiredNode } from './desired.ts'
 import { documentOf, escaped } from './document.ts'
 import { editedLabFile, isMap, type LabFileEdit, type Path, valueAt } from './edit.ts'
 import { nodeIdOf } from './ids.ts'
@@ -59,12 +60,12 @@ export function withNames(desired: Desired, names: ReadonlyMap<string, string>):
 }
 
 /** A check with other names of nodes. A name that it has from its nodes follows. */
-function checkWithNames(check: DesiredCheck, of: (name: string) => string): DesiredCheck {
+export function checkWithNames<T extends LabCheck>(check: T, of: (name: string) => string): T {
   const renamed = withOtherNodes(check, of)
   return check.name === derivedName(check) ? { ...renamed, name: derivedName(renamed) } : renamed
 }
 
-function withOtherNodes(check: DesiredCheck, of: (name: string) => string): DesiredCheck {
+function withOtherNodes<T extends LabCheck>(check: T, of: (name: string) => string): T {
   if (check.check === 'not') return { ...check, of: checkWithNames(check.of, of) }
   if (check.check === 'ping') return { ...check, from: of(check.from), to: of(check.to) }
   return check.check === 'console' ? { ...check, on: of(check.on) } : check
@@ -199,7 +200,7 @@ class RenameEdits {
   #checks(): LabFileEdit[] {
     return this.#before.checks.flatMap((check, index): LabFileEdit[] => {
       const path: (string | number)[] = ['checks', index]
-      let it = check
+      let it: LabCheck = check
       for (; it.check === 'not'; it = it.of) path.push('not')
       const words = it.check === 'ping' ? { from: it.from, ping: it.to } : it.check === 'console' ? { on: it.on } : {}
       return Object.entries(words).flatMap(([key, word]) => {

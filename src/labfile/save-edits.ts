@@ -1,4 +1,5 @@
 import { Equal } from '@sinclair/typebox/value'
+import type { LabCheck } from '../model/lab/task.ts'
 import { derivedName } from './checks.ts'
 import type { Desired, DesiredLink, DesiredNode } from './desired.ts'
 import { isMap, type LabFileEdit, valueAt } from './edit.ts'
@@ -128,7 +129,7 @@ export function checkEdits(
   const checkNames = new Map<string, string | undefined>()
   const edited = checks.flatMap((check, index): EditedObject[] => {
     const path: (string | number)[] = ['checks', index]
-    let it = check
+    let it: LabCheck = check
     for (; it.check === 'not'; it = it.of) path.push('not')
     const { name } = check
     const words = it.check === 'ping' ? [it.from, it.to] : it.check === 'console' ? [it.on] : []

@@ -28,7 +28,7 @@ import type { ComputeSync, SyncOptions } from './sync.ts'
 import { LabTimers } from './timers.ts'
 
 /** What is in the backups of closed labs. */
-const backupOptions = { withImages: false, withSnapshots: true, resetsAddresses: false, level: 1 }
+const backupOptions = { withImages: false, withSnapshots: true, resetsAddresses: false, withChecks: true, level: 1 }
 
 /** What a runtime gives to labs. */
 export interface LabPorts {

@@ -159,6 +159,14 @@ async function actualOf(lab: Lab, desired: Desired, agentFor: ComputeAgents): Pr
     )
     if (digests !== undefined) configs.set(record.node_id, digests)
   })
-  const { project, nodes, links } = document
-  return { project, nodes: new Map(nodes), links: new Map(links), running, unready: new Set(lab.unready), configs }
+  const { project, nodes, links, tasks } = document
+  return {
+    project,
+    tasks,
+    nodes: new Map(nodes),
+    links: new Map(links),
+    running,
+    unready: new Set(lab.unready),
+    configs,
+  }
 }

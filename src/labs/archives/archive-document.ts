@@ -11,12 +11,14 @@ import { kept } from '../../model/lab/kept.ts'
 import { freeName, nameKey } from '../../model/lab/names.ts'
 import { isKnownKind, LabLabel, mapFields } from '../../model/lab/node.ts'
 import { labSettings } from '../../model/lab/project.ts'
+import { type LabTasksRecord, tasksIn } from '../../model/lab/task.ts'
 import { Placement } from '../../model/placement.ts'
 import { Name, nullable, Uuid } from '../../model/schema/fields.ts'
 import { Filters } from '../../model/schema/filters.ts'
 import { validate } from '../../model/validation/validate.ts'
 import type { DrawingRecord, LabDocument, LinkRecord, NodeRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
+import { withoutChecks } from '../tasks/tasks.ts'
 
 /** The document of an archive, in the form of GNS3 2.2, and the document with the settings that this form lacks. */
 export const documentName = 'project.gns3'
@@ -66,6 +68,8 @@ const More = Type.Object(
     /** Settings of the project that the document lacks. `kept`, also of drawings: members that only other programs know. */
     project: Type.Optional(Type.Object({ kept: Type.Optional(kept), placement: Type.Optional(Placement) })),
     drawings: Type.Optional(Type.Record(text, Type.Object({ kept }))),
+    /** See `LabTasksRecord`. */
+    tasks: Type.Optional(Type.Unknown()),
     /** SHA-256 of images, by `{directory}/{name}`. */
     images: Type.Record(text, Type.String({ pattern: '^[0-9a-f]{64}$' })),
   },
@@ -94,14 +98,19 @@ export const withoutAddresses = (node: NodeRecord): NodeRecord => ({
   properties: Object.fromEntries(Object.entries(node.properties).filter(([key]) => !isAddress(key))),
 })
 
-/** The two documents of an archive. */
+/** The two documents of an archive. `withChecks`: also the checks of the tasks. */
 export function archiveOf(
-  { project, nodes, links, drawings }: LabDocument,
-  { resetsAddresses, images }: { resetsAddresses: boolean; images: Readonly<Record<string, string>> },
+  { project, nodes, links, drawings, tasks }: LabDocument,
+  {
+    resetsAddresses,
+    withChecks,
+    images,
+  }: { resetsAddresses: boolean; withChecks: boolean; images: Readonly<Record<string, string>> },
 ): { document: unknown; more: unknown } {
   const keptOf = [...drawings.values()].flatMap(({ drawing_id, kept }) => (kept ? [[drawing_id, { kept }]] : []))
   const more: More = {
     ...{ nodes: {}, links: {}, images: { ...images } },
+    ...(tasks !== undefined && { tasks: withChecks ? tasks : withoutChecks(tasks) }),
     ...{
       project: withoutNulls({ kept: project.kept, placement: project.placement }),
       drawings: Object.fromEntries(keptOf),
@@ -167,6 +176,7 @@ export interface ArchivedLab {
   readonly nodes: readonly NodeRecord[]
   readonly links: readonly LinkRecord[]
   readonly drawings: readonly DrawingRecord[]
+  readonly tasks: LabTasksRecord | undefined
   readonly images: Readonly<Record<string, string>>
 }
 
@@ -273,6 +283,7 @@ export function archivedLab(
     nodes,
     links,
     drawings,
+    tasks: tasksIn(extra.tasks),
     images: extra.images,
   }
 }

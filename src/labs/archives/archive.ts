@@ -21,6 +21,8 @@ export interface ExportOptions {
   /** Adds each snapshot as an archive inside the archive, without the saved memory of its machines. */
   readonly withSnapshots: boolean
   readonly resetsAddresses: boolean
+  /** Whether the tasks have their checks: not for those who are to solve them. */
+  readonly withChecks: boolean
   /** Compression from 1 to 9; 0: none. */
   readonly level: number
   /** Most bytes of its files, before compression; absent: there is no limit. */

@@ -13,6 +13,7 @@ import { nodeRefOf, reportedFields } from '../lab/node-on-compute.ts'
 import { requireNodesWithin } from '../lab/token-limits.ts'
 import { joinLinks, makeNode } from '../nodes/placeholders.ts'
 import type { Labs } from '../service.ts'
+import { tasksChanges } from '../tasks/tasks.ts'
 import { isExported, requireStopped } from './archive.ts'
 import { withoutAddresses } from './archive-document.ts'
 
@@ -76,8 +77,8 @@ export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, agentFor: Com
         }),
       )
       const noEvents = { news: () => [], result: undefined }
-      await copy.edit(() => {
-        const changes = new Changes()
+      await copy.edit((made) => {
+        const changes = tasksChanges(made, document.tasks)
         for (const node of nodes) changes.put('node', node.node_id, node)
         for (const link of links) changes.put('link', link.link_id, link)
         for (const drawing of document.drawings.values()) {

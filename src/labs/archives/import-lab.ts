@@ -13,16 +13,24 @@ import type { LabProject } from '../../model/lab/project.ts'
 import { isUuid } from '../../model/schema/fields.ts'
 import type { ComputeAgents } from '../computes/agents.ts'
 import type { Conventions } from '../lab/conventions.ts'
-import { Changes, type NodeRecord } from '../lab/document.ts'
+import { Changes } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodeRefOf } from '../lab/node-on-compute.ts'
 import { notCreated } from '../lab/placeholder-view.ts'
 import { storedValue } from '../lab/store.ts'
 import { requireNodesWithin } from '../lab/token-limits.ts'
 import { joinLinks, makeNode } from '../nodes/placeholders.ts'
-import { requireTrust, requireTrusted, type Untrusted, untrustedNodes } from '../plan/trust.ts'
+import {
+  type FileTrust,
+  requireTrust,
+  requireTrusted,
+  type Untrusted,
+  untrustedLines,
+  untrustedNodes,
+} from '../plan/trust.ts'
 import type { Labs } from '../service.ts'
 import { contentOf, maxSnapshots } from '../snapshots/snapshots.ts'
+import { tasksChanges } from '../tasks/tasks.ts'
 import { renamed, requireZip, snapshotList, snapshotsDirectory } from './archive.ts'
 import { type ArchivedLab, archivedLab, documentName, moreName, SnapshotList } from './archive-document.ts'
 import { judgedContent } from './archived-content.ts'
@@ -93,9 +101,9 @@ async function importOpened(
   agentFor: ComputeAgents,
 ): Promise<ImportedLab> {
   const whole = await readWhole(archive, project_id)
-  const { settings, name: own, nodes, leftOut } = whole.main.read
-  await requireTrust(labs.trust, await untrustedNodes(labs.trust, nodes), isTrusted)
-  requireNodesWithin(agentFor.limits, nodes.length)
+  const { settings, name: own, leftOut } = whole.main.read
+  await requireTrust(labs.trust, await untrustedContent(labs.trust, whole.main.read), isTrusted)
+  requireNodesWithin(agentFor.limits, whole.main.read.nodes.length)
   const input = {
     ...settings,
     project_id,
@@ -104,7 +112,7 @@ async function importOpened(
   check(input.name)
   await using revert = new Revert(ignore('the client gets the first error'))
   const judge: Judge = {
-    nodes: async (of) => requireTrust(labs.trust, await untrustedNodes(labs.trust, of), isTrusted),
+    lab: async (of) => requireTrust(labs.trust, await untrustedContent(labs.trust, of), isTrusted),
     content: labs.trust?.isJudged() ? (found) => requireTrusted(labs.trust, found, isTrusted) : undefined,
   }
   const cannotRun: LabNodeNotCreated[] = []
@@ -133,13 +141,22 @@ export async function fillFromArchive(
 
 /** Judges what an archive would run and open on the host. */
 interface Judge {
-  nodes(nodes: readonly NodeRecord[]): Promise<void>
+  lab(read: Pick<ArchivedLab, 'nodes' | 'tasks'>): Promise<void>
   /** Absent: all files of the archive are taken. */
   readonly content?: ((found: readonly Untrusted[]) => void) | undefined
 }
 
 /** A lab of the service that moves has been judged when it was made. */
-const ofOwnLab: Judge = { nodes: async () => {} }
+const ofOwnLab: Judge = { lab: async () => {} }
+
+/** What the nodes of an archive, and the checks of its tasks, would run and open. */
+const untrustedContent = async (
+  trust: FileTrust | undefined,
+  { nodes, tasks }: Pick<ArchivedLab, 'nodes' | 'tasks'>,
+): Promise<Untrusted[]> => [
+  ...(await untrustedNodes(trust, nodes)),
+  ...untrustedLines(trust, tasks?.checks ?? [], nodes),
+]
 
 /** The content of a member, which is read once. `path`: where it goes. */
 async function readJudged(
@@ -187,7 +204,7 @@ async function fillFrom(
     const content = await readArchive(of, lab.id, ids).catch((error: unknown) => {
       throw error instanceof ApiError ? new ApiError(error.status, `${snapshot.member}: ${error.message}`) : error
     })
-    await judge.nodes(content.read.nodes)
+    await judge.lab(content.read)
     await put(labs, lab, of, { ...content, computeId, others, judge }, agentFor)
     await keepAsSnapshot(labs, lab, { ...snapshot, settings: content.read.settings }, agentFor)
   }
@@ -239,7 +256,10 @@ async function put(
   }
   for (const link of read.links) changes.put('link', link.link_id, link)
   for (const drawing of read.drawings) changes.put('drawing', drawing.drawing_id, drawing)
-  await lab.edit(() => ({ changes, ...silent }))
+  await lab.edit((document) => {
+    for (const [key, value] of tasksChanges(document, read.tasks).entries) changes.entries.set(key, value)
+    return { changes, ...silent }
+  })
   const joined = new Changes()
   for (const link of await joinLinks(labs, lab, read.links, agentFor)) joined.put('link', link.link_id, link)
   await lab.edit(() => ({ changes: joined, ...silent }))

@@ -1,5 +1,5 @@
 import { documentOf } from '../../labfile/document.ts'
-import { desiredOfProject } from '../../labfile/from-project.ts'
+import { desiredOfProject, fileNamesOf } from '../../labfile/from-project.ts'
 import { labFileText } from '../../labfile/text.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
@@ -11,15 +11,21 @@ import type { Lab } from '../lab/lab.ts'
 import { configTexts } from '../nodes/config-texts.ts'
 import { day0MediumIn } from '../nodes/day0.ts'
 import { captureName } from '../plan/diff-link.ts'
+import { withoutChecks } from '../tasks/tasks.ts'
+import { withTasks } from './exported-tasks.ts'
 
 /** Nodes whose configurations are read concurrently. */
 const maxAtOnce = 6
 
 /**
- * A lab file that makes an equal lab; `schemaUrl` is for editors. Comments before it say what a lab file cannot have, and which
+ * A lab file that makes an equal lab; `schemaUrl` is for editors. `withChecks`: also the checks of its tasks. Comments before it say what a lab file cannot have, and which
  * configurations were not read.
  */
-export async function labFileOf(lab: Lab, agentFor: ComputeAgents, schemaUrl: string): Promise<string> {
+export async function labFileOf(
+  lab: Lab,
+  { schemaUrl, withChecks }: { readonly schemaUrl: string; readonly withChecks: boolean },
+  agentFor: ComputeAgents,
+): Promise<string> {
   const records = [...lab.document.nodes.values()]
   const configs = new Map<string, Readonly<Record<string, string>>>()
   const unread: string[] = []
@@ -51,9 +57,15 @@ export async function labFileOf(lab: Lab, agentFor: ComputeAgents, schemaUrl: st
   for (const { name, lastApplied, properties } of records)
     if (lastApplied?.day0 !== undefined && day0MediumIn(properties) !== undefined)
       unread.push(`The files of the CD or disk of the node ${name} (day0): a new lab from this file has none.`)
-  const missing = [...leftOut, ...unread]
+  const { tasks } = lab.document
+  const names = fileNamesOf(records)
+  const shown = tasks && (withChecks ? tasks : withoutChecks(tasks))
+  const whole = shown
+    ? withTasks(desired, shown, new Map(records.map(({ node_id, name }) => [name, names.get(node_id) ?? name])))
+    : { desired, leftOut: [] }
+  const missing = [...leftOut, ...unread, ...whole.leftOut]
   const comments = missing.length === 0 ? [] : ['Not in this file:', ...missing.map((line) => `* ${line}`)]
-  return labFileText(documentOf(desired), [`yaml-language-server: $schema=${schemaUrl}`, ...comments])
+  return labFileText(documentOf(whole.desired), [`yaml-language-server: $schema=${schemaUrl}`, ...comments])
 }
 
 const configsOf = ({ node_type }: NodeRecord): KindDescriptor['configs'] =>

@@ -3,6 +3,7 @@ import { abortable } from '../../lib/async/abort.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { startTimer } from '../../lib/async/pause.ts'
 import { ApiError, notFound, tooMany } from '../../lib/errors/api-error.ts'
+import { counted } from '../../lib/text/counted.ts'
 import { kindIfKnown } from '../../model/kinds/node.ts'
 import type { LabListEvent } from '../../model/lab/event.ts'
 import type { LabJob, LabJobCreate, LabJobNode } from '../../model/lab/job.ts'
@@ -38,7 +39,7 @@ const orderOfStates: readonly LabJobNode['state'][] = ['failed', 'skipped', 'can
 
 /** What a job shows of its work. */
 export type JobState = Pick<LabJob, 'total' | 'done' | 'failed' | 'skipped' | 'nodes'> &
-  Partial<Pick<LabJob, 'steps' | 'checks' | 'start_job_id' | 'compute_id' | 'projects'>> & {
+  Partial<Pick<LabJob, 'steps' | 'checks' | 'tasks' | 'start_job_id' | 'compute_id' | 'projects'>> & {
     /** Why the first part of the work failed. */
     readonly reason: string | null
     readonly isCancelled: boolean
@@ -53,6 +54,8 @@ interface Job {
   readonly startedAt: Date
   readonly cancel: AbortController
   readonly state: () => JobState
+  /** Of a check: name of the token or user that started it. */
+  readonly by?: string | undefined
   endedAt: Date | undefined
   /** The error of the first part that failed. */
   failure: unknown
@@ -193,10 +196,10 @@ export class Jobs implements JobList {
   run(
     lab: Lab | undefined,
     action: 'apply' | 'check' | 'drain',
-    { state, work }: { state: () => JobState; work: (context: JobContext) => Promise<void> },
+    { state, by, work }: { state: () => JobState; by?: string; work: (context: JobContext) => Promise<void> },
   ): StartedJob {
     this.requireRoom()
-    const job = newJob(lab, action, state)
+    const job = { ...newJob(lab, action, state), by }
     const { listed, signal } = this.#begin(job)
     const over = work({ id: job.id, signal, changed: () => this.#changed(job) })
       .catch((error: unknown) => {
@@ -347,7 +350,8 @@ export class Jobs implements JobList {
   }
 
   #emit(job: Job, what: 'created' | 'updated' | 'deleted'): void {
-    const event = { action: `job.${what}`, event: viewOf(job) } as const
+    // All readers of a feed get the same: nobody what checks are.
+    const event = { action: `job.${what}`, event: withoutCheckResults(viewOf(job)) } as const
     if (job.lab === undefined) this.#options.emit?.(event)
     else job.lab.emit(event)
   }
@@ -447,7 +451,15 @@ function nodeStateOf(steps: readonly JobStep[]): JobState {
   }
 }
 
-function viewOf({ id, lab, action, startedAt, endedAt, state, cancel, failure }: Job): LabJob {
+/** A job for those who must not know the checks of a lab file: how many have failed, and not which or why. */
+export function withoutCheckResults(job: LabJob): LabJob {
+  if (job.checks === undefined) return job
+  const { checks: _, reason, ...shown } = job
+  const isOfChecks = reason !== null && job.failed > 0
+  return { ...shown, reason: isOfChecks ? `${job.failed} of ${counted(job.total, 'check')} failed` : reason }
+}
+
+function viewOf({ id, lab, action, startedAt, endedAt, state, by, cancel, failure }: Job): LabJob {
   const { isCancelled, reason, ...shown } = state()
   const hasFailed = shown.failed > 0 || failure !== undefined
   const ended = isCancelled || cancel.signal.aborted ? 'cancelled' : hasFailed ? 'failed' : 'done'
@@ -459,6 +471,7 @@ function viewOf({ id, lab, action, startedAt, endedAt, state, cancel, failure }:
     reason: reason ?? (failure instanceof ApiError || failure instanceof Cancelled ? failure.message : null),
     started_at: startedAt.toISOString(),
     ended_at: endedAt?.toISOString() ?? null,
+    ...(by !== undefined && { by }),
     ...shown,
   }
 }

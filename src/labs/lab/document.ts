@@ -5,6 +5,7 @@ import type { LabLink } from '../../model/lab/link.ts'
 import type { LabNode } from '../../model/lab/node.ts'
 import type { LabProject, LabSizes } from '../../model/lab/project.ts'
 import type { LabSnapshot } from '../../model/lab/snapshot.ts'
+import type { LabTaskResults, LabTasksRecord } from '../../model/lab/task.ts'
 import type { ProjectSnapshot } from '../../model/project-snapshot.ts'
 import { type Size, sizeOf } from './lab-limits.ts'
 import type { LabEntries } from './store.ts'
@@ -178,6 +179,7 @@ export interface SnapshotContent {
   readonly node: readonly NodeRecord[]
   readonly link: readonly LinkRecord[]
   readonly drawing: readonly DrawingRecord[]
+  readonly tasks?: LabTasksRecord
 }
 
 /** The records of a document, by the first part of their keys. */
@@ -188,6 +190,9 @@ interface Tables {
   snapshot: SnapshotRecord
 }
 type TableName = keyof Tables
+
+/** The keys of the tasks, and of what their last check found. Both are not edits that an undo reverts. */
+export const [tasksKey, resultsKey] = ['tasks', 'task-results'] as const
 
 /** Changes of a document by key, as the store accepts them; undefined removes an entry. */
 export class Changes {
@@ -200,6 +205,16 @@ export class Changes {
 
   put<T extends TableName>(table: T, id: string, record: Tables[T]): this {
     this.entries.set(`${table}/${id}`, record)
+    return this
+  }
+
+  tasks(record: LabTasksRecord | undefined): this {
+    this.entries.set(tasksKey, record)
+    return this
+  }
+
+  taskResults(results: LabTaskResults | undefined): this {
+    this.entries.set(resultsKey, results)
     return this
   }
 
@@ -220,6 +235,8 @@ export const noSizes: LabSizes = { nodes: 0, segments: 0, links: 0 }
 /** The document of a lab: all its records. Records are replaced, never changed in place. */
 export class LabDocument {
   project: ProjectRecord
+  tasks: LabTasksRecord | undefined
+  taskResults: LabTaskResults | undefined
   readonly nodes = new Map<string, NodeRecord>()
   readonly links = new Map<string, LinkRecord>()
   readonly drawings = new Map<string, DrawingRecord>()
@@ -243,6 +260,10 @@ export class LabDocument {
   get size(): Size {
     if (this.#size === undefined) {
       const size = { ...sizeOf(this.project) }
+      for (const { json, memory } of [sizeOf(this.tasks), sizeOf(this.taskResults)]) {
+        size.json += json
+        size.memory += memory
+      }
       for (const table of Object.values(this.#tables))
         for (const record of table.values()) {
           const { json, memory } = sizeOf(record)
@@ -265,7 +286,7 @@ export class LabDocument {
     for (const [key, value] of changes) {
       const [table = ''] = key.split('/')
       const isObject = table in this.#tables
-      if (!isObject && key !== 'project') continue
+      if (!isObject && !['project', tasksKey, resultsKey].includes(key)) continue
       const before = this.#get(key)
       const [then, now] = [sizeOf(before), sizeOf(value)]
       growth.json += now.json - then.json
@@ -305,6 +326,8 @@ export class LabDocument {
         this.project = value as ProjectRecord
         continue
       }
+      if (key === tasksKey) this.tasks = value as LabTasksRecord | undefined
+      if (key === resultsKey) this.taskResults = value as LabTaskResults | undefined
       const [table = '', id = ''] = key.split('/')
       if (table === 'link') this.#indexEnds(id, value as LinkRecord | undefined)
       if (value === undefined) tables[table]?.delete(id)
@@ -319,6 +342,7 @@ export class LabDocument {
   /** All entries but the records of snapshots. */
   entries(): LabEntries {
     const all = new Map<string, unknown>([['project', this.project]])
+    if (this.tasks !== undefined) all.set(tasksKey, this.tasks)
     for (const table of ['node', 'link', 'drawing'])
       for (const [id, record] of this.#tables[table] ?? []) all.set(`${table}/${id}`, record)
     return all
@@ -331,6 +355,8 @@ export class LabDocument {
 
   #get(key: string): unknown {
     if (key === 'project') return this.project
+    if (key === tasksKey) return this.tasks
+    if (key === resultsKey) return this.taskResults
     const [table = '', id = ''] = key.split('/')
     return this.#tables[table]?.get(id)
   }

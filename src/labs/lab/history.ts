@@ -1,6 +1,13 @@
 import { omit } from '../../lib/omit.ts'
 import { labSettings } from '../../model/lab/project.ts'
-import type { LabDocument, LinkRecord, NodeRecord, ProjectRecord } from './document.ts'
+import {
+  type LabDocument,
+  type LinkRecord,
+  type NodeRecord,
+  type ProjectRecord,
+  resultsKey,
+  tasksKey,
+} from './document.ts'
 import { sizeOf } from './lab-limits.ts'
 import type { LabEntries } from './store.ts'
 
@@ -36,7 +43,8 @@ export class LabHistory {
   note(before: LabEntries, after: LabEntries, undoGroup: UndoGroup = { by: 'edit' }, madeBy?: string): void {
     const isSet = (key: string) =>
       undoGroup.consoles?.has(key) && consoleOf(before.get(key)) !== consoleOf(after.get(key))
-    const keys = [...after.keys()].filter((key) => isSet(key) || !isSame(key, before.get(key), after.get(key)))
+    const noted = [...after.keys()].filter((key) => key !== tasksKey && key !== resultsKey)
+    const keys = noted.filter((key) => isSet(key) || !isSame(key, before.get(key), after.get(key)))
     if (keys.length === 0 || undoGroup.by === 'rollback') return
     const list = undoGroup.by === 'undo' ? this.#redo : this.#undo
     const last = list.at(-1)

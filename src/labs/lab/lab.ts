@@ -28,6 +28,7 @@ import { defaultLabLimits, inMebibytes, jsonBytes, type LabLimits, limitReached,
 import type { ReportedNode } from './node-on-compute.ts'
 import { placeholderPorts, placeholderReason } from './placeholder-view.ts'
 import type { LabEntries, LabStorage } from './store.ts'
+import { tasksWithNames } from './task-names.ts'
 
 /** Changes of the document, with the events that report them. */
 interface Edit {
@@ -245,6 +246,8 @@ export class Lab {
         changed_at: edits.every(({ isServiceChange }) => isServiceChange) ? changed_at : new Date().toISOString(),
       }),
     })
+    const tasks = tasksWithNames(this.document, all.entries)
+    if (tasks !== undefined) all.tasks(tasks)
     const before = this.document.read(all.entries.keys())
     await this.#save(all.entries)
     this.document.apply(all.entries)

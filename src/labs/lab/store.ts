@@ -2,7 +2,7 @@ import { ApiError } from '../../lib/errors/api-error.ts'
 import { wellFormed } from '../../lib/text/escape.ts'
 import type { ProjectScope } from '../../model/access/project-scope.ts'
 
-/** A document on disk: JSON values by key: `project` (settings), `node/{id}`, `link/{id}`, `drawing/{id}`, `snapshot/{id}`, `order/{table}`. */
+/** A document on disk: JSON values by key: `project` (settings), `node/{id}`, `link/{id}`, `drawing/{id}`, `snapshot/{id}`, `tasks`, `task-results`, `order/{table}`. */
 export type LabEntries = ReadonlyMap<string, unknown>
 
 /** The id of a document apart from labs, such as that of a snapshot: written as a whole, and not kept in memory. */

@@ -1,7 +1,7 @@
-import type { DesiredCheck } from '../../labfile/desired.ts'
 import { pause } from '../../lib/async/pause.ts'
 import { ApiError } from '../../lib/errors/api-error.ts'
 import { nameKey } from '../../model/lab/names.ts'
+import type { LabCheck } from '../../model/lab/task.ts'
 import type { LabCheckResult } from '../../model/lab/topology.ts'
 import type { ComputeAgents } from '../computes/agents.ts'
 import type { JobState, StartedJob } from '../jobs/jobs.ts'
@@ -26,11 +26,12 @@ class NotTrue extends Error {}
 export function runChecks(
   labs: Pick<Labs, 'jobs'>,
   lab: Lab,
-  checks: readonly DesiredCheck[],
+  { checks, by }: { readonly checks: readonly LabCheck[]; readonly by: string },
   agentFor: ComputeAgents,
 ): StartedJob {
   const results = checks.map(({ name }): LabCheckResult => ({ name, state: 'waiting', seconds: 0, saw: null }))
   return labs.jobs.run(lab, 'check', {
+    by,
     state: () => stateOf(results),
     async work({ signal, changed }) {
       for (const [index, check] of checks.entries()) {
@@ -42,20 +43,45 @@ export function runChecks(
         }
         show({ state: 'running' })
         try {
-          await run(lab, check, signal, agentFor)
-          show({ state: 'ok' })
+          const outcome = await outcomeOf(lab, check, signal, agentFor)
+          show(outcome.state === 'ok' ? { state: 'ok' } : { state: 'failed', saw: outcome.saw })
         } catch (error) {
-          if (signal.aborted) {
-            for (const result of results)
-              if (result.state === 'waiting' || result.state === 'running') result.state = 'cancelled'
-            throw signal.reason
-          }
-          if (!(error instanceof NotTrue || error instanceof ApiError)) throw error
-          show({ state: 'failed', saw: error.message.slice(0, maxSaw) })
+          if (!signal.aborted) throw error
+          for (const result of results)
+            if (result.state === 'waiting' || result.state === 'running') result.state = 'cancelled'
+          throw signal.reason
         }
       }
     },
   })
+}
+
+/** How a check ended. `cause`: it is not true, a node does not run, a node or link is gone, or a compute does not answer. */
+export type CheckOutcome =
+  | { readonly state: 'ok' }
+  | { readonly state: 'failed'; readonly saw: string; readonly cause: 'untrue' | 'stopped' | 'gone' | 'away' }
+
+/** Runs a check. Rejects when the signal aborts, and for defects. */
+export async function outcomeOf(
+  lab: Lab,
+  check: LabCheck,
+  signal: AbortSignal,
+  agentFor: ComputeAgents,
+): Promise<CheckOutcome> {
+  try {
+    await run(lab, check, signal, agentFor)
+    return { state: 'ok' }
+  } catch (error) {
+    if (signal.aborted || !(error instanceof NotTrue || error instanceof ApiError)) throw error
+    return { state: 'failed', saw: error.message.slice(0, maxSaw), cause: causeOf(error) }
+  }
+}
+
+function causeOf(error: Error): Extract<CheckOutcome, { state: 'failed' }>['cause'] {
+  if (!(error instanceof ApiError)) return 'untrue'
+  if (error.code === 'node-stopped') return 'stopped'
+  if (error.code === 'no-such-node') return 'gone'
+  return error.status >= 502 || error.code === 'compute-unreachable' ? 'away' : 'untrue'
 }
 
 function stateOf(results: readonly LabCheckResult[]): JobState {
@@ -74,7 +100,7 @@ function stateOf(results: readonly LabCheckResult[]): JobState {
 }
 
 /** Resolves when a check has passed; rejects with what was there instead. */
-async function run(lab: Lab, check: DesiredCheck, signal: AbortSignal, agentFor: ComputeAgents): Promise<void> {
+async function run(lab: Lab, check: LabCheck, signal: AbortSignal, agentFor: ComputeAgents): Promise<void> {
   if (check.check === 'not') return runNot(lab, check, signal, agentFor)
   const until = Date.now() + check.within_s * 1000
   if (check.check === 'link') return linkIs(lab, check, { until, signal }, agentFor)
@@ -99,7 +125,7 @@ const pingOf = (address: string): string => `ping ${address} -c 1`
 /** Resolves when the inner check has not passed during the whole of its time. */
 async function runNot(
   lab: Lab,
-  { of, within_s }: Extract<DesiredCheck, { check: 'not' }>,
+  { of, within_s }: Extract<LabCheck, { check: 'not' }>,
   signal: AbortSignal,
   agentFor: ComputeAgents,
 ): Promise<void> {
@@ -146,7 +172,7 @@ async function typeUntil(
 
 async function linkIs(
   lab: Lab,
-  { link, verdict }: Extract<DesiredCheck, { check: 'link' }>,
+  { link, verdict }: Extract<LabCheck, { check: 'link' }>,
   { until, signal }: Deadline,
   agentFor: ComputeAgents,
 ): Promise<void> {

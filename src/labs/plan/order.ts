@@ -4,7 +4,7 @@ import type { PlannedStep } from './types.ts'
 const phases = {
   ...{ project: 0, 'delete-link': 1, 'delete-segment': 2, 'create-node': 3, 'retry-node': 3, 'change-node': 4 },
   ...{ 'create-link': 5, 'change-link': 5, 'delete-node': 6, 'recreate-node': 7, 'late-link': 8 },
-  ...{ 'end-capture': 9, 'start-node': 10 },
+  ...{ 'end-capture': 9, tasks: 9, 'start-node': 10 },
 } as const
 
 /** The phase of a step. Steps of one phase do not depend on each other. */

@@ -1,9 +1,12 @@
 import type { Desired } from '../../labfile/desired.ts'
+import { keptTasks } from '../../labfile/kept-tasks.ts'
 import { gridPositions } from '../../labfile/map-grid.ts'
+import { omit } from '../../lib/omit.ts'
 import { nameKey } from '../../model/lab/names.ts'
 import { foreignPorts, indexLinks } from './actual-links.ts'
 import { deleteLink, diffLink } from './diff-link.ts'
 import { diffNode } from './diff-node.ts'
+import { same } from './json-equal.ts'
 import { matchLinks } from './match-links.ts'
 import { isPresent, matchNodes } from './match-nodes.ts'
 import { inOrder } from './order.ts'
@@ -49,6 +52,7 @@ export function planOf(desired: Desired, actual: Actual, options: PlanOptions = 
     ...links,
     ...linksNotInFile.map((link) => removeLink(link, actual)),
     ...nodesNotInFile.map((node) => removeNode(node, options)),
+    setTasks(desired, actual),
     onlySteps(starts),
   ]
   return {
@@ -65,6 +69,17 @@ export function planOf(desired: Desired, actual: Actual, options: PlanOptions = 
 }
 
 const onlySteps = (steps: PlanPart['steps']): PlanPart => ({ steps, withheld: [], extra: [] })
+
+/** Gives the project the tasks of the file, if it says which there are. */
+function setTasks(desired: Desired, { tasks: present, project }: Actual): PlanPart {
+  const tasks = keptTasks(desired)
+  const isSame = same(tasks, present && omit(present, 'by'))
+  if (desired.tasks === undefined || isSame) return onlySteps([])
+  const because = 'its tasks'
+  return onlySteps([
+    stepOf({ do: 'update', what: 'project', name: project.name, how: 'live', because }, { type: 'tasks', tasks }),
+  ])
+}
 
 /** Gives the project the name of the lab. */
 function renameProject({ lab: name }: Desired, { project }: Actual): PlanPart {

@@ -1,4 +1,4 @@
-import type { Desired, DesiredCheck } from '../../labfile/desired.ts'
+import type { Desired } from '../../labfile/desired.ts'
 import { sha256, toHex } from '../../lib/crypto/secret.ts'
 import { forbidden } from '../../lib/errors/api-error.ts'
 import { counted } from '../../lib/text/counted.ts'
@@ -8,6 +8,7 @@ import type { KindDescriptor } from '../../model/kinds/kind.ts'
 import { kindOf, type NodeKindName } from '../../model/kinds/node.ts'
 import { imageProperties } from '../../model/lab/archive-words.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
+import type { LabCheck } from '../../model/lab/task.ts'
 
 /** What a file would run or open on the host, and where the file says so. */
 export interface Untrusted extends HostAccess {
@@ -108,8 +109,20 @@ export async function untrustedIn(trust: FileTrust | undefined, { nodes, checks 
     ready,
     properties: { ...properties, ...configFields(kind, configs) },
   }))
-  const kindsByName = new Map(nodes.map(({ name, kind }) => [name, kind]))
-  return [...(await untrustedNodes(trust, settings)), ...checks.flatMap((check) => typedIn(check, kindsByName))]
+  return [...(await untrustedNodes(trust, settings)), ...untrustedLines(trust, checks, settings)]
+}
+
+/** What lines that checks type would run and open. */
+export function untrustedLines(
+  trust: FileTrust | undefined,
+  checks: readonly LabCheck[],
+  nodes: readonly Pick<NodeSettings, 'name' | 'node_type'>[],
+): Untrusted[] {
+  if (trust?.isJudged() !== true) return []
+  const kindsByName = new Map(
+    nodes.flatMap(({ name, node_type }) => (isKnownKind(node_type) ? [[name, node_type] as const] : [])),
+  )
+  return checks.flatMap((check) => typedIn(check, kindsByName))
 }
 
 /** The texts of configurations, under the members by which a node takes them. */
@@ -120,7 +133,7 @@ function configFields(kind: string, configs: Desired['nodes'][number]['configs']
   )
 }
 
-function typedIn(check: DesiredCheck, kindsByName: ReadonlyMap<string, NodeKindName>): Untrusted[] {
+function typedIn(check: LabCheck, kindsByName: ReadonlyMap<string, NodeKindName>): Untrusted[] {
   if (check.check === 'not') return typedIn(check.of, kindsByName)
   if (check.check !== 'console') return []
   const kind = kindsByName.get(check.on)

@@ -1,5 +1,6 @@
 import type { DesiredNode } from '../../labfile/desired.ts'
 import type { LabNodeNotCreated } from '../../model/lab/node.ts'
+import type { LabTasksRecord } from '../../model/lab/task.ts'
 import type { LabPlanStep, LabWithheldStep } from '../../model/lab/topology.ts'
 import type { Filters } from '../../model/schema/filters.ts'
 import type { LinkRecord, NodeRecord, ProjectRecord } from '../lab/document.ts'
@@ -13,6 +14,7 @@ export interface Actual {
   readonly running: ReadonlySet<string>
   /** Ids of those that were started, and have not been seen to be ready. */
   readonly unready?: ReadonlySet<string>
+  readonly tasks?: LabTasksRecord | undefined
   /** Digests of the configurations of nodes, by id and name. Absent: the configuration could not be read. */
   readonly configs: ReadonlyMap<string, Readonly<Record<string, string>>>
 }
@@ -83,6 +85,8 @@ export type LinkPart = 'impairment' | 'down' | 'up' | 'name' | 'capture'
 /** What a step does. */
 export type PlanTask =
   | { readonly type: 'project'; readonly name: string }
+  /** Undefined: the lab has no tasks any more. */
+  | { readonly type: 'tasks'; readonly tasks: Omit<LabTasksRecord, 'by'> | undefined }
   | {
       readonly type: 'create-node'
       readonly want: DesiredNode

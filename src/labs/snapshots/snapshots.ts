@@ -22,16 +22,18 @@ import { withoutNulls } from '../lab/fields.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodeRefOf } from '../lab/node-on-compute.ts'
 import type { Labs } from '../service.ts'
+import { scoreOf } from '../tasks/tasks.ts'
 import { afterRestoreEvent, type RestoreEvent, type RestoreFacts } from './restore-states.ts'
 
 /** The most snapshots of a project. */
 export const maxSnapshots = 100
 
-export const contentOf = ({ project, nodes, links, drawings }: LabDocument): SnapshotContent => ({
+export const contentOf = ({ project, nodes, links, drawings, tasks }: LabDocument): SnapshotContent => ({
   project,
   node: [...nodes.values()],
   link: [...links.values()],
   drawing: [...drawings.values()],
+  ...(tasks !== undefined && { tasks }),
 })
 
 /** The document of a lab as a snapshot has it. */
@@ -40,6 +42,7 @@ export function documentOf(kept: SnapshotContent): LabDocument {
   for (const it of kept.node) changes.put('node', it.node_id, it)
   for (const it of kept.link) changes.put('link', it.link_id, it)
   for (const it of kept.drawing) changes.put('drawing', it.drawing_id, it)
+  if (kept.tasks !== undefined) changes.tasks(kept.tasks)
   return new LabDocument(changes.entries)
 }
 
@@ -201,9 +204,15 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, agentFor: 
     const { name, is_open, revision, path, restoring } = project
     const { backupAttempts, stop_at, ttl_deletes, moving, formerComputes, pendingLinks } = project
     const present = { backupAttempts, stop_at, ttl_deletes, moving, formerComputes, pendingLinks, restoring }
-    const then = omit(kept.project, 'snapshotInProgress', ...(Object.keys(present) as (keyof typeof present)[]))
+    const then = omit(
+      kept.project,
+      'snapshotInProgress',
+      'score',
+      ...(Object.keys(present) as (keyof typeof present)[]),
+    )
     const emptied = project.computes.filter((id) => !computes.includes(id))
-    const now = { ...then, name, is_open, revision, path, ...withoutNulls(present) }
+    const score = kept.tasks && scoreOf(kept.tasks, undefined)
+    const now = { ...then, name, is_open, revision, path, ...withoutNulls({ ...present, score }) }
     changes.project(afterRestoreEvent(now, 'commit', { snapshot_id, formerComputes: emptied }))
     return { changes, news: () => [], result: undefined, isChecked: true }
   })
@@ -217,6 +226,8 @@ function replacing({ nodes, links, drawings }: LabDocument, kept: SnapshotConten
   for (const node of nodes.keys()) changes.remove('node', node)
   for (const link of links.keys()) changes.remove('link', link)
   for (const drawing of drawings.keys()) changes.remove('drawing', drawing)
+  // What was done in the lab as it is now says nothing of it as it was.
+  changes.tasks(undefined).taskResults(undefined)
   const content = documentOf(kept)
   for (const [key, record] of content.entries()) changes.entries.set(key, record)
   changes.order('node', [...content.nodes.keys()])

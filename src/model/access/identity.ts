@@ -68,6 +68,13 @@ const ranks: Readonly<Record<Role, number>> = { read: 0, operate: 1, admin: 2 }
 /** The role with more rights. */
 export const greater = (a: Role, b: Role): Role => (ranks[a] < ranks[b] ? b : a)
 
+/**
+ * Whether the client owns the labs that it sees: it may see all of them, and change them. Others, such as a class with a token for some projects, get no
+ * checks of their tasks.
+ */
+export const ownsLabs = ({ role, projects }: Pick<Identity, 'role' | 'projects'>): boolean =>
+  role !== 'read' && projects === undefined
+
 /** 403 unless the identity has that role; 401 without an identity. */
 export function requireRole(identity: Identity | undefined, role: Role): asserts identity is Identity {
   if (identity === undefined) throw unauthorized()

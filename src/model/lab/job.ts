@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, Name, nullable, objectSchema, oneOf, Uuid } from '../schema/fields.ts'
+import { LabTaskResult } from './task.ts'
 import { LabCheckResult, LabJobStep } from './topology.ts'
 
 const nodeActions = ['start', 'stop', 'suspend', 'resume', 'reload'] as const
@@ -34,16 +35,16 @@ export const LabJob = objectSchema('LabJob', 'Work on a project, or on the proje
   project_id: nullable(Uuid),
   action: oneOf([...nodeActions, 'apply', 'check', 'drain'], {
     description:
-      'apply: applies a lab file; check: runs the checks of one; drain: moves the projects of a compute to others',
+      'apply: applies a lab file; check: runs the checks of one, or of the tasks of the project; drain: moves the projects of a compute to others',
   }),
   compute_id: Type.Optional(Type.String({ description: 'Of a drain: the compute' })),
   status: oneOf(['running', 'done', 'failed', 'cancelled'], {
-    description: 'failed: at least one node, step or check has failed',
+    description: 'failed: at least one node, step or check has failed, or a task could not be checked',
   }),
   reason: nullable(Type.String({ description: 'Why the first of them failed, or the job was cancelled' })),
   started_at: Type.String({ description: 'Time in UTC (RFC 3339)' }),
   ended_at: nullable(Type.String()),
-  total: Type.Integer({ description: 'Number of nodes, steps, checks or projects of the job' }),
+  total: Type.Integer({ description: 'Number of nodes, steps, checks, tasks or projects of the job' }),
   done: Type.Integer(),
   failed: Type.Integer(),
   skipped: Type.Integer(),
@@ -51,7 +52,13 @@ export const LabJob = objectSchema('LabJob', 'Work on a project, or on the proje
   steps: Type.Optional(
     Type.Array(LabJobStep, { description: 'Of an apply: steps that are not done, the failed ones first, at most 100' }),
   ),
-  checks: Type.Optional(Type.Array(LabCheckResult)),
+  by: Type.Optional(Type.String({ description: 'Of a check: name of the token or user that started it' })),
+  checks: Type.Optional(
+    Type.Array(LabCheckResult, {
+      description: 'Only for who started the job, and for who may change all projects; never in events',
+    }),
+  ),
+  tasks: Type.Optional(Type.Array(LabTaskResult, { description: 'Of a check of the tasks of the project' })),
   projects: Type.Optional(
     Type.Array(LabJobProject, {
       description: 'Of a drain: the projects that have stayed or wait first, then those that were moved; at most 100',

@@ -5,6 +5,7 @@ import { Variable, WantedCompute } from '../project.ts'
 import { changing, maybe, maybes, Name, nullable, objectSchema, Uuid } from '../schema/fields.ts'
 import { kept } from './kept.ts'
 import { LabNodeNotCreated } from './node.ts'
+import { LabScore } from './task.ts'
 
 const size = (description: string, value: number) =>
   Type.Integer({ minimum: 0, maximum: 1_000_000, default: value, description })
@@ -122,6 +123,7 @@ export const LabProject = Type.Object(
     ttl_deletes: Type.Optional(
       Type.Literal(true, { changesByItself: true, description: 'At stop_at the service deletes the project' }),
     ),
+    score: Type.Optional(changing(LabScore)),
     kept: Type.Optional(kept),
   },
   { $id: 'LabProject', description: 'A project: named nodes, links and drawings, open or closed' },

@@ -35,6 +35,6 @@ test.each(names)('%s is imported, applied and shown as a lab file again without 
   expect(await stepsOf(desired)).toEqual([])
 
   // The files of a CD are not shown; it stays.
-  const shown = await labFileOf(lab, ask, 'http://127.0.0.1/schemas/lab-1.json')
+  const shown = await labFileOf(lab, { schemaUrl: 'http://127.0.0.1/schemas/lab-1.json', withChecks: true }, ask)
   expect(await stepsOf(await readLabFile(shown))).toEqual([])
 })

@@ -3,6 +3,7 @@ import { archiveName, exportLab } from '../../../labs/archives/archive.ts'
 import { importLab } from '../../../labs/archives/import-lab.ts'
 import { badRequest } from '../../../lib/errors/api-error.ts'
 import { attachment } from '../../../lib/http/content-disposition.ts'
+import { ownsLabs } from '../../../model/access/identity.ts'
 import { LabImported } from '../../../model/lab/project.ts'
 import { Name, oneOf, Uuid, yesOrNo } from '../../../model/schema/fields.ts'
 import { created, type Endpoint, endpoint } from '../../../server/http/endpoint.ts'
@@ -37,6 +38,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
         withImages: query.include_images === 'yes',
         withSnapshots: query.include_snapshots === 'yes',
         resetsAddresses: query.reset_mac_addresses === 'yes',
+        withChecks: ownsLabs(context.identity),
         level: query.compression === 'none' ? 0 : Number(query.compression_level ?? 1),
       }
       return new Response(await exportLab(labs, lab, options, agentFor), {

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { noSuchJob } from '../../../labs/jobs/jobs.ts'
+import { noSuchJob, withoutCheckResults } from '../../../labs/jobs/jobs.ts'
+import { ownsLabs } from '../../../model/access/identity.ts'
 import { LabJob, LabJobCreate } from '../../../model/lab/job.ts'
 import { Uuid } from '../../../model/schema/fields.ts'
 import { type Context, created, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
@@ -14,10 +15,14 @@ const unknown = 'There is no such job, or it ended more than 15 minutes ago'
 const isVisible = ({ project_id }: LabJob, { projects }: Context): boolean =>
   project_id === null ? projects.isWhole : projects.sees(project_id)
 
+/** A job as the client may see it: the checks of another one may be those of tasks that the client is to solve. */
+const shownTo = (job: LabJob, { identity }: Context): LabJob =>
+  ownsLabs(identity) || job.by === identity.name ? job : withoutCheckResults(job)
+
 /** A job, if the client may see its project; else 404, as for an unknown job. */
 async function visibleJob(id: string, context: Context): Promise<LabJob> {
   const job = await catalogOf(context).allJobs.get(id)
-  if (isVisible(job, context)) return job
+  if (isVisible(job, context)) return shownTo(job, context)
   throw noSuchJob(id)
 }
 
@@ -28,7 +33,7 @@ export const labJobEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The jobs, the oldest first', schema: Type.Array(LabJob) } },
     async handle(_, context) {
       const jobs = await catalogOf(context).allJobs.list()
-      return ok(jobs.filter((job) => isVisible(job, context)))
+      return ok(jobs.filter((job) => isVisible(job, context)).map((job) => shownTo(job, context)))
     },
   }),
   endpoint({

@@ -13,12 +13,15 @@ import type { Lab } from '../../../labs/lab/lab.ts'
 import { freshLinks } from '../../../labs/links/link-states.ts'
 import { runChecks } from '../../../labs/nodes/checks.ts'
 import { requireTrust, untrustedIn } from '../../../labs/plan/trust.ts'
+import { mayChangeTasks } from '../../../labs/tasks/tasks.ts'
 import { ignore } from '../../../lib/async/ignore.ts'
 import { ApiError, badRequest, tooLarge } from '../../../lib/errors/api-error.ts'
 import { readText } from '../../../lib/http/body.ts'
 import { jsonFault } from '../../../lib/http/json-fault.ts'
 import { parseJson } from '../../../lib/http/whole-pairs.ts'
+import { omit } from '../../../lib/omit.ts'
 import { Revert } from '../../../lib/revert.ts'
+import { ownsLabs } from '../../../model/access/identity.ts'
 import { LabJob } from '../../../model/lab/job.ts'
 import { applyOptions, LabApply, LabCheckRun, LabPlan, LabTopology } from '../../../model/lab/topology.ts'
 import { isUuid, oneOf } from '../../../model/schema/fields.ts'
@@ -98,8 +101,10 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
     async handle({ params, query, request }, context) {
       const { labs, agentFor } = labsOf(context)
       const lab = await labs.find(params.project_id)
+      const withChecks = ownsLabs(context.identity)
+      const fileOptions = { schemaUrl: new URL(schemaPath, request.url).href, withChecks }
       if (query.format === 'yaml')
-        return new Response(await labFileOf(lab, agentFor, new URL(schemaPath, request.url).href), {
+        return new Response(await labFileOf(lab, fileOptions, agentFor), {
           headers: {
             'Content-Type': 'application/yaml; charset=utf-8',
             'Cache-Control': 'no-cache',
@@ -149,7 +154,8 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       // A lab that was larger before the limit can still be applied.
       const maxObjects = Math.max(labs.limits().lab_objects, found?.document.objects ?? 0)
       const toRead = { document, files, vars, maxObjects, ...(name !== undefined && { name }) }
-      const desired = await context.read('labFile', toRead)
+      const read = await context.read('labFile', toRead)
+      const desired = mayChangeTasks(context.identity, found?.document.tasks) ? read : omit(read, 'tasks')
       const ifMatch = request.headers.get('if-match')
       const isTrusted = options.trust === true
       if (!isDry) await requireTrust(labs.trust, await untrustedIn(labs.trust, desired), isTrusted)
@@ -215,7 +221,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       const { checks } = desired
       if (checks.length === 0) throw badRequest('body: the lab file has no checks')
       await requireTrust(labs.trust, await untrustedIn(labs.trust, desired), query.trust === 'true')
-      const { id, listed } = runChecks(labs, lab, checks, agentFor)
+      const { id, listed } = runChecks(labs, lab, { checks, by: context.identity.name }, agentFor)
       await listed
       return Response.json(labs.jobs.get(id), { status: 201, headers: { [jobHeader]: id } })
     },

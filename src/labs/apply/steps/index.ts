@@ -2,7 +2,7 @@ import type { PlanTask } from '../../plan/types.ts'
 import type { ApplyContext } from '../context.ts'
 import { changeLink, deleteLink, endLinkCapture } from './links.ts'
 import { changePlannedNode, createPlannedNode, deleteNode, retryNode } from './nodes.ts'
-import { renameProject } from './project.ts'
+import { renameProject, replaceTasks } from './project.ts'
 import { recreateNode } from './recreate-node.ts'
 import type { Task } from './task.ts'
 
@@ -15,6 +15,7 @@ type RunTask<T extends SingleTask['type']> = (context: ApplyContext, task: Task<
  */
 const tasks: { readonly [T in SingleTask['type']]: RunTask<T> } = {
   project: renameProject,
+  tasks: replaceTasks,
   'create-node': createPlannedNode,
   'retry-node': retryNode,
   'change-node': changePlannedNode,

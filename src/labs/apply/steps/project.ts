@@ -1,3 +1,4 @@
+import { setTasks } from '../../tasks/tasks.ts'
 import type { ApplyContext } from '../context.ts'
 import type { Task } from './task.ts'
 
@@ -7,4 +8,11 @@ export async function renameProject(
   { name }: Task<'project'>,
 ): Promise<void> {
   if (lab.document.project.name !== name) await labs.settings.set(lab, { name }, agentFor, undoGroup)
+}
+
+/** Gives the project other tasks. They are not a part of the history of edits. */
+export async function replaceTasks({ labs, lab, by, revert }: ApplyContext, { tasks }: Task<'tasks'>): Promise<void> {
+  const before = lab.document.tasks
+  revert.add(() => setTasks(labs, lab, before))
+  await setTasks(labs, lab, tasks && { by, ...tasks })
 }

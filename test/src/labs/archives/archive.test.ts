@@ -4,7 +4,7 @@ import type { ZipArchives } from '../../../../src/labs/archives/zip-archives.ts'
 import { ApiError } from '../../../../src/lib/errors/api-error.ts'
 import { labsInMemory, MemoryCompute, overriding } from '../../../support/memory-compute.ts'
 
-const options = { withImages: false, withSnapshots: true, resetsAddresses: false, level: 1 }
+const options = { withImages: false, withSnapshots: true, resetsAddresses: false, withChecks: true, level: 1 }
 
 test('an export of which a compute is not connected fails before its first byte', async () => {
   const labs = await labsInMemory(new MemoryCompute())
