@@ -322,7 +322,9 @@ describe('a placeholder', () => {
     const answer = await imported(service, body)
     expect(answer.status).toBe(201)
     expect(await answer.json()).toMatchObject({
-      cannot_run: [{ name: 'Box', kind: 'docker', images: [], reason: 'there is no kind docker here' }],
+      cannot_run: [
+        { name: 'Box', kind: 'docker', images: [], reason: 'it is a container, and containers cannot run here yet' },
+      ],
     })
     await service.call('POST', `${projects}/hostile/open`)
     const shown: LabNode = await service.call('GET', `${projects}/hostile/nodes/Box`)

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect } from 'vitest'
@@ -7,6 +8,7 @@ import { freshDirectory } from '../support/directory.ts'
 import { LabPage } from '../support/lab-page.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
+import { zipOf } from '../support/zip.ts'
 
 const browser = requireChromium()
 
@@ -206,6 +208,38 @@ testWith(browser)(
     await lab.node('h1', ', pc, running').waitFor()
     await lab.node('h2', ', pc, running').waitFor()
     expect(lab.faults.filter((it) => !/status of 4\d\d/.test(it))).toEqual([])
+  },
+  120_000,
+)
+
+testWith(browser)(
+  'a node of an archive that cannot run is replaced, with its name and its link',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const lab = await LabPage.open(service.url)
+    const { page } = lab
+    const [box, pc] = [randomUUID(), randomUUID()]
+    const nodes = [
+      { node_id: box, name: 'web', node_type: 'docker', x: 200, y: 0, properties: { image: 'alpine', adapters: 1 } },
+      { node_id: pc, name: 'PC1', node_type: 'vpcs', x: -200, y: 0 },
+    ]
+    const ends = [box, pc].map((node_id) => ({ node_id, adapter_number: 0, port_number: 0 }))
+    const links = [{ link_id: randomUUID(), nodes: ends, filters: {} }]
+    const topology = { nodes, links, drawings: [], computes: [] }
+    const project = JSON.stringify({ name: 'boxes', revision: 9, type: 'topology', topology })
+    const archive = zipOf([{ name: 'project.gns3', data: project }])
+    await page
+      .locator('input[type=file]')
+      .first()
+      .setInputFiles([file('boxes.gns3project', archive)])
+    const dialog = page.getByRole('dialog', { name: 'Import' })
+    await dialog.getByText('1 of 2 nodes can run').waitFor()
+    await dialog.getByText('It is a container').waitFor()
+    await dialog.getByLabel('Replace web by').selectOption({ label: 'PC' })
+    await dialog.getByText('All 2 nodes can run').waitFor()
+    await dialog.getByRole('button', { name: 'Open the lab' }).click()
+    await lab.node('web', ', pc').waitFor()
+    await lab.link('web', 'PC1').waitFor({ state: 'attached' })
   },
   120_000,
 )

@@ -29,7 +29,7 @@ export function ImportDialog({ files, imagesFrom, onClose }: ImportProps) {
   }, [imports])
   return (
     // A press beside the dialog must not end an upload.
-    <Dialog title="Import" isWide onClose={() => isRunning || onClose()}>
+    <Dialog title="Import" isWide onClose={() => isRunning || imports.some(uploads) || onClose()}>
       <ul class="imports">
         {imports.map((it) => (
           <ImportView key={it.file.name} given={it} />
@@ -47,6 +47,9 @@ export function ImportDialog({ files, imagesFrom, onClose }: ImportProps) {
     </Dialog>
   )
 }
+
+/** Whether an image for a node of the lab is on its way. */
+const uploads = ({ result }: FileImport): boolean => result.value?.upload.value?.state.value === 'running'
 
 /** What can be done when all is imported: the lab of a single file is opened from here. */
 function EndActions({ imports: [only, ...others], onClose }: { imports: readonly FileImport[]; onClose: () => void }) {

@@ -6,8 +6,8 @@ import type { LossView } from './file-import.ts'
 import type { ImportResult } from './import-result.ts'
 import type { NodeRow } from './node-rows.ts'
 
-/** Most nodes that can run with a row of their own. */
-const maxRows = 100
+/** Most nodes with a row of their own. */
+const maxRows = 200
 
 /** Which nodes of an imported lab can run, and what to do about the others. */
 export function ImportResultView({ result }: { result: ImportResult }) {
@@ -21,10 +21,11 @@ export function ImportResultView({ result }: { result: ImportResult }) {
       </h3>
       {missing > 0 && <p class="muted">The others keep their place, ports and links, and are not started.</p>}
       <ul>
-        {rows.value.slice(0, missing + maxRows).map((row) => (
+        {rows.value.slice(0, maxRows).map((row) => (
           <NodeRowView key={row.name} row={row} result={result} />
         ))}
       </ul>
+      {rows.value.length > maxRows && <p class="muted">And {rows.value.length - maxRows} more.</p>}
       {running !== undefined && running.state.value === 'running' && (
         <div class="upload">
           <progress

@@ -42,7 +42,7 @@ export function requireAllRun(source: LabSource, plan: LabPlan): void {
   const images = nodes.flatMap((node) => node.images)
   const uploads =
     images.length === 0 ? [] : [{ message: `"patchbay images push FILE --name ${images[0]}" uploads an image` }]
-  const hint = '--partial starts these, and creates the others as placeholders'
+  const hint = `"patchbay up ${source.name} --partial" starts these, and creates the others as placeholders`
   throw new CommandError(exits.wrong, [...diagnostics, ...uploads, { message: countOf(source, nodes), hint }])
 }
 

@@ -21,6 +21,12 @@ interface ForeignLab extends ConvertedLab {
   readonly document: string
 }
 
+/** How people write the names of the other programs. */
+export const programs = { containerlab: 'containerlab', gns3: 'GNS3', cml: 'CML' } as const satisfies Record<
+  LabFormat,
+  string
+>
+
 /** Reads a lab of containerlab, GNS3 or CML; `base` is the directory of the files that it names. CommandError 3. */
 export function foreignLab(file: string, text: string, base: string): ForeignLab {
   const annotations = `${file}.annotations.json`

@@ -12,7 +12,7 @@ import { clientOf } from './client.ts'
 import type { CommandInput, ServiceFlags } from './command.ts'
 import type { importing } from './command-flags.ts'
 import { CommandError, exits } from './exits.ts'
-import { foreignLab, lossReport, neededReport } from './foreign-lab.ts'
+import { foreignLab, lossReport, neededReport, programs } from './foreign-lab.ts'
 import { checkedLab, diagnosticsIn, type WrongLabFile } from './lab-file.ts'
 import type { CommandOutcome } from './outcome.ts'
 import { shown, tableOf } from './table.ts'
@@ -61,7 +61,7 @@ async function importLab(file: string, { text, notes }: Content, { flags }: Inpu
   ] as const
   const counts = contents.map(([number, word]) => counted(number, word)).join(', ')
   const report = [
-    ...(isPrinted ? [] : [`${to}: ${counts}, from ${format}`]),
+    ...(isPrinted ? [] : [`${to}: ${counts}, from ${programs[format]}`]),
     ...neededReport(file, foreign),
     ...lossReport(file, leftOut),
     ...(isPrinted ? [] : ['', `"patchbay up ${to}" creates the lab and starts it`]),

@@ -72,16 +72,18 @@ async function imported(
   text: string,
   { base, isToBeSaved }: { readonly base: string; readonly isToBeSaved: boolean },
 ): Promise<{ document: string; nodes: readonly ImportedNode[] }> {
-  const { foreignLab, lossReport } = await import('./foreign-lab.ts')
+  const { foreignLab, lossReport, programs } = await import('./foreign-lab.ts')
   const { format, document, nodes, leftOut } = foreignLab(file, text, base)
   if (isToBeSaved)
     throw new CommandError(exits.wrong, [
       {
-        message: `${file} is a lab of ${format}, not a lab file`,
+        message: `${file} is a lab of ${programs[format]}, not a lab file`,
         hint: `"patchbay import ${file}" makes a lab file of it`,
       },
     ])
-  process.stderr.write(`${[`${file}: imported from ${format}`, ...lossReport(file, leftOut), ''].join('\n')}\n`)
+  process.stderr.write(
+    `${[`${file}: imported from ${programs[format]}`, ...lossReport(file, leftOut), ''].join('\n')}\n`,
+  )
   return { document, nodes }
 }
 

@@ -72,7 +72,10 @@ async function whyUnasked(
     const service = await serviceOf(flags)
     if (service === undefined) return 'no service is running here, and --server is not set'
     // `take_over`: a lab of this name that another user made is no fault of the file.
-    await put(source, { client: clientAt(service), signal }, { dry_run: 'true', take_over: 'true' })
+    const query = { dry_run: 'true', take_over: 'true' } as const
+    const context = { client: clientAt(service), signal }
+    if (source.imported === undefined) await put(source, context, query)
+    else await requireAllRun(source, context, query)
     return undefined
   } catch (error) {
     if ((error instanceof CommandError && error.exit === exits.wrong) || signal.aborted) throw error
@@ -80,11 +83,20 @@ async function whyUnasked(
   }
 }
 
+/** CommandError 3 with the nodes of an imported lab that cannot run, by their lines in the file of the user. */
+async function requireAllRun(source: LabSource, context: CommandContext, query: Query): Promise<void> {
+  const { plan } = await put(source, context, { ...query, dry_run: 'true', partial: 'true' })
+  const cannotRun = await import('./cannot-run.ts')
+  cannotRun.requireAllRun(source, plan)
+}
+
 /** `patchbay diff FILE`: what `apply` would do. */
 export async function diff({ args: [word], flags, signal }: CommandInput<typeof diffing>): Promise<CommandOutcome> {
   const source = await readLab(word, flags)
   const context = { client: await clientOf(flags), signal }
-  const { plan } = await put(source, context, { ...optionsOf(flags), dry_run: 'true' })
+  // What cannot run differs in nothing else from its file.
+  const partial: Query = source.imported === undefined ? {} : { partial: 'true' }
+  const { plan } = await put(source, context, { ...optionsOf(flags), ...partial, dry_run: 'true' })
   const differs = plan.steps.length + plan.withheld.length > 0
   return {
     exit: flags['exit-code'] && differs ? exits.differs : exits.done,
@@ -141,11 +153,7 @@ async function converge(
     ...(starts && { start: 'true' }),
     ...(isDry && { dry_run: 'true' }),
   }
-  if (source.imported !== undefined && !flags.partial && !isDry) {
-    const { plan } = await put(source, context, { ...query, dry_run: 'true', partial: 'true' })
-    const { requireAllRun } = await import('./cannot-run.ts')
-    requireAllRun(source, plan)
-  }
+  if (source.imported !== undefined && !flags.partial && !isDry) await requireAllRun(source, context, query)
   // Ctrl-C does not abort this request: the id of the job is needed to cancel it.
   const { plan } = await trusting(source.name, flags, (trust) =>
     put(

@@ -446,7 +446,7 @@ test('up of a topology says all that cannot run and starts nothing; with --parti
     'dc.clab.yml:4:5: leaf cannot run: it is a container, and containers cannot run here yet',
     'dc.clab.yml:5:5: router cannot run: there is no image "vmlinuz"; there is no image "frr.img": examples/guests/make.sh makes vmlinuz and frr.img',
     'patchbay: "patchbay images push FILE --name vmlinuz" uploads an image',
-    'patchbay: 2 of 4 nodes can run (--partial starts these, and creates the others as placeholders)',
+    'patchbay: 2 of 4 nodes can run ("patchbay up dc.clab.yml --partial" starts these, and creates the others as placeholders)',
     '',
   ])
   expect((await patchbay.run(['ls'])).out).toContain('No labs')
@@ -460,6 +460,12 @@ test('up of a topology says all that cannot run and starts nothing; with --parti
   const again = await patchbay.json<{ steps: object[]; cannot_run: object[] }>(['up', 'dc.clab.yml', '--partial'])
   expect(again).toMatchObject({ ok: false, exit: 7, steps: [] })
   expect(again.cannot_run[0]).toMatchObject({ name: 'leaf', line: 4, column: 5 })
+
+  expect(await patchbay.run(['diff', 'dc.clab.yml'])).toMatchObject({ code: 0, out: 'dc matches dc.clab.yml\n' })
+  expect(await patchbay.run(['validate', 'dc.clab.yml'])).toMatchObject({
+    code: 3,
+    err: expect.stringContaining('dc.clab.yml:4:5: leaf cannot run'),
+  })
 
   // Without such nodes the exit code is that of any file.
   await patchbay.file('hosts.clab.yml', 'name: hosts\ntopology: { nodes: { h1: { kind: linux } } }\n')
