@@ -114,7 +114,7 @@ async function labs(page: Page): Promise<void> {
   for (const name of ['OSPF exercise', 'Scratch']) await service.call('POST', '/v2/projects', { name })
   await service.call('POST', '/v2/projects/Scratch/close')
   await page.goto(service.url)
-  await page.getByText('9 nodes').waitFor()
+  await page.getByText('6 nodes, 3 segments').waitFor()
   await pictures(page, 'labs')
   await page
     .locator('input[type=file]')

@@ -75,7 +75,7 @@ testWith(browser)(
         found.push(...faults.map((fault) => `${screen}, ${colorScheme}: ${fault}`))
       }
     }
-    await page.getByText('6 nodes, 5 links').waitFor()
+    await page.getByText('5 nodes, 1 segment, 5 links').waitFor()
     await check('labs')
     await page.getByRole('link', { name: title }).click()
     await lab.node('PC1', ', pc, running').waitFor()

@@ -17,16 +17,17 @@ export function LabPanel({ window: lab }: { window: LabWindow }) {
   const { editor } = lab
   const { store } = editor
   const nodes = store.nodes.values()
-  // As on the card of the lab: switches and the like do not count as running.
+  // As on the card of the lab and in commands: switches and the like are segments.
   const machines = nodes.filter(({ node_type }) => !isSegmentKind(node_type))
   const running = machines.filter(({ status }) => status === 'started').length
-  const state = machines.length === 0 ? '' : `, ${running} of ${machines.length} running`
+  const segments = nodes.length - machines.length
   const jobs = store.jobs.values().filter(({ status }) => status === 'running' || status === 'failed')
   return (
     <aside class="inspector" aria-label="Lab">
       <h2 dir="auto">{store.project.value?.name}</h2>
       <dl class="facts">
-        <Fact name="Nodes" value={`${nodes.length}${state}`} />
+        <Fact name="Nodes" value={machines.length === 0 ? '0' : `${machines.length}, ${running} running`} />
+        {segments > 0 && <Fact name="Segments" value={String(segments)} />}
         <Fact name="Links" value={String(store.links.ids.value.length)} />
       </dl>
       {mayEdit() && (

@@ -229,13 +229,13 @@ function Card({ id, list, dialog }: CardProps) {
 function Counts({ lab: { status, counts } }: { lab: LabProject }) {
   if (counts === undefined) return null
   const { nodes, segments, links, running } = counts
-  // Switches and the like always pass frames: they do not count as running nodes.
+  // As the commands do: switches and the like are segments, which always pass frames.
   const machines = nodes - segments
   const state = running === undefined ? 'it is not known how many run' : `${running} of ${machines} running`
   return (
     <>
       {' · '}
-      {counted(nodes, 'node')}, {counted(links, 'link')}
+      {counted(machines, 'node')},{segments > 0 && ` ${counted(segments, 'segment')},`} {counted(links, 'link')}
       {status === 'opened' && machines > 0 && (
         <>
           , <span class="whole">{state}</span>
