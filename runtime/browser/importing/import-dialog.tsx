@@ -129,7 +129,7 @@ function ImportView({ given }: { given: FileImport }) {
       )}
       {state.step === 'done' && state.made === 'template' && (
         <p>
-          Node type <b dir="auto">{state.name}</b>; it is in the palette of every lab.
+          Node type <b dir="auto">{state.name}</b>; it is on the left of every lab.
         </p>
       )}
       {result.value !== undefined && <ImportResultView result={result.value} />}
