@@ -265,6 +265,12 @@ segments:
     expect.arrayContaining(['PC1', 'PC2']),
   )
   expect(await linksOf(lab)).toHaveLength(3)
+  // A placeholder has no disk to lose: it just gets a setting that only a new node takes.
+  const other = file.replace('platform: x86_64', 'platform: aarch64')
+  const changed = await planned(apply(other, lab, '?partial=true&recreate=true'), 202)
+  expect(await ended(changed.job_id as string)).toMatchObject({ status: 'done' })
+  await ended((await planned(apply(file, lab, '?partial=true&recreate=true'), 202)).job_id as string)
+
   // The same file again changes nothing, and still says what cannot run.
   expect(await planned(apply(file, lab, '?start=true&partial=true'), 200)).toMatchObject({ steps: [], cannot_run })
 

@@ -24,7 +24,7 @@ export function withPlaceholders(plan: Plan, missing: readonly MissingImage[]): 
     if (creationError === undefined) return [step]
     if (task.type === 'start-node') return []
     if (task.type === 'create-node') return [stepOf({ ...step, because: creationError }, { ...task, creationError })]
-    return task.type === 'retry-node' ? changeOfPlaceholder(step, task) : [step]
+    return task.type === 'retry-node' || task.type === 'recreate-node' ? changeOfPlaceholder(step, task) : [step]
   })
   return { ...plan, steps, cannotRun }
 }
@@ -35,7 +35,10 @@ function notCreated({ name, kind }: DesiredNode, missing: readonly MissingImage[
 }
 
 /** What the file changes of a placeholder that stays one. */
-function changeOfPlaceholder(step: PlannedStep, task: Extract<PlannedStep['task'], { type: 'retry-node' }>) {
+function changeOfPlaceholder(
+  step: PlannedStep,
+  task: Extract<PlannedStep['task'], { type: 'retry-node' | 'recreate-node' }>,
+) {
   const { settings, properties, configs, name } = task.change
   const isEmpty = name === undefined && [settings, properties, configs].every((it) => Object.keys(it).length === 0)
   if (isEmpty) return []
