@@ -48,6 +48,22 @@ links:
   })
 })
 
+test('a configuration is kept when it is among the files beside the topology, and else it is left out', async () => {
+  const text = 'name: x\ntopology:\n  nodes:\n    r1: { kind: cisco_iol, startup-config: configs/r1.cfg }\n'
+  const imported = async (files?: readonly string[]) => body<LabImport>(post('/v2/imports', { text, files }))
+  for (const files of [['r1.cfg'], ['configs/r1.cfg'], undefined])
+    expect((await imported(files)).text).toContain('config: ./configs/r1.cfg')
+  const { text: without, left_out } = await imported(['other.cfg'])
+  expect(without).not.toContain('config:')
+  expect(left_out).toContainEqual(
+    expect.objectContaining({
+      path: 'topology.nodes.r1.startup-config',
+      effect: 'left-out',
+      message: expect.stringContaining('there is no text file "configs/r1.cfg"'),
+    }),
+  )
+})
+
 test('a file that cannot be read is refused with line and column', async () => {
   const answer = await post('/v2/imports', { text: 'name: x\ntopology: []\n' })
   expect(answer.status).toBe(400)
