@@ -75,6 +75,10 @@ export const commands: readonly EditorCommand[] = [
     },
   },
   {
+    ...{ id: 'tasks', title: 'Show or hide the tasks', keys: ['K'], isPossible: ({ hasTasks }) => hasTasks.value },
+    run: (window) => window.showTasks(!window.isShowingTasks.value),
+  },
+  {
     ...{ id: 'connect', title: 'Draw a link from the node', keys: ['C'], isEdit: true, isPossible: hasOneNode },
     menus: { node: 'Connect' },
     run(window) {

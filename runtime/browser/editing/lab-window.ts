@@ -52,6 +52,8 @@ const pointBeside = (index: number): Point => {
 
 /** Distance of a copy, to the right and down; how often it is tried again; and the grid of copies. */
 const [copyStep, maxCopySteps, copyGrid] = [60, 200, 10]
+/** Width of the window above which the tasks of a lab are shown beside its map from the beginning. */
+const widthForTasks = 760
 /** Number of nodes from which on the map draws only what is in sight. */
 const manyNodes = 150
 /** The least scale at which names of ports can be read. */
@@ -105,6 +107,12 @@ export class LabWindow {
     return new Map(numbers.map((vlan, index) => [vlan, index % vlanColourCount]))
   })
   readonly isList = signal(false)
+  /** Whether the user wants the tasks beside the map; undefined: as there is room. */
+  readonly tasksChoice = signal<boolean | undefined>(undefined)
+  readonly hasTasks = computed(() => this.editor.store.project.value?.score !== undefined)
+  readonly isShowingTasks = computed(
+    () => this.hasTasks.value && (this.tasksChoice.value ?? innerWidth > widthForTasks),
+  )
   /** The dialog that is open. */
   readonly dialog = signal<'bar' | 'keys' | 'links' | 'export' | 'delete' | 'symbol' | undefined>(undefined)
   readonly menu = signal<OpenMenu | undefined>(undefined)
@@ -217,6 +225,10 @@ export class LabWindow {
     const steps = Array.from({ length: maxCopySteps }, (_, index) => (index + 1) * copyStep)
     const shift = steps.find((it) => !covers(it)) ?? copyStep
     return { x: shift, y: shift }
+  }
+
+  showTasks(isShown: boolean): void {
+    this.tasksChoice.value = isShown
   }
 
   focusOn(field: string): void {

@@ -20,6 +20,7 @@ import { Tool, Toolbar } from './toolbar.tsx'
 
 const dockView = () => import('./on-demand.ts').then((module) => module.DockView)
 const listView = () => import('./on-demand.ts').then((module) => module.ListView)
+const tasksPane = () => import('../tasks/tasks-pane.tsx').then((module) => module.TasksPane)
 const bulkLinkDialog = () => import('./on-demand.ts').then((module) => module.BulkLinkDialog)
 const exportDialog = () => import('./on-demand.ts').then((module) => module.ExportDialog)
 const deleteDialog = () => import('./on-demand.ts').then((module) => module.DeleteDialog)
@@ -87,7 +88,7 @@ export function LabScreen({ name }: { name: string }) {
       <Toolbar window={lab} connection={connection} />
       <main class={mayEdit() ? 'workspace' : 'workspace is-read-only'}>
         {mayEdit() && <Palette window={lab} />}
-        <div class="stage">
+        <div class={lab.isShowingTasks.value ? 'stage has-tasks' : 'stage'}>
           {lab.isList.value ? <Loaded key="list" load={listView} props={{ window: lab }} /> : <Canvas window={lab} />}
           {!lab.isList.value && (
             <div class="zoom" role="group" aria-label="Zoom">
@@ -104,6 +105,7 @@ export function LabScreen({ name }: { name: string }) {
             </p>
           )}
           {lab.menu.value !== undefined && <Loaded load={contextMenu} props={{ window: lab, menu: lab.menu.value }} />}
+          {lab.isShowingTasks.value && <Loaded key="tasks" load={tasksPane} props={{ window: lab }} />}
           {/* The key keeps it when the map becomes a list: consoles and packets go on. */}
           {lab.dock.tabs.value.length > 0 && <Loaded key="dock" load={dockView} props={{ dock: lab.dock, store }} />}
         </div>

@@ -45,6 +45,9 @@ export function Toolbar({ window: lab, connection }: { window: LabWindow; connec
           <Tool id="stop-all" icon="stop" text="Stop all" window={lab} />
         </div>
       )}
+      {lab.hasTasks.value && (
+        <Tool id="tasks" icon="check" text={tasksText(lab)} isOn={lab.isShowingTasks.value} window={lab} />
+      )}
       <span class="spacer" />
       <Problems window={lab} />
       <p class={`connection is-${connection.state}`} role="status">
@@ -59,6 +62,12 @@ export function Toolbar({ window: lab, connection }: { window: LabWindow; connec
       </div>
     </header>
   )
+}
+
+/** `Tasks 3/5`: the points. */
+function tasksText({ editor }: LabWindow): string {
+  const { points = 0, of = 0 } = editor.store.project.value?.score ?? {}
+  return of === 0 ? 'Tasks' : `Tasks ${points}/${of}`
 }
 
 /** How many nodes have a reason for their state, such as a failed start; a press selects them. */
