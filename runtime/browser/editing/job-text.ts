@@ -22,8 +22,13 @@ const doings: Readonly<Record<LabJob['action'], readonly [doing: string, counts:
 }
 
 /** How far a job is, such as `Starting: 3 of 12 nodes`. */
-export function progressText({ action, done, total }: Pick<LabJob, 'action' | 'done' | 'total'>): string {
-  const [doing, counts] = doings[action] ?? [action, '']
+export function progressText({
+  action,
+  done,
+  total,
+  tasks,
+}: Pick<LabJob, 'action' | 'done' | 'total' | 'tasks'>): string {
+  const [doing, counts] = tasks === undefined ? (doings[action] ?? [action, '']) : ['Checking the tasks', 'tasks']
   return `${doing}: ${done} of ${total} ${counts}`
 }
 

@@ -38,4 +38,5 @@ test.each([
 test('the progress of a job says what is done, and what is counted', () => {
   expect(progressText(job({ status: 'running', done: 3, total: 12 }))).toBe('Starting: 3 of 12 nodes')
   expect(progressText(job({ action: 'check', done: 1, total: 2 }))).toBe('Running the checks: 1 of 2 checks')
+  expect(progressText(job({ action: 'check', done: 1, total: 2, tasks: [] }))).toBe('Checking the tasks: 1 of 2 tasks')
 })
