@@ -14,7 +14,7 @@ export async function keyboardLab(lab: LabPage, other: LabPage): Promise<void> {
   await lab.page.getByText('An empty lab').waitFor()
   for (const name of ['PC1', 'PC2']) {
     await keyboard.press('Control+k')
-    await lab.page.getByPlaceholder('Node, command or template').pressSequentially('add pc')
+    await lab.page.getByPlaceholder('Node, command or node type').pressSequentially('add pc')
     await keyboard.press('Enter')
     await lab.node(name).waitFor()
   }
@@ -43,7 +43,7 @@ export async function keyboardLab(lab: LabPage, other: LabPage): Promise<void> {
   await keyboard.press('ArrowLeft')
   await expect.poll(() => other.node('PC1').getAttribute('transform')).not.toBe(before)
   await keyboard.press('s')
-  await other.node('PC1', ', pc, started').waitFor()
+  await other.node('PC1', ', pc, running').waitFor()
   await keyboard.press('Enter')
   await lab.shows('PC1>')
   await lab.page.keyboard.type('show ip\r')
@@ -66,7 +66,7 @@ export async function keyboardLab(lab: LabPage, other: LabPage): Promise<void> {
   expect(await screen?.evaluate((it) => it.isConnected)).toBe(true)
   // A node that is found has the focus in the list, too, and a link can be drawn there.
   await keyboard.press('Control+k')
-  await lab.page.getByPlaceholder('Node, command or template').pressSequentially('pc2')
+  await lab.page.getByPlaceholder('Node, command or node type').pressSequentially('pc2')
   await keyboard.press('Enter')
   await expect.poll(() => lab.page.evaluate('document.activeElement.textContent')).toBe('PC2')
 }

@@ -81,8 +81,8 @@ export async function phoneLab(lab: LabPage): Promise<void> {
   await page.getByRole('button', { name: 'Show the whole lab' }).tap()
 
   await page.getByRole('button', { name: 'Start all nodes' }).tap()
-  await lab.node('PC1', ', pc, started').waitFor()
-  await lab.node('PC2', ', pc, started').waitFor()
+  await lab.node('PC1', ', pc, running').waitFor()
+  await lab.node('PC2', ', pc, running').waitFor()
   for (const [index, name] of ['PC1', 'PC2'].entries()) {
     await lab.node(name).tap()
     await page.getByRole('button', { name: 'Console', exact: true }).tap()
