@@ -1,9 +1,23 @@
+import { ignore } from '../../src/lib/async/ignore.ts'
 import { LabScreen } from './lab/lab-screen.tsx'
 import { LabsScreen } from './labs/labs-screen.tsx'
 import { Loaded } from './parts/loaded.tsx'
 import { Toasts } from './parts/toasts.tsx'
 import { route, type ServiceScreenName } from './state/route.ts'
 import { session } from './state/session.ts'
+
+/** Longest time until what is loaded ahead is asked for, ms. */
+const idleMs = 2000
+
+/** Loads what opens at a press, when the page has nothing else to do: a letter that is typed meanwhile would be lost. */
+export function loadAhead(): void {
+  const load = () => {
+    const parts = [import('./labs/on-demand.ts'), import('./lab/on-demand.ts')]
+    for (const part of parts) part.catch(ignore('it is loaded again when it is wanted'))
+  }
+  if ('requestIdleCallback' in globalThis) requestIdleCallback(load, { timeout: idleMs })
+  else setTimeout(load, idleMs)
+}
 
 /** The page: the screen of its address, or the sign-in. */
 export const App = () => (

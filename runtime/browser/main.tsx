@@ -1,7 +1,14 @@
 import { render } from 'preact'
-import { App } from './app.tsx'
+import { App, loadAhead } from './app.tsx'
+import { hasUnsavedTexts } from './editing/config-draft.ts'
 import { recognize } from './state/client.ts'
+import { dismissOld } from './state/notices.ts'
 
 void recognize()
+addEventListener('beforeunload', (event) => {
+  if (hasUnsavedTexts()) event.preventDefault()
+})
+addEventListener('hashchange', dismissOld)
 const page = document.getElementById('page')
 if (page !== null) render(<App />, page)
+loadAhead()

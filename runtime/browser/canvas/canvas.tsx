@@ -183,13 +183,17 @@ function VlanLegend({ window: { vlanColours } }: { window: LabWindow }) {
 
 /** The scale below which the dots at the edges of a node become smaller with it. */
 const leastHandleScale = 0.4
-/** The middles of the sides of a tile, `outside` pixels of the map away from it. */
-const handlePoints = (outside: number): readonly Point[] => [
+/** The middles of the sides of a tile, `outside` pixels of the map away from it; the last is `below` it. */
+const handlePoints = (outside: number, below: number): readonly Point[] => [
   { x: tile / 2, y: -outside },
   { x: tile + outside, y: tile / 2 },
-  { x: tile / 2, y: tile + outside },
   { x: -outside, y: tile / 2 },
+  { x: tile / 2, y: tile + below },
 ]
+/** Room for the name of a node below its tile, pixels of the map. */
+const nameHeight = 32
+/** Radius of the dots, pixels of the window; a finger needs more. */
+const handleRadius = matchMedia('(pointer: coarse)').matches ? 11 : 6
 
 /** The dots at the edges of a node from which links are drawn. */
 function Handles({ window: { editor, newLink, view }, hovered }: { window: LabWindow; hovered: string | undefined }) {
@@ -199,10 +203,14 @@ function Handles({ window: { editor, newLink, view }, hovered }: { window: LabWi
   const { x, y } = editor.positionOf(id).value
   // On a small map they stay as large as a pointer can hit, and leave the tile free.
   const unit = 1 / Math.min(1, Math.max(leastHandleScale, view.value.scale))
+  // Where they are large beside the tile, they are beside it and below its name.
+  const isLarge = handleRadius * unit > 6
+  const outside = isLarge ? handleRadius * unit - 2 : 2
+  const below = isLarge ? nameHeight + handleRadius * unit : 2
   return (
     <g class="handles" transform={`translate(${x} ${y})`} data-node={id} style={{ '--unit': `${unit}px` }}>
-      {handlePoints(2 + (unit - 1) * 8).map((at, side) => (
-        <circle key={side} data-handle={id} cx={at.x} cy={at.y} r="6" />
+      {handlePoints(outside, below).map((at, side) => (
+        <circle key={side} data-handle={id} cx={at.x} cy={at.y} r={handleRadius} />
       ))}
     </g>
   )

@@ -13,6 +13,13 @@ export interface ConfigRef {
 const changedMeanwhile =
   'The configuration was changed meanwhile. The difference is shown against the current one: save to replace it, or discard your text.'
 
+/** What was typed and is not saved, also of labs that are not shown now. */
+const unsaved = new Map<string, string>()
+const keyOf = ({ project_id, node_id, name }: ConfigRef): string => `${project_id}/${node_id}/${name}`
+
+/** Whether a text was typed that no lab has. */
+export const hasUnsavedTexts = (): boolean => unsaved.size > 0
+
 /** A configuration of a node: the text that the service has, and the one that was typed instead. */
 export class ConfigDraft {
   /** What the service has; undefined: it was not read yet. */
@@ -32,14 +39,18 @@ export class ConfigDraft {
   constructor(client: Patchbay, ref: ConfigRef) {
     this.#client = client
     this.#ref = ref
+    this.#typed.value = unsaved.get(keyOf(ref))
   }
 
   type(text: string): void {
     this.#typed.value = text
+    if (text === this.saved.value) unsaved.delete(keyOf(this.#ref))
+    else unsaved.set(keyOf(this.#ref), text)
   }
 
   discard(): void {
     this.#typed.value = undefined
+    unsaved.delete(keyOf(this.#ref))
     this.failure.value = ''
   }
 
@@ -70,7 +81,7 @@ export class ConfigDraft {
       })
       this.#etag = answer.headers.get('etag') ?? ''
       this.saved.value = sent
-      if (this.#typed.value === sent) this.#typed.value = undefined
+      if (this.#typed.value === sent) this.discard()
       this.failure.value = ''
     } catch (error) {
       this.failure.value = messageOf(error)

@@ -91,7 +91,8 @@ export class LabEditor {
       this.templates.value = templates
       this.kinds.value = new Map(kinds.map((it) => [it.name, it]))
     } catch (error) {
-      notifyError(error)
+      // A lost connection is shown, and they are read again when it is back.
+      if (!(error instanceof PatchbayError) || error.status !== 0) notifyError(error)
     }
   }
 

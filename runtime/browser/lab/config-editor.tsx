@@ -59,6 +59,9 @@ export function ConfigEditor({ node, names, window: lab }: ConfigEditorProps) {
   )
 }
 
+/** Lines that are shown of a short one, too. */
+const leastRows = 16
+
 interface ConfigTextProps {
   readonly node: LabNode
   readonly name: string
@@ -89,7 +92,7 @@ function ConfigText({ node, name, title, window: lab, onEnlarge }: ConfigTextPro
       </label>
       <textarea
         id={id}
-        rows={Math.min(24, Math.max(8, lines + 1))}
+        rows={Math.min(24, Math.max(leastRows, lines + 1))}
         spellcheck={false}
         readOnly={!mayEdit()}
         disabled={saved.value === undefined}
@@ -97,6 +100,7 @@ function ConfigText({ node, name, title, window: lab, onEnlarge }: ConfigTextPro
         value={text.value}
         onInput={(event) => draft.type(event.currentTarget.value)}
       />
+      {node.status !== 'stopped' && <p class="muted">It takes effect when the node starts next.</p>}
       <ErrorMessage text={failure.value} />
       {isChanged.value && <ConfigDifference draft={draft} />}
       <div class="row">

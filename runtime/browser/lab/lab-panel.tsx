@@ -21,15 +21,20 @@ export function LabPanel({ window: lab }: { window: LabWindow }) {
   const machines = nodes.filter(({ node_type }) => !isSegmentKind(node_type))
   const running = machines.filter(({ status }) => status === 'started').length
   const segments = nodes.length - machines.length
+  const isKnown = store.project.value !== undefined
   const jobs = store.jobs.values().filter(({ status }) => status === 'running' || status === 'failed')
   return (
     <aside class="inspector" aria-label="Lab">
       <h2 dir="auto">{store.project.value?.name}</h2>
-      <dl class="facts">
-        <Fact name="Nodes" value={machines.length === 0 ? '0' : `${machines.length}, ${running} running`} />
-        {segments > 0 && <Fact name="Segments" value={String(segments)} />}
-        <Fact name="Links" value={String(store.links.ids.value.length)} />
-      </dl>
+      {isKnown ? (
+        <dl class="facts">
+          <Fact name="Nodes" value={machines.length === 0 ? '0' : `${machines.length}, ${running} running`} />
+          {segments > 0 && <Fact name="Segments" value={String(segments)} />}
+          <Fact name="Links" value={String(store.links.ids.value.length)} />
+        </dl>
+      ) : (
+        <p class="muted">Reading …</p>
+      )}
       {mayEdit() && (
         <div class="row">
           <Tool id="export" icon="download" text="Export …" window={lab} />
@@ -45,7 +50,7 @@ export function LabPanel({ window: lab }: { window: LabWindow }) {
       )}
       <SnapshotsPanel editor={editor} />
       <EventList events={store.events.value} />
-      {mayEdit() && nodes.length < fewNodes && (
+      {mayEdit() && isKnown && nodes.length < fewNodes && (
         <section class="hints">
           <h3>How to</h3>
           <ul>

@@ -37,14 +37,14 @@ function useLab(name: string): { live: LiveLab; window: LabWindow } {
   useEffect(() => {
     const over = new AbortController()
     void lab.live.follow(over.signal)
-    void lab.window.editor.prepare()
     const endPresence = showSelection(client, lab.window.editor)
     const endEdits = lab.window.editor.followEdits()
     return () => {
       endPresence()
       endEdits()
       over.abort()
-      if (lab.window.hasUnsaved) notify('warning', `Unsaved changes to configurations of ${name} were lost.`)
+      if (lab.window.hasUnsaved)
+        notify('warning', `${name} has configurations that are not saved: the page keeps them until it is closed.`)
     }
   }, [lab])
   return lab
@@ -68,17 +68,14 @@ export function LabScreen({ name }: { name: string }) {
   }, [lab])
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => press(event, lab)
-    const onLeave = (event: BeforeUnloadEvent) => {
-      if (lab.hasUnsaved) event.preventDefault()
-    }
     addEventListener('keydown', onKey)
-    addEventListener('beforeunload', onLeave)
-    return () => {
-      removeEventListener('keydown', onKey)
-      removeEventListener('beforeunload', onLeave)
-    }
+    return () => removeEventListener('keydown', onKey)
   }, [lab])
   const connection = live.connection.value
+  const isLive = connection.state === 'live'
+  useEffect(() => {
+    if (isLive && lab.editor.templates.value.length === 0) void lab.editor.prepare()
+  }, [lab, isLive])
   const end = store.end.value
   if (connection.state === 'gone') return <Ended text={connection.message} />
   if (end !== undefined) return <Ended text={`This lab was ${end}.`} />
@@ -132,7 +129,9 @@ function press(event: KeyboardEvent, lab: LabWindow): void {
   const node = target?.closest<SVGElement>('[data-node]')?.dataset.node
   if (event.key === 'Enter' && lab.newLink.value !== undefined && node !== undefined) {
     event.preventDefault()
-    return lab.connectTo(node)
+    lab.connectTo(node)
+    // Keys are for the node that has the focus.
+    return lab.editor.select([node])
   }
   // Enter and the space bar press a button that has the focus.
   if ((event.key === 'Enter' || event.key === ' ') && target?.closest('button, a') != null) return

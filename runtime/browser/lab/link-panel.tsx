@@ -10,6 +10,7 @@ import {
   type Knob,
   knobs,
   type LinkFilters,
+  numberFault,
   numberOf,
   presets,
   sliderAt,
@@ -22,6 +23,7 @@ import { verdictOf } from '../links/verdict.ts'
 import { isPort, portName, portsFor } from '../map/ports.ts'
 import { CopyText } from '../parts/copy-text.tsx'
 import { FieldDraft } from '../parts/draft.ts'
+import { ErrorMessage } from '../parts/error-message.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { RadioGroup } from '../parts/radio-group.tsx'
 import { mayEdit, session } from '../state/session.ts'
@@ -212,6 +214,7 @@ function KnobView({ knob, value, onChange }: KnobProps) {
     if (pulled.value !== undefined) void submit(pulled.value)
   }
   const isDisabled = !mayEdit()
+  const fault = typed.value === undefined ? '' : numberFault(knob, Number(typed.value))
   return (
     <div class="knob">
       <label for={`knob-${knob.title}`}>{knob.title}</label>
@@ -247,9 +250,15 @@ function KnobView({ knob, value, onChange }: KnobProps) {
         onInput={(event) => {
           typed.value = event.currentTarget.value
         }}
-        onChange={(event) => void submit(event.currentTarget.valueAsNumber || 0)}
+        aria-invalid={fault !== ''}
+        onChange={(event) => {
+          const wanted = event.currentTarget.valueAsNumber || 0
+          // It stays in the field, with what would be right.
+          if (numberFault(knob, wanted) === '') void submit(wanted)
+        }}
       />
       <span class="unit">{knob.unit}</span>
+      <ErrorMessage text={fault} />
     </div>
   )
 }

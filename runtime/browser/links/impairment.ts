@@ -43,6 +43,10 @@ export function numberOf(filters: LinkFilters, { filter, index }: Knob): number 
   return value ?? 0
 }
 
+/** Why a number cannot be set, in a sentence; empty: it can. */
+export const numberFault = ({ title, unit, most }: Knob, given: number): string =>
+  given >= 0 && given <= most ? '' : `${title}: expected 0 to ${most.toLocaleString('en')} ${unit}.`
+
 /** The filters with a knob at a number. A filter whose numbers are all 0 is left out; the other numbers stay. */
 export function withValue(filters: LinkFilters, { filter, index, most }: Knob, given: number): LinkFilters {
   const value = Math.min(most, Math.max(0, Number.isFinite(given) ? given : 0))

@@ -1,5 +1,5 @@
 import type { ComponentType } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useLayoutEffect, useState } from 'preact/hooks'
 import { notifyError } from '../state/notices.ts'
 
 interface LoadedProps<P> {
@@ -28,8 +28,8 @@ async function loadedBy<T>(load: () => Promise<T>): Promise<T> {
 /** A part of the page that is loaded when it is shown first. */
 export function Loaded<P extends object>({ load, props }: LoadedProps<P>) {
   const [, setLoaded] = useState<() => Promise<unknown>>()
-  // The component may be reused for another part.
-  useEffect(() => {
+  // The component may be reused for another part. Before the next frame: what is typed meanwhile is for the part.
+  useLayoutEffect(() => {
     if (views.has(load)) return
     loadedBy(load)
       .then((view) => {

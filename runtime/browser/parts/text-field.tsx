@@ -20,6 +20,8 @@ export const TextField = ({ id, title, value, placeholder, isFirst = true }: Tex
       autocomplete="off"
       spellcheck={false}
       autofocus={isFirst}
+      // What is there already is replaced by what is typed.
+      onFocus={(event) => event.currentTarget.select()}
       placeholder={placeholder}
       value={value.value}
       onInput={(event) => {

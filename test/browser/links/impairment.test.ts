@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import {
   knobs,
+  numberFault,
   numberOf,
   rateText,
   shortImpairment,
@@ -75,4 +76,9 @@ test('a verdict is a sentence, by the reason of the service where it has one', (
     sentence: 'The guest has not opened its port.',
   })
   expect(verdictOf({ verdict: null, verdict_reason: null }).grade).toBe('unknown')
+})
+
+test('a number that a link cannot have is refused with what would be right', () => {
+  expect([numberFault(knob('Loss'), 100), numberFault(knob('Loss'), 150)]).toEqual(['', 'Loss: expected 0 to 100 %.'])
+  expect(numberFault(knob('Delay'), -1)).toBe('Delay: expected 0 to 32,767 ms.')
 })
