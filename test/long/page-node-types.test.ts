@@ -101,7 +101,8 @@ testWith(browser)('node types are made of a kind, changed, copied and deleted; t
 
   await page.getByRole('button', { name: 'Change Server' }).click()
   await page.getByLabel('CPUs').fill('2')
-  await page.getByLabel('Symbol').selectOption('server')
+  await page.getByText('Symbol: ').click()
+  await page.getByRole('button', { name: 'server', exact: true }).click()
   await page.getByRole('button', { name: 'Save' }).click()
   await expect.poll(own).toMatchObject([{ name: 'Server', ram: 1024, cpus: 2, symbol: 'server' }])
   await page.getByRole('button', { name: 'Change Server' }).click()

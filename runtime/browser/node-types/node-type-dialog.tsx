@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import type { LabKind, LabTemplate } from '../../../src/client/patchbay.ts'
-import { symbolShapes } from '../../../src/model/lab/symbol-shapes.ts'
+import { SymbolChoice } from '../canvas/symbol-choice.tsx'
 import { SymbolPicture } from '../canvas/symbols.tsx'
 import { FormParts } from '../forms/form-parts.tsx'
 import { FieldView } from '../forms/schema-form.tsx'
@@ -254,26 +254,18 @@ function ImageField({ draft, onFiles }: Pick<TypeFormProps, 'draft' | 'onFiles'>
 }
 
 function SymbolField({ draft: { symbol } }: Pick<TypeFormProps, 'draft'>) {
-  const id = useId()
-  const names = Object.keys(symbolShapes)
   return (
-    <div class="field">
-      <label for={id}>Symbol</label>
-      <select
-        id={id}
-        value={symbol.value}
-        onChange={({ currentTarget }) => {
-          symbol.value = currentTarget.value
+    <details class="symbol-field">
+      <summary>
+        <SymbolPicture name={symbol.value} /> Symbol: {symbol.value.replaceAll('_', ' ')}
+      </summary>
+      <SymbolChoice
+        chosen={symbol.value}
+        onChoose={(chosen) => {
+          symbol.value = chosen
         }}
-      >
-        {!names.includes(symbol.value) && <option value={symbol.value}>{symbol.value}</option>}
-        {names.map((name) => (
-          <option key={name} value={name}>
-            {name}
-          </option>
-        ))}
-      </select>
-    </div>
+      />
+    </details>
   )
 }
 
