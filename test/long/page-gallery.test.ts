@@ -28,7 +28,7 @@ testWith(browser)(
     await lab.node('PC1').waitFor()
     await lab.link('PC1', 'PC2').waitFor({ state: 'attached' })
     await page.getByRole('button', { name: 'Start all' }).click()
-    await lab.node('PC2', ', pc, started').waitFor()
+    await lab.node('PC2', ', pc, running').waitFor()
     await page.getByRole('link', { name: 'All labs' }).click()
     await page.getByRole('link', { name: 'two-pcs' }).waitFor()
     // With a lab in it, the list offers none.

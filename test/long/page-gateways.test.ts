@@ -232,7 +232,7 @@ testWith(browser)(
       await page.getByRole('button', { name: /^Two PCs/ }).click()
       await lab.link('PC1', 'PC2').waitFor({ state: 'attached' })
       await page.getByRole('button', { name: 'Start all' }).click()
-      await lab.node('PC1', ', pc, started').waitFor()
+      await lab.node('PC1', ', pc, running').waitFor()
     }
   },
   240_000,

@@ -12,8 +12,8 @@ export async function firstLab(lab: LabPage): Promise<void> {
   await lab.draw('PC1', 'Switch1')
   await lab.draw('PC2', 'Switch1')
   await page.getByRole('button', { name: 'Start all nodes' }).click()
-  await lab.node('PC1', ', pc, started').waitFor()
-  await lab.node('PC2', ', pc, started').waitFor()
+  await lab.node('PC1', ', pc, running').waitFor()
+  await lab.node('PC2', ', pc, running').waitFor()
   // Nothing is selected: the counts of the lab, as on its card.
   await page.keyboard.press('Escape')
   await page.getByText('3, 2 of 2 running').waitFor()

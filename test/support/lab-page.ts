@@ -34,7 +34,7 @@ export class LabPage {
     return lab
   }
 
-  /** A node on the map; `more` follows its name in the label, such as `, pc, started`. */
+  /** A node on the map; `more` follows its name in the label, such as `, pc, running`. */
   node(name: string, more = ', '): Locator {
     return this.page.getByRole('button', { name: new RegExp(`^${name}${more}`) })
   }

@@ -39,8 +39,7 @@ test('commands work through a gateway, on computes with an address and behind a 
   expect(out).toMatch(new RegExp(`PC2 +pc +running +telnet \\d+ +${nameOf(lab.farId)}\n`))
 
   // The nodes were made at the same time, by computes that know nothing of each other.
-  const macOf = async (node: string) =>
-    /mac_address +(\S+)/.exec((await patchbay.run(['inspect', `over/${node}`])).out)?.[1]
+  const macOf = async (node: string) => /MAC +(\S+)/.exec((await patchbay.run(['inspect', `over/${node}`])).out)?.[1]
   expect(new Set(await Promise.all(['PC1', 'PC2', 'PC3'].map(macOf))).size).toBe(3)
 
   for (const [node, address] of [
