@@ -1,4 +1,4 @@
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Page } from 'playwright-core'
@@ -73,6 +73,7 @@ try {
   await page.goto(guarded.url)
   await tokens(page)
   await labs(page)
+  await exercise(page)
   await machine(page)
   await hall(page)
   await about(page)
@@ -185,6 +186,18 @@ async function labs(page: Page): Promise<void> {
   await page.goto(`${service.url}/#/labs/Campus/nodes/Anna/console`)
   await page.locator('.xterm-rows', { hasText: 'icmp_seq=5' }).waitFor()
   await pictures(page, 'console-window')
+}
+
+/** A lab with tasks, which have been checked. */
+async function exercise(page: Page): Promise<void> {
+  const body = await readFile(join(import.meta.dirname, '../examples/repair/repair.lab.yaml'))
+  const headers = { 'content-type': 'application/yaml' }
+  await fetch(`${service.url}/v2/projects/repair/topology?start=true`, { method: 'PUT', headers, body })
+  await page.goto(`${service.url}/#/labs/repair`)
+  await page.getByRole('button', { name: /^PRINTER, pc, running/ }).waitFor({ state: 'attached' })
+  await page.getByRole('complementary', { name: 'Tasks' }).getByRole('button', { name: 'Check' }).click()
+  await page.getByText('checked at').waitFor()
+  await pictures(page, 'tasks')
 }
 
 /** The screen of a machine: the menu of its firmware. */
