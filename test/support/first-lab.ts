@@ -16,7 +16,7 @@ export async function firstLab(lab: LabPage): Promise<void> {
   await lab.node('PC2', ', pc, running').waitFor()
   // Nothing is selected: the counts of the lab, as on its card.
   await page.keyboard.press('Escape')
-  await page.getByText('3, 2 of 2 running').waitFor()
+  await page.getByText('2, 2 running').waitFor()
 
   const two = await lab.openConsole('PC2')
   await lab.shows('PC2>')
