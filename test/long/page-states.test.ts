@@ -36,7 +36,7 @@ testWith(browser)(
         .node('PC2')
         .locator('.status')
         .evaluate((it) => getComputedStyle(it).animationName)
-    expect([await ring(lab), await ring(calm)]).toEqual(['turn', 'none'])
+    expect([await ring(lab), await ring(calm)]).toEqual(['run', 'none'])
     // Its console has what makes it ready.
     const console = await lab.openConsole('PC2')
     await lab.shows('PC2>')
