@@ -111,6 +111,9 @@ async function tokens(page: Page): Promise<void> {
 
 /** The screens of labs. */
 async function labs(page: Page): Promise<void> {
+  await page.goto(service.url)
+  await page.getByText('Coming from').waitFor()
+  await pictures(page, 'examples')
   await makeCampus()
   for (const name of ['OSPF exercise', 'Scratch']) await service.call('POST', '/v2/projects', { name })
   await service.call('POST', '/v2/projects/Scratch/close')
@@ -121,7 +124,7 @@ async function labs(page: Page): Promise<void> {
     .locator('input[type=file]')
     .first()
     .setInputFiles({ name: 'dc.clab.yml', mimeType: '', buffer: foreignLab })
-  await page.getByRole('status').getByText('refused').waitFor()
+  await page.getByRole('status').getByText('nodes can run').waitFor()
   await pictures(page, 'import')
   await page.getByRole('button', { name: 'Close', exact: true }).last().click()
   await page.getByRole('link', { name: 'Campus' }).click()
@@ -129,6 +132,16 @@ async function labs(page: Page): Promise<void> {
   await node('Anna').waitFor()
   await service.call('POST', '/v2/projects/Campus/snapshots', { name: 'All pings answered' })
   await pictures(page, 'lab')
+  await pictures(page, 'menu', async () => {
+    await page.keyboard.press('Escape')
+    await node('Anna').click({ button: 'right' })
+    await page.getByRole('menu').waitFor()
+  })
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Add node type' }).click()
+  await page.getByRole('dialog').waitFor()
+  await pictures(page, 'node-type')
+  await page.keyboard.press('Escape')
 
   await node('Anna').dblclick()
   await page.locator('.xterm-rows', { hasText: 'Anna>' }).waitFor()
@@ -282,10 +295,11 @@ async function makeCampus(): Promise<void> {
   await service.call('POST', `/v2/projects/${project_id}/nodes/start`)
 }
 
-/** Pictures of what is on the screen, in each theme and width. */
-async function pictures(page: Page, screen: string): Promise<void> {
+/** Pictures of what is on the screen, in each theme and width. `show`: shows it in a width, where it does not follow by itself. */
+async function pictures(page: Page, screen: string, show = async () => {}): Promise<void> {
   for (const size of sizes) {
     await page.setViewportSize(size)
+    await show()
     for (const colorScheme of themes) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       await pause(settleMs)
