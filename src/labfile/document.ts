@@ -17,8 +17,8 @@ import type {
 import { impairmentOf } from './impairment.ts'
 import { portOf } from './links.ts'
 import { portsOfNode } from './nodes.ts'
-import { wordOfKind } from './schema.ts'
 import { taggingOf } from './segments.ts'
+import { wordOfKind } from './short-words.ts'
 import type { Fields, LabFileData } from './text.ts'
 import { quantityText } from './units.ts'
 

@@ -14,8 +14,9 @@ import { nodeIdOf } from './ids.ts'
 import type { Position } from './position.ts'
 import type { Reader } from './reader.ts'
 import { readReady } from './ready.ts'
-import { type Condition, kindOfWord, kindWords, nodeKeyNames, nodeSchemas, wordOfKind } from './schema.ts'
+import { type Condition, kindOfWord, kindWords, nodeKeyNames, nodeSchemas } from './schema.ts'
 import { isSegmentKind } from './segment-kinds.ts'
+import { wordOfKind } from './short-words.ts'
 import { at, type MapValue } from './tree.ts'
 
 /** What the parts of a lab file are read with. */

@@ -12,10 +12,8 @@ import { WantedCompute } from '../model/project.ts'
 import { closedSchema, Name, oneOf } from '../model/schema/fields.ts'
 import { LinkVerdict } from '../model/schema/nio.ts'
 import { isSegmentKind, type SegmentKind, segmentKinds } from './segment-kinds.ts'
+import { shortWords, wordOfKind } from './short-words.ts'
 import { quantity, quantityOrZero } from './units.ts'
-
-/** Short words for kinds in lab files. */
-const shortWords = { machine: 'machine-emulator', vm: 'hypervisor' } as const satisfies Record<string, NodeKindName>
 
 const nodeKinds = kinds.map(({ name }) => name).filter((name) => !isSegmentKind(name))
 /** The words for `kind` of a node. */
@@ -25,9 +23,6 @@ export const kindOfWord = (word: string): NodeKindName | undefined =>
   Object.hasOwn(shortWords, word)
     ? shortWords[word as keyof typeof shortWords]
     : nodeKinds.find((kind) => kind === word)
-/** The word for a kind that the printed file has. */
-export const wordOfKind = (kind: NodeKindName): string =>
-  Object.entries(shortWords).find(([, it]) => it === kind)?.[0] ?? kind
 
 const text = (description: string, maxLength = 4096) => Type.String({ maxLength, description })
 const flag = (description: string) => Type.Boolean({ description })

@@ -591,9 +591,9 @@ const mistakes: readonly Mistake[] = [
   ],
   [
     'POST /v2/tokens',
-    { name: 'ci', role: 'operate' },
-    404,
-    'This service has no tokens: «set token, or user and password, in its configuration first»',
+    { name: 'ci', role: 'admin', limits: { max_running: 5 } },
+    400,
+    'limits: «expected for tokens with the role read or operate» alone; an administrator has none',
   ],
   ['POST /v2/tokens', { name: 'ci', role: 'root' }, 400, 'role: «expected "read", "operate" or "admin"», got "root"'],
   [

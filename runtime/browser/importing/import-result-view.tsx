@@ -1,5 +1,6 @@
 import { useId } from 'preact/hooks'
 import { withoutVerdict } from '../../../src/importers/loss.ts'
+import { wordOfKind } from '../../../src/labfile/short-words.ts'
 import { ErrorMessage } from '../parts/error-message.tsx'
 import { sizeText } from '../parts/size-text.ts'
 import type { LossView } from './file-import.ts'
@@ -47,12 +48,12 @@ const allRun = (total: number): string => (total === 1 ? 'The node can run' : `A
 
 function NodeRowView({ row, result }: { row: NodeRow; result: ImportResult }) {
   const { name, from, kind, reason, images, hint, note } = row
-  const what = from === '' || from === kind ? shortKind(kind) : `${from} → ${shortKind(kind)}`
+  const what = from === '' || from === kind ? wordOfKind(kind) : `${from} → ${wordOfKind(kind)}`
   return (
     <li class={reason === undefined ? 'node-row' : 'node-row is-missing'}>
       <span class="node-row-name">
         <span class={`verdict is-${reason === undefined ? 'good' : 'bad'}`} /> <b dir="auto">{name}</b>{' '}
-        <small class="muted">{reason === undefined ? what : from || shortKind(kind)}</small>
+        <small class="muted">{reason === undefined ? what : from || wordOfKind(kind)}</small>
       </span>
       <span class="node-row-text" dir="auto">
         {reason === undefined ? note || 'can run' : sentence(reason)}
@@ -69,9 +70,6 @@ function NodeRowView({ row, result }: { row: NodeRow; result: ImportResult }) {
     </li>
   )
 }
-
-/** `machine-emulator` is a word of files, not of people. */
-const shortKind = (kind: string): string => (kind === 'machine-emulator' ? 'machine' : kind)
 
 const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 

@@ -14,6 +14,7 @@ const mayNameKinds = [
   'src/labfile/schema.ts',
   'src/labfile/segment-kinds.ts',
   'src/labfile/segments.ts',
+  'src/labfile/short-words.ts',
   'src/importers/',
   'src/endpoints/gns3/',
   // The names of symbols, of which some are like those of kinds.
