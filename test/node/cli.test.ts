@@ -163,7 +163,7 @@ test('doctor says what it found, and how to fix each fault', async () => {
   const missing = await run(['doctor', '--pc-engine', 'vpcs', '--pc-vpcs-path', '/nowhere/vpcs', '--data', '/tmp'])
   expect(missing).toMatchObject({
     code: 1,
-    out: expect.stringMatching(/ERROR +VPCS[\s\S]*-> sudo apt-get install vpcs/),
+    out: expect.stringMatching(/error +VPCS[\s\S]*-> sudo apt-get install vpcs/),
   })
 })
 

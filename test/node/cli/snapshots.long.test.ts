@@ -25,9 +25,9 @@ test('snapshots are taken, listed, restored and deleted by their names', async (
     code: 64,
     err: expect.stringContaining('nothing was restored (--yes skips the question)'),
   })
-  expect((await patchbay.run(['ls'])).out).toMatch(/shot +stopped +2/)
+  expect((await patchbay.run(['ls'])).out).toMatch(/shot +stopped +0 of 2/)
   expect((await patchbay.run(['snapshot', 'restore', 'shot/before', '--yes'])).out).toMatch(/^Restored shot to /)
-  expect((await patchbay.run(['ls'])).out).toMatch(/shot +stopped +1/)
+  expect((await patchbay.run(['ls'])).out).toMatch(/shot +stopped +0 of 1/)
 
   expect((await patchbay.run(['snapshot', 'rm', 'shot/before'])).out).toBe('Deleted shot/before\n')
   await patchbay.run(['snapshot', 'create', 'shot', 'upgrade'])
