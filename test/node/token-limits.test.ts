@@ -2,7 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import type { LabJob } from '../../src/model/lab/job.ts'
 import type { LabNode } from '../../src/model/lab/node.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
+import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
 
 const adminToken = 'admin-of-tests-0123456789'
 let service: TestService
@@ -142,26 +144,29 @@ test('a client with limits makes and starts nodes in labs only, where they count
   expect((await ask(token, 'POST', `${at}/nodes/start`)).status).toBe(204)
 })
 
-test('the memory of nodes that run is limited, too, and a session and a ticket of the token have its limits', async () => {
-  const { at } = await labWith(0)
-  const machine = (name: string, ram: number) => ({
-    name,
-    node_type: 'machine-emulator',
-    properties: { platform: 'x86_64', ram },
-  })
-  const small = await made<LabNode>(ask(adminToken, 'POST', `${at}/nodes`, machine('small', 256)))
-  const large = await made<LabNode>(ask(adminToken, 'POST', `${at}/nodes`, machine('large', 2048)))
-  expect([small, large].map(({ properties }) => properties.ram)).toEqual([256, 2048])
-  const token = await tokenOf({ max_ram_mb: 1024 })
-  const refused = {
-    status: 409,
-    code: 'limit-reached',
-    message: expect.stringContaining('large needs 2048 MB: stop a node first, or give it less') as string,
-  }
-  expect(await refusal(ask(token, 'POST', `${at}/nodes/${large.node_id}/start`))).toEqual(refused)
-  const session = await service.fetch('/v2/session', { method: 'POST', body: JSON.stringify({ token }) })
-  const cookie = session.headers.get('set-cookie')?.split(';')[0] ?? ''
-  const headers = { cookie, 'sec-fetch-site': 'same-origin' }
-  const bySession = service.fetch(`${at}/nodes/${large.node_id}/start`, { method: 'POST', headers })
-  expect(await refusal(bySession)).toEqual(refused)
-})
+testWith(requireProgram('qemu-system-x86_64'))(
+  'the memory of nodes that run is limited, too, and a session of the token has its limits',
+  async () => {
+    const { at } = await labWith(0)
+    const machine = (name: string, ram: number) => ({
+      name,
+      node_type: 'machine-emulator',
+      properties: { platform: 'x86_64', ram },
+    })
+    const small = await made<LabNode>(ask(adminToken, 'POST', `${at}/nodes`, machine('small', 256)))
+    const large = await made<LabNode>(ask(adminToken, 'POST', `${at}/nodes`, machine('large', 2048)))
+    expect([small, large].map(({ properties }) => properties.ram)).toEqual([256, 2048])
+    const token = await tokenOf({ max_ram_mb: 1024 })
+    const refused = {
+      status: 409,
+      code: 'limit-reached',
+      message: expect.stringContaining('large needs 2048 MB: stop a node first, or give it less') as string,
+    }
+    expect(await refusal(ask(token, 'POST', `${at}/nodes/${large.node_id}/start`))).toEqual(refused)
+    const session = await service.fetch('/v2/session', { method: 'POST', body: JSON.stringify({ token }) })
+    const cookie = session.headers.get('set-cookie')?.split(';')[0] ?? ''
+    const headers = { cookie, 'sec-fetch-site': 'same-origin' }
+    const bySession = service.fetch(`${at}/nodes/${large.node_id}/start`, { method: 'POST', headers })
+    expect(await refusal(bySession)).toEqual(refused)
+  },
+)
