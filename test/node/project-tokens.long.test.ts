@@ -110,7 +110,7 @@ describe('a token for some projects', () => {
 
     await post(admin, '/v2/projects', { name: 'hidden' })
     await json(admin('PUT', '/v2/projects/hidden', { body: '{"name":"own-d"}' }))
-    await refused(ask('POST', '/v2/projects/own-d/undo'))
+    await refused(ask('POST', '/v2/projects/own-d/undo?whose=all'))
     expect((await ask('GET', '/v2/projects/own-d')).status).toBe(200)
     const all = await json<LabProject[]>(ask('GET', '/v2/projects'))
     expect(all.map(({ name }) => name).sort()).toEqual(['own-a', 'own-a2', 'own-b', 'own-c', 'own-d', 'own-images'])
