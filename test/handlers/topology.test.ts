@@ -5,6 +5,8 @@ import type { LabNode } from '../../src/model/lab/node.ts'
 import type { LabPlan, LabTopology } from '../../src/model/lab/topology.ts'
 import { body, del, post, put, send } from '../support/api.ts'
 import { openFeed } from '../support/feed.ts'
+import { requireProgram } from '../support/require.ts'
+import { testWith } from '../support/test-with.ts'
 
 const projects = '/v2/projects'
 /** A name that no other test has. */
@@ -230,10 +232,12 @@ nodes:
   await del(`/v2/compute/machine-emulator/images/${image}`)
 })
 
-test('with partial, a node whose image is missing is a placeholder with its links, and is made when the image is there', async () => {
-  const lab = newName()
-  const image = `router-${lab}.img`
-  const file = `
+testWith(requireProgram('qemu-system-x86_64'))(
+  'with partial, a node whose image is missing is a placeholder with its links, and is made when the image is there',
+  async () => {
+    const lab = newName()
+    const image = `router-${lab}.img`
+    const file = `
 lab: ${lab}
 nodes:
   PC1: { kind: pc }
@@ -251,42 +255,45 @@ links:
 segments:
   lan: { kind: switch, members: [PC2, R1:ge-0] }
 `
-  expect((await apply(file, lab, '?start=true')).status).toBe(400)
-  const cannot_run = [{ name: 'R1', kind: 'machine-emulator', images: [image], reason: `there is no image "${image}"` }]
-  const plan = await planned(apply(file, lab, '?start=true&partial=true'), 202)
-  expect(plan).toMatchObject({ cannot_run })
-  expect((await ended(plan.job_id as string)).status).toBe('done')
+    expect((await apply(file, lab, '?start=true')).status).toBe(400)
+    const cannot_run = [
+      { name: 'R1', kind: 'machine-emulator', images: [image], reason: `there is no image "${image}"` },
+    ]
+    const plan = await planned(apply(file, lab, '?start=true&partial=true'), 202)
+    expect(plan).toMatchObject({ cannot_run })
+    expect((await ended(plan.job_id as string)).status).toBe('done')
 
-  const nodes = await nodesOf(lab)
-  const R1 = nodes.find(({ name }) => name === 'R1')
-  expect(R1).toMatchObject({ x: 10, y: 20, status: 'stopped', status_reason: expect.stringContaining(image) })
-  expect(R1?.ports.map(({ name }) => name)).toEqual(['ge-0', 'ge-1'])
-  expect(nodes.filter(({ status }) => status === 'started').map(({ name }) => name)).toEqual(
-    expect.arrayContaining(['PC1', 'PC2']),
-  )
-  expect(await linksOf(lab)).toHaveLength(3)
-  // A placeholder has no disk to lose: it just gets a setting that only a new node takes.
-  const other = file.replace('platform: x86_64', 'platform: aarch64')
-  const changed = await planned(apply(other, lab, '?partial=true&recreate=true'), 202)
-  expect(await ended(changed.job_id as string)).toMatchObject({ status: 'done' })
-  await ended((await planned(apply(file, lab, '?partial=true&recreate=true'), 202)).job_id as string)
+    const nodes = await nodesOf(lab)
+    const R1 = nodes.find(({ name }) => name === 'R1')
+    expect(R1).toMatchObject({ x: 10, y: 20, status: 'stopped', status_reason: expect.stringContaining(image) })
+    expect(R1?.ports.map(({ name }) => name)).toEqual(['ge-0', 'ge-1'])
+    expect(nodes.filter(({ status }) => status === 'started').map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['PC1', 'PC2']),
+    )
+    expect(await linksOf(lab)).toHaveLength(3)
+    // A placeholder has no disk to lose: it just gets a setting that only a new node takes.
+    const other = file.replace('platform: x86_64', 'platform: aarch64')
+    const changed = await planned(apply(other, lab, '?partial=true&recreate=true'), 202)
+    expect(await ended(changed.job_id as string)).toMatchObject({ status: 'done' })
+    await ended((await planned(apply(file, lab, '?partial=true&recreate=true'), 202)).job_id as string)
 
-  // The same file again changes nothing, and still says what cannot run.
-  expect(await planned(apply(file, lab, '?start=true&partial=true'), 200)).toMatchObject({ steps: [], cannot_run })
+    // The same file again changes nothing, and still says what cannot run.
+    expect(await planned(apply(file, lab, '?start=true&partial=true'), 200)).toMatchObject({ steps: [], cannot_run })
 
-  await send(`/v2/compute/machine-emulator/images/${image}`, { method: 'POST', body: 'content' })
-  const again = await planned(apply(file, lab, '?partial=true'), 202)
-  expect(again.cannot_run).toBeUndefined()
-  expect(await ended(again.job_id as string)).toMatchObject({ status: 'done', reason: null })
-  expect((await nodesOf(lab)).find(({ name }) => name === 'R1')).toMatchObject({
-    status_reason: null,
-    properties: { hda_disk_image: image, cdrom_image: './day0.iso' },
-  })
-  expect((await linksOf(lab)).map(({ verdict }) => verdict)).not.toContain(null)
-  expect(await planned(apply(file, lab), 200)).toMatchObject({ steps: [] })
-  await del(`${projects}/${lab}`)
-  await del(`/v2/compute/machine-emulator/images/${image}`)
-})
+    await send(`/v2/compute/machine-emulator/images/${image}`, { method: 'POST', body: 'content' })
+    const again = await planned(apply(file, lab, '?partial=true'), 202)
+    expect(again.cannot_run).toBeUndefined()
+    expect(await ended(again.job_id as string)).toMatchObject({ status: 'done', reason: null })
+    expect((await nodesOf(lab)).find(({ name }) => name === 'R1')).toMatchObject({
+      status_reason: null,
+      properties: { hda_disk_image: image, cdrom_image: './day0.iso' },
+    })
+    expect((await linksOf(lab)).map(({ verdict }) => verdict)).not.toContain(null)
+    expect(await planned(apply(file, lab), 200)).toMatchObject({ steps: [] })
+    await del(`${projects}/${lab}`)
+    await del(`/v2/compute/machine-emulator/images/${image}`)
+  },
+)
 
 test('a failed apply leaves no changes, and reports which step failed', async () => {
   const lab = newName()
