@@ -100,7 +100,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
           }),
       }).catch(notReadable)
     : undefined
-  const { tokens, madeTokens, verifier, rateLimit, logins, sessions } = await openAuth({
+  const { tokens, verifier, rateLimit, logins, sessions } = await openAuth({
     config,
     log,
     records,
@@ -149,7 +149,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const app: App = createApp({
     ...common,
     agent: labRuntime.agent,
-    services: { ...labRuntime.services, tokens: madeTokens, organizations: organizations?.all },
+    services: { ...labRuntime.services, tokens, organizations: organizations?.all },
     admission: {
       ...admits,
       rateLimit,

@@ -1,4 +1,3 @@
-import { isLoopback } from '../../../../src/lib/http/network.ts'
 import { anyOf, type Verifier } from '../../../../src/model/access/identity.ts'
 import { LoginLimit } from '../../../../src/server/auth/login-limit.ts'
 import { RateLimit } from '../../../../src/server/auth/rate-limit.ts'
@@ -8,6 +7,7 @@ import { Tokens } from '../../../../src/server/auth/tokens.ts'
 import type { ServiceRecords } from '../../engine/storage/service-records.ts'
 import type { Log } from '../../os/log/log.ts'
 import type { Config, Resolved } from '../config/config.ts'
+import { isLoopbackHost } from '../config/loopback.ts'
 import { keeperOfEach, SessionFiles, sessionKey } from './session-files.ts'
 import { TokenFile } from './token-file.ts'
 
@@ -28,10 +28,8 @@ export async function openOrganizationAuth(records: ServiceRecords, organization
 
 /** The tokens, sessions and limits beside the configured credentials. */
 export interface Auth {
-  /** Those that requests, and computes that join, may need; undefined: they need none. */
+  /** Undefined: their file cannot be read, and no request needs one. */
   readonly tokens: Tokens | undefined
-  /** Those that an administrator can list and make; undefined: their file cannot be read. */
-  readonly madeTokens: Tokens | undefined
   /** For `Access`. */
   readonly verifier: Verifier | undefined
   readonly rateLimit: RateLimit
@@ -66,13 +64,11 @@ export async function openAuth(
   })
   const verifiers: Verifier[] = []
   let tokens: Tokens | undefined
-  let madeTokens: Tokens | undefined
   let sessions: Sessions | undefined
-  if (hasCredentials(current) || (!isOnLoopback(current) && !current.insecure)) {
+  if (hasCredentials(current) || (!isLoopbackHost(current.host) && !current.insecure)) {
     const ours = await openOrganizationAuth(records)
     const of = async (organization: string | undefined) => (organization === undefined ? ours : authOf(organization))
     tokens = ours.tokens
-    madeTokens = tokens
     const key = await sessionKey(current.data)
     const keeper = keeperOfEach(async (organization) => (await of(organization))?.keeper)
     sessions = new Sessions({ key: async () => key, keeper })
@@ -81,11 +77,11 @@ export async function openAuth(
       return (await of(parseToken(token)?.organization))?.tokens.identify(token)
     })
   } else {
-    madeTokens = await openOrganizationAuth(records).then(
+    tokens = await openOrganizationAuth(records).then(
       (ours) => ours.tokens,
       (error: Error) => void log.warn({}, `tokens cannot be made: ${error.message}`),
     )
-    if ((await madeTokens?.list())?.length)
+    if ((await tokens?.list())?.length)
       log.warn({}, 'no credentials are configured: every client may use the service, and its tokens have no effect')
   }
   const { team_domain, audience, role, admins, organizations } = current.cloudflare_access
@@ -93,17 +89,8 @@ export async function openAuth(
     const { cloudflareAccess } = await import('../../../../src/server/auth/cloudflare-access.ts')
     verifiers.push(cloudflareAccess({ teamDomain: team_domain, audience, role, admins, organizations }))
   }
-  return {
-    tokens,
-    madeTokens,
-    verifier: verifiers.length === 0 ? undefined : anyOf(...verifiers),
-    rateLimit,
-    logins,
-    sessions,
-  }
+  return { tokens, verifier: verifiers.length === 0 ? undefined : anyOf(...verifiers), rateLimit, logins, sessions }
 }
 
 const hasCredentials = ({ user, token, cloudflare_access }: Resolved): boolean =>
   user !== '' || token !== '' || cloudflare_access.team_domain !== ''
-
-const isOnLoopback = ({ host }: Resolved): boolean => host === 'localhost' || isLoopback(host)

@@ -13,8 +13,8 @@ import type { Reloaded } from '../../../../src/model/host.ts'
 import { aliasIssue } from '../../../../src/model/validation/foreign-words.ts'
 import { expectation, formatIssue } from '../../../../src/model/validation/validate.ts'
 import { reasonOf } from '../../os/system/error-reason.ts'
-import { hasAdminToken } from '../auth/admin-token.ts'
 import { networkList } from '../http/peer.ts'
+import { hasAdminToken } from './admin-token.ts'
 import type { Config, Effective, Resolved } from './config.ts'
 import { ConfigError } from './config-error.ts'
 import { configurationDirectory } from './directory.ts'
@@ -30,6 +30,7 @@ import {
   type Tree,
   variableOf,
 } from './keys.ts'
+import { isLoopbackHost } from './loopback.ts'
 import { readSecretFiles, warnOfFlags } from './secrets.ts'
 import { Settings } from './settings.ts'
 
@@ -56,7 +57,6 @@ interface Layer {
 const otherVariables = new Set([
   ...['PATCHBAY_COMPLETION_WAIT', 'PATCHBAY_CONFIG', 'PATCHBAY_ORGANIZATION', 'PATCHBAY_REQUIRE', 'PATCHBAY_SERVER'],
 ])
-const loopbackHosts = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/
 
 /** The configuration of this process: flags win over the environment, the file and the defaults. ConfigError when it is not valid. */
 export const loadConfig = (sources: ConfigSources): LoadedConfig => new LoadedConfig(sources)
@@ -319,7 +319,7 @@ function flagFault({ code, message }: Error & { code?: string }, byName: Readonl
 /** Fills in defaults that depend on other settings; throws ConfigError for settings that contradict each other. */
 function resolveSettings(settings: Settings): Resolved {
   const { tls } = settings
-  const isLoopback = loopbackHosts.test(settings.host)
+  const isLoopback = isLoopbackHost(settings.host)
   const hasUser = settings.user !== '' || settings.password !== ''
   if (hasUser && (settings.user === '' || settings.password === ''))
     throw new ConfigError('user and password: set both, or neither')
@@ -373,7 +373,7 @@ function resolveJoin({ join, token, insecure, gateway }: Settings): Settings['jo
     throw new ConfigError('join.url: expected the address of a gateway, such as wss://gateway.example')
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
     throw new ConfigError('join.url: must not contain a user, query or fragment; the token belongs in join.token')
-  if (protocol === 'ws:' && !loopbackHosts.test(url.hostname) && !insecure)
+  if (protocol === 'ws:' && !isLoopbackHost(url.hostname) && !insecure)
     throw new ConfigError('join.url: use wss://, as others could read the token without TLS (insecure allows it)')
   if (join.token === '' && token === '') throw new ConfigError('join.url: also needs join.token, or token')
   return { ...join, token: join.token === '' ? token : join.token }

@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { hasAdminToken } from '../../../../runtime/node/service/auth/admin-token.ts'
 import { openAuth } from '../../../../runtime/node/service/auth/open-auth.ts'
+import { hasAdminToken } from '../../../../runtime/node/service/config/admin-token.ts'
 import { loadConfig } from '../../../../runtime/node/service/config/load.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { openRecords } from '../../../support/service-records.ts'
@@ -23,8 +23,8 @@ test('without configured credentials no request needs a token, and tokens can be
   const { tokens, directory } = await open(['--token', 'x'])
   const { token } = (await tokens?.create({ name: 'ci', role: 'read' })) ?? { token: '' }
   const none = await open([], directory)
-  expect([none.tokens, none.verifier, none.said.length]).toEqual([undefined, undefined, 1])
-  expect(await none.madeTokens?.list()).toMatchObject([{ name: 'ci' }])
+  expect([none.verifier, none.said.length]).toEqual([undefined, 1])
+  expect(await none.tokens?.list()).toMatchObject([{ name: 'ci' }])
   expect((await open([])).said).toEqual([])
   const again = await open(['--user', 'anna', '--password', 'geheim'], directory)
   const request = new Request('http://localhost/')
@@ -33,16 +33,20 @@ test('without configured credentials no request needs a token, and tokens can be
 })
 
 test('a token of an administrator is enough to listen beyond loopback, where every request needs one', async () => {
-  const { madeTokens, directory } = await open([])
-  await madeTokens?.create({ name: 'student', role: 'operate' })
+  const { tokens, directory } = await open([])
+  await tokens?.create({ name: 'student', role: 'operate' })
   await expect(open(['--host', '0.0.0.0'], directory)).rejects.toThrow('is not loopback')
-  const { token } = (await madeTokens?.create({ name: 'teacher', role: 'admin' })) ?? { token: '' }
+  const { token } = (await tokens?.create({ name: 'teacher', role: 'admin' })) ?? { token: '' }
   const outside = await open(['--host', '0.0.0.0'], directory)
   const request = new Request('http://localhost/')
   expect(await outside.verifier?.(request, token)).toMatchObject({ name: 'teacher', role: 'admin' })
   expect(await outside.verifier?.(request, undefined)).toBeUndefined()
+  // A name that looks like an address of this machine may lead anywhere.
+  const named = await open(['--host', '127.example'], directory)
+  expect(await named.verifier?.(request, undefined)).toBeUndefined()
+  expect(named.verifier).toBeDefined()
   const later = await open([], await freshDirectory())
-  await later.madeTokens?.create({ name: 'teacher', role: 'admin', expires_in_s: 1 })
+  await later.tokens?.create({ name: 'teacher', role: 'admin', expires_in_s: 1 })
   const over = Date.now() + 2000
   expect([hasAdminToken(directory, over), hasAdminToken(later.directory, over)]).toEqual([true, false])
 })
@@ -50,8 +54,8 @@ test('a token of an administrator is enough to listen beyond loopback, where eve
 test('a service without credentials starts with a file of tokens that it cannot read, and makes none', async () => {
   const directory = await freshDirectory()
   await writeFile(join(directory, 'tokens.json'), JSON.stringify({ version: 2, tokens: {} }))
-  const { madeTokens, said } = await open([], directory)
-  expect(madeTokens).toBeUndefined()
+  const { tokens, said } = await open([], directory)
+  expect(tokens).toBeUndefined()
   expect(said.join()).toContain('tokens cannot be made')
 })
 
