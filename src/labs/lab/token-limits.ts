@@ -28,9 +28,9 @@ export function requireOneMoreWithin(limits: TokenLimits | undefined, { document
  * than the token of the caller may start, or would have more memory.
  */
 export function startWithin(limits: TokenLimits | undefined, lab: Lab, record: NodeRecord): Disposable {
-  const others = runningNodes(lab).filter(({ node_id }) => node_id !== record.node_id)
-  const { max_running: running, max_ram_mb: ram_mb } = limits ?? {}
-  if (!isSegmentKind(record.node_type)) {
+  if (limits !== undefined && !isSegmentKind(record.node_type)) {
+    const { max_running: running, max_ram_mb: ram_mb } = limits
+    const others = runningNodes(lab).filter(({ node_id }) => node_id !== record.node_id)
     if (running !== undefined && others.length >= running)
       throw beyond(
         `Your token is limited to ${running} running nodes in a lab, and ${others.length} run: stop one first`,
