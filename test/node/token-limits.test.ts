@@ -135,6 +135,7 @@ test('a client with limits makes and starts nodes in labs only, where they count
     ['POST', `${there}/${nodes[0]?.node_id}/start`],
     ['POST', `/v1/projects/${project_id}/pc/vms`],
     ['POST', `/v2/computes/local/projects/${project_id}/pc/nodes`],
+    ['POST', `/v2/compute/projects/${project_id}/snapshots/${crypto.randomUUID()}/restore`],
   ] as const)
     expect(await refusal(ask(token, method, path, { name: 'PC9' })), path).toMatchObject({
       status: 403,

@@ -41,7 +41,7 @@ export const computeSnapshotEndpoints: readonly Endpoint[] = [
       noContentAfter(agent.snapshots.remove(params.project_id, params.snapshot_id.toLowerCase())),
   }),
   endpoint({
-    ...{ method: 'POST', path: `${path}/{snapshot_id}/restore`, tag, params },
+    ...{ method: 'POST', path: `${path}/{snapshot_id}/restore`, tag, params, isUncounted: true },
     summary: 'One step of a restore: prepare, commit while the project is closed, then finish; undo reverts it',
     body: closedSchema('RestoreSnapshot', 'The step', { step: RestoreStep }),
     replies: { 204: { description: 'Done' } },
