@@ -12,7 +12,7 @@ testWith(browser)(
   async () => {
     const service = await TestService.start({ 'pc.engine': 'embedded' })
     const { page, faults } = await LabPage.open(service.url, '/#/tokens')
-    await page.getByText('This service listens on this machine alone').waitFor()
+    await page.getByText('This service asks nobody for a token').waitFor()
     await page.getByRole('button', { name: 'New token' }).click()
     await page.getByLabel('Name').fill('teacher')
     // The role of most tokens is chosen already, and a lifetime is a word.

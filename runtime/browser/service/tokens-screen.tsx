@@ -26,8 +26,8 @@ function OpenService() {
   return (
     <section class="muted open-service">
       <p>
-        This service listens on this machine alone, and everybody on it may do everything. To let others in, make a
-        token with the role admin, and start the service again by this line. Then every client needs a token.
+        This service asks nobody for a token: who reaches it may do everything. To let others in, make a token with the
+        role admin, and start the service again by this line. Then every client needs a token.
       </p>
       <CopyText text={line} what="the line" />
     </section>
@@ -41,7 +41,7 @@ export function TokensScreen() {
   const gone = useSignal<AccessToken | undefined>(undefined)
   const isMaking = useSignal(false)
   const failure = useSignal('')
-  /** The service has no credentials, so that it has no tokens: that is not a failure. */
+  /** The service has no tokens, as it cannot read their file: that is not a failure of the page. */
   const isWithout = useSignal(false)
   const read = () =>
     client
