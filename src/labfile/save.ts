@@ -6,7 +6,7 @@ import { Diagnostics } from './diagnostics.ts'
 import { documentOf, escaped } from './document.ts'
 import { editedLabFile, isMap, type LabFileEdit, plainOf, valueAt } from './edit.ts'
 import { ofCompute } from './from-project.ts'
-import { gridPositions } from './map-grid.ts'
+import { mapPositions } from './map-positions.ts'
 import { keyOf } from './names.ts'
 import { defaultOf } from './nodes.ts'
 import { type RenamedNode, renamedLabFile } from './rename.ts'
@@ -211,12 +211,14 @@ class Save {
     const lost = nodes.filter(
       (it) => all && (turned.includes(it) || (!there.has(keyOf(it.name)) && !records.has(it.name))),
     )
-    const positions = automaticPositions([...nodes.filter((it) => !lost.includes(it)), ...added], there)
+    const left = [...nodes.filter((it) => !lost.includes(it)), ...added]
+    const lostLinks = all ? this.#lostLinks : new Set<DesiredLink>()
+    const positions = automaticPositions({ nodes: left, links: links.filter((it) => !lostLinks.has(it)) }, there)
     const placed = (node: DesiredNode): DesiredNode => {
       const position = positions.get(node)
       return position === undefined ? node : { ...node, settings: { ...node.settings, ...position } }
     }
-    this.lost = { nodes: new Set(lost), links: all ? this.#lostLinks : new Set() }
+    this.lost = { nodes: new Set(lost), links: lostLinks }
     this.desired = { ...desired, nodes: [...nodes, ...added].map((node) => this.#withPorts(placed(node))), links }
   }
 
@@ -349,15 +351,15 @@ const isTurned = (node: DesiredNode, actual: DesiredNode | undefined): boolean =
 
 /**
  * The positions in the lab of nodes that the saved file does not place, when one of these is not where an apply of that file puts it. What an
- * apply chooses depends on the nodes with a position, so it is the saved file that counts: a second save must find nothing to write.
+ * apply chooses depends on the nodes with a position and on the links, so it is the saved file that counts: a second save must find nothing to write.
  */
 function automaticPositions(
-  nodes: readonly DesiredNode[],
+  saved: Pick<Desired, 'nodes' | 'links'>,
   there: ReadonlyMap<string, DesiredNode>,
 ): Map<DesiredNode, Pick<DesiredNode['settings'], 'x' | 'y'>> {
-  const grid = gridPositions({ nodes })
-  const found = nodes.flatMap((node) => {
-    const [automatic, actual] = [grid.get(keyOf(node.name)), there.get(keyOf(node.name))]
+  const places = mapPositions(saved)
+  const found = saved.nodes.flatMap((node) => {
+    const [automatic, actual] = [places.get(keyOf(node.name)), there.get(keyOf(node.name))]
     const { x, y } = actual?.settings ?? {}
     const isShown = automatic !== undefined && actual?.kind === node.kind && x !== undefined && y !== undefined
     return isShown ? [{ node, position: { x, y }, automatic }] : []

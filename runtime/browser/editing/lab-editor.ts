@@ -276,7 +276,7 @@ export class LabEditor {
 
   /** Arranges the selected nodes, or all, by their links. */
   async arrange(): Promise<void> {
-    const { arranged } = await import('./arrange.ts')
+    const { arranged } = await import('../../../src/labfile/arrange.ts')
     const nodes = [...this.positions].map(([id, position]) => ({ id, ...position }))
     const links = this.store.links
       .values()

@@ -1,14 +1,15 @@
 import type { Desired } from '../../labfile/desired.ts'
 import { keptTasks } from '../../labfile/kept-tasks.ts'
-import { gridPositions } from '../../labfile/map-grid.ts'
+import { mapPositions } from '../../labfile/map-positions.ts'
 import { omit } from '../../lib/omit.ts'
 import { nameKey } from '../../model/lab/names.ts'
+import type { NodeRecord } from '../lab/document.ts'
 import { foreignPorts, indexLinks } from './actual-links.ts'
 import { deleteLink, diffLink } from './diff-link.ts'
 import { diffNode } from './diff-node.ts'
 import { same } from './json-equal.ts'
 import { matchLinks } from './match-links.ts'
-import { isPresent, matchNodes } from './match-nodes.ts'
+import { isPresent, matchNodes, type NodeMatch, type NodeMatches } from './match-nodes.ts'
 import { inOrder } from './order.ts'
 import { removeLink, removeNode } from './removals.ts'
 import { resolveLinks, segmentPorts, usedPorts } from './segment-ports.ts'
@@ -26,7 +27,7 @@ export function planOf(desired: Desired, actual: Actual, options: PlanOptions = 
   const resolved = resolveLinks(desired.lab, matchedLinks, actual, matches)
 
   const used = usedPorts(resolved, matches)
-  const positions = gridPositions(desired)
+  const positions = newPositions(desired, actual, matches)
   const nodes = matches.all.map((match) => {
     const key = nameKey(match.want.name)
     const foreign = match.have === undefined ? [] : foreignPorts(index, match.have.node_id)
@@ -66,6 +67,18 @@ export function planOf(desired: Desired, actual: Actual, options: PlanOptions = 
     cannotRun: [],
     found: new Map(matches.all.filter(isPresent).map(({ want, have }) => [want, have])),
   }
+}
+
+/** Positions for the nodes that are created and that the file does not place, around those that the lab has. */
+function newPositions(
+  desired: Desired,
+  { nodes }: Actual,
+  matches: NodeMatches,
+): Map<string, { x: number; y: number }> {
+  const isPlaced = ({ want: { settings } }: NodeMatch) => settings.x !== undefined || settings.y !== undefined
+  if (matches.all.every((match) => isPresent(match) || isPlaced(match))) return new Map()
+  const nameOf = ({ node_id, name }: NodeRecord) => matches.byId.get(node_id)?.want.name ?? name
+  return mapPositions(desired, new Map([...nodes.values()].map((node) => [nameKey(nameOf(node)), node])))
 }
 
 const onlySteps = (steps: PlanPart['steps']): PlanPart => ({ steps, withheld: [], extra: [] })

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { aligned, distributed } from '../../../runtime/browser/editing/align.ts'
-import { arranged } from '../../../runtime/browser/editing/arrange.ts'
 import { linksBetween, matches } from '../../../runtime/browser/editing/bulk-links.ts'
 import type { LabNode } from '../../../src/client/patchbay.ts'
+import { arranged } from '../../../src/labfile/arrange.ts'
 
 const places = new Map([
   ['a', { x: 0, y: 10 }],

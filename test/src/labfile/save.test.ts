@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Desired } from '../../../src/labfile/desired.ts'
+import { mapPositions } from '../../../src/labfile/map-positions.ts'
 import { readLabFile } from '../../../src/labfile/read.ts'
 import { type SaveInputs, savedLab } from '../../../src/labfile/save.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
@@ -21,10 +22,11 @@ const lab = (nodes: string, more = ''): string => `lab: a\nnodes:\n${nodes}\n${m
 
 test('a position that an apply has chosen is not written, until one of these nodes is moved', async () => {
   const file = lab('  A: { kind: pc }\n  B: { kind: pc } # b')
-  const grid = lab('  A: { kind: pc, at: [0, 0] }\n  B: { kind: pc, at: [120, 0] }')
-  expect((await save(file, grid)).text).toBe(file)
-  const moved = await save(file, grid.replace('[120, 0]', '[7, 7]'))
-  expect(moved.text).toBe(lab('  A: { kind: pc, at: [0, 0] }\n  B: { kind: pc, at: [7, 7] } # b'))
+  const places = mapPositions(await readLabFile(file))
+  const [a, b] = ['a', 'b'].map((name) => `[${places.get(name)?.x}, ${places.get(name)?.y}]`)
+  expect((await save(file, lab(`  A: { kind: pc, at: ${a} }\n  B: { kind: pc, at: ${b} }`))).text).toBe(file)
+  const moved = await save(file, lab(`  A: { kind: pc, at: ${a} }\n  B: { kind: pc, at: [7, 7] }`))
+  expect(moved.text).toBe(lab(`  A: { kind: pc, at: ${a} }\n  B: { kind: pc, at: [7, 7] } # b`))
   expect(moved.changes).toEqual([
     { do: 'update', what: 'node', name: 'A', keys: ['at'] },
     { do: 'update', what: 'node', name: 'B', keys: ['at'] },
@@ -54,7 +56,7 @@ test('a second save writes no position, whichever nodes were moved, added or rem
     }),
     {
       numRuns: 25,
-      // Moving A down moves the grid of all others.
+      // Moving A down moves all others.
       examples: [
         [
           ['A', 'B'],
