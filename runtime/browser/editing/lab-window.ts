@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals'
 import type { LabNode, LabTemplate } from '../../../src/client/patchbay.ts'
 import { consoleKindOf } from '../console/console-kind.ts'
 import type { Dock } from '../console/dock.ts'
-import { type Drawable, sizeOf } from '../drawings/shape.ts'
+import { type Drawable, newShape, shapeOf, sizeOf } from '../drawings/shape.ts'
 import {
   type Box,
   boxOf,
@@ -10,6 +10,7 @@ import {
   centreOf,
   fitted,
   onMap,
+  overlaps,
   type Point,
   regionIn,
   snapped,
@@ -40,15 +41,20 @@ interface OpenMenu {
   readonly on?: Point | undefined
 }
 
-/** Distances of nodes that are added one after the other, and their order: the middle, right, left. */
-const [besideStep, belowStep] = [120, 100]
-const beside = [0, 1, -1, 2, -2] as const
-/** Every second one is lower: a link between those at its sides would cross it. */
-const pointBeside = (index: number): Point => {
-  const column = beside[index % beside.length] ?? 0
-  const row = 2 * Math.floor(index / beside.length) + Math.abs(column % 2)
-  return { x: besideStep * column, y: belowStep * row }
-}
+/** Distances of the places for what is added without a position, and how many there are to each side of the middle. */
+const [besideStep, belowStep, mostBeside] = [120, 100, 12]
+/** Places around the middle, the nearest first. Every second column is lower: a link between those at its sides would cross it. */
+const placesAround: readonly Point[] = Array.from({ length: (2 * mostBeside + 1) ** 2 }, (_, index) => {
+  const [column, row] = [index % (2 * mostBeside + 1), Math.floor(index / (2 * mostBeside + 1))]
+  const x = column - mostBeside
+  return { x: besideStep * x, y: belowStep * (2 * (row - mostBeside) + Math.abs(x % 2)) }
+}).sort((a, b) => Math.hypot(a.x, a.y) - Math.hypot(b.x, b.y) || b.y - a.y || b.x - a.x)
+/** Room of a node with its name, around its middle. */
+const roomOfNode = { width: tile + 36, height: tile + 32 }
+const around = ({ x, y }: Point, { width, height }: Pick<Box, 'width' | 'height'>): Box => ({
+  ...{ x: x - width / 2, y: y - height / 2 },
+  ...{ width, height },
+})
 
 /** Distance of a copy, to the right and down; how often it is tried again; and the grid of copies. */
 const [copyStep, maxCopySteps, copyGrid] = [60, 200, 10]
@@ -254,22 +260,32 @@ export class LabWindow {
     return onMap(this.view.value, { x: width / 2, y: height / 2 })
   }
 
-  /** Adds a drawing, in the middle of the map unless a position is given. Of a text its words are asked for. */
-  async draw(kind: Drawable, at: Point = this.#middle): Promise<void> {
-    await this.editor.draw(kind, at)
+  /** The free point that is nearest to the middle of the map, for a thing of that size. */
+  #freePoint(size: Pick<Box, 'width' | 'height'>, taken: readonly Box[]): Point {
+    const { x, y } = this.#middle
+    const isFree = (point: Point) => taken.every((other) => !overlaps(around(point, size), other))
+    return placesAround.map((step) => ({ x: x + step.x, y: y + step.y })).find(isFree) ?? { x, y }
+  }
+
+  /** The nodes with their names, also those that the service is asked to add. */
+  get #nodeBoxes(): Box[] {
+    const nodes = this.editor.store.nodes.values().map(centreOf)
+    return [...nodes, ...this.#coming].map((point) => around(point, roomOfNode))
+  }
+
+  /** Adds a drawing, where nothing is near the middle of the map unless a position is given. Of a text its words are asked for. */
+  async draw(kind: Drawable, at?: Point): Promise<void> {
+    const drawings = this.editor.store.drawings.values().map((it) => ({ x: it.x, y: it.y, ...sizeOf(it.svg) }))
+    await this.editor.draw(kind, at ?? this.#freePoint(newShape(kind), [...this.#nodeBoxes, ...drawings]))
     if (kind === 'text') this.focusOn('drawing-text')
   }
 
-  /** Adds a node in the middle of the map, or beside the nodes that are there. */
+  /** Adds a node where nothing is, near the middle of the map. It may stand on a rectangle or an ellipse, and covers no text. */
   async addInMiddle(template: LabTemplate): Promise<void> {
-    const { x, y } = this.#middle
-    const taken = [...this.editor.store.nodes.values().map(centreOf), ...this.#coming]
-    const isFree = (point: Point) => taken.every((other) => Math.hypot(other.x - point.x, other.y - point.y) > tile)
-    const points = Array.from({ length: taken.length + 1 }, (_, index) => {
-      const step = pointBeside(index)
-      return { x: x + step.x, y: y + step.y }
-    })
-    const point = points.find(isFree) ?? { x, y }
+    const texts = this.editor.store.drawings
+      .values()
+      .flatMap((it) => (shapeOf(it.svg)?.kind === 'text' ? [{ x: it.x, y: it.y, ...sizeOf(it.svg) }] : []))
+    const point = this.#freePoint(roomOfNode, [...this.#nodeBoxes, ...texts])
     this.#coming.add(point)
     await this.editor.add(template, point)
     this.#coming.delete(point)

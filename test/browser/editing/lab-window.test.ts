@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
 import type { Dock } from '../../../runtime/browser/console/dock.ts'
+import { newShape, svgOf, withSize, withText } from '../../../runtime/browser/drawings/shape.ts'
 import type { LabEditor } from '../../../runtime/browser/editing/lab-editor.ts'
 import { LabWindow } from '../../../runtime/browser/editing/lab-window.ts'
-import { centreOf, type Point, tile } from '../../../runtime/browser/map/geometry.ts'
+import { centreOf, contains, type Point, tile } from '../../../runtime/browser/map/geometry.ts'
 import { LabStore } from '../../../runtime/browser/state/lab-store.ts'
-import type { LabLink, LabNode, LabTemplate } from '../../../src/client/patchbay.ts'
+import type { LabDrawing, LabLink, LabNode, LabTemplate } from '../../../src/client/patchbay.ts'
 
 /** The window of an empty lab, in which nodes are where they are added. */
 function emptyLab() {
@@ -50,6 +51,43 @@ test('a place that a node was moved to is left free', async () => {
   store.nodes.put('moved', { node_id: 'moved', x: at.x + 400 - tile / 2, y: at.y + 300 - tile / 2 } as LabNode)
   await add()
   expect(distance(added[0] as Point, centreOf(store.nodes.get('moved') as LabNode))).toBeGreaterThan(tile)
+})
+
+test('many nodes are added around the middle, where they are seen, and cover no name and no text', async () => {
+  const { store, window, added, add } = emptyLab()
+  window.resize(1200, 800)
+  const text = { x: -20, y: -10, svg: svgOf(withText(newShape('text'), 'Area 0')) }
+  store.drawings.put('text', text as LabDrawing)
+  // A rectangle is the ground of nodes.
+  store.drawings.put('zone', {
+    x: -400,
+    y: -300,
+    svg: svgOf(withSize(newShape('rect'), { width: 800, height: 600 })),
+  } as LabDrawing)
+  const { view } = window
+  for (let count = 0; count < 20; count++) await add()
+  for (const [index, { x, y }] of added.entries()) {
+    expect(
+      contains({ ...view.value.at, width: 1200, height: 800 }, { x: x - 32, y: y - 32, width: 64, height: 90 }),
+    ).toBe(true)
+    expect(Math.abs(x) > 32 + 20 || Math.abs(y) > 32 + 10).toBe(true)
+    for (const other of added.slice(index + 1))
+      expect(Math.abs(x - other.x) >= 100 || Math.abs(y - other.y) >= 90).toBe(true)
+  }
+})
+
+test('drawings that are added without a place cover nothing', async () => {
+  const { store, window, add } = emptyLab()
+  const drawn: Point[] = []
+  Object.assign(window.editor, { draw: async (_: unknown, at: Point) => void drawn.push(at) })
+  await window.draw('text')
+  await add()
+  await window.draw('text')
+  const node = centreOf(store.nodes.values()[0] as LabNode)
+  expect(drawn[0]).toEqual(node)
+  expect(distance(drawn[1] as Point, node)).toBeGreaterThan(tile)
+  await window.draw('text', node)
+  expect(drawn[2]).toEqual(node)
 })
 
 test('names of ports are shown as long as they can be read', () => {
