@@ -11,6 +11,8 @@ const names: Readonly<Record<ListName, true>> = {
   'GET /v2/projects': true,
   'GET /v2/projects/{project_id}/nodes': true,
   'GET /v2/projects/{project_id}/nodes/{node_id}/links': true,
+  'GET /v2/classes': true,
+  'POST /v2/classes/{class}/links': true,
   'GET /v2/jobs': true,
   'POST /v2/projects/{project_id}/presence': true,
   'GET /v2/statistics': true,

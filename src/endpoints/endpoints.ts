@@ -20,6 +20,7 @@ import { sessionEndpoints } from './v2/fleet/session.ts'
 import { tokenEndpoints } from './v2/fleet/tokens.ts'
 import { applianceEndpoints } from './v2/labs/appliances.ts'
 import { labArchiveEndpoints } from './v2/labs/archives.ts'
+import { classEndpoints } from './v2/labs/classes.ts'
 import { labConfigEndpoints } from './v2/labs/configs.ts'
 import { labDrawingEndpoints } from './v2/labs/drawings.ts'
 import { labImportEndpoints } from './v2/labs/imports.ts'
@@ -47,6 +48,7 @@ export const endpoints: readonly Endpoint[] = [
   ...labProjectEndpoints,
   ...labTopologyEndpoints,
   ...labTaskEndpoints,
+  ...classEndpoints,
   ...labNodeEndpoints,
   ...labJobEndpoints,
   labPresenceEndpoint,

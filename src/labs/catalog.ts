@@ -4,6 +4,7 @@ import { mapLimit } from '../lib/async/map-limit.ts'
 import { compareText } from '../lib/text/compare-text.ts'
 import { type LabProject, labSettings } from '../model/lab/project.ts'
 import type { Project } from '../model/project.ts'
+import type { StudentLabWork, WorkFor } from './classes/student-lab.ts'
 import type { ComputeAgents } from './computes/agents.ts'
 import { absenceReasons, type ComputePool } from './computes/compute-pool.ts'
 import type { JobList, Jobs } from './jobs/jobs.ts'
@@ -32,6 +33,8 @@ export interface LabCatalog {
   list(agentFor: ComputeAgents): Promise<LabProject[]>
   /** Moves the part of a lab on one compute to another compute, whose id is the result. See `moveLab`. */
   move(id: string, from: string, options: MoveOptions): Promise<string>
+  /** Does what a class wants of one lab, in the process of the lab. See `workOnStudentLab`. */
+  workOnStudentLab(id: string, work: StudentLabWork, by: WorkFor): Promise<void>
 }
 
 type ReasonOf = Awaited<ReturnType<typeof absenceReasons>>

@@ -1,11 +1,10 @@
 import { ignore } from '../lib/async/ignore.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
-import { ApiError, badRequest, ignoreNotFound, retryLater } from '../lib/errors/api-error.ts'
-import { requireNoSeparator } from '../lib/errors/project-name.ts'
+import { ApiError, ignoreNotFound, retryLater } from '../lib/errors/api-error.ts'
 import { Revert } from '../lib/revert.ts'
 import type { ProjectScope } from '../model/access/project-scope.ts'
+import type { LabClass } from '../model/lab/class.ts'
 import { type LabProject, type LabProjectCreate, labSettings } from '../model/lab/project.ts'
-import { isUuid } from '../model/schema/fields.ts'
 import type { LabAccess } from './access.ts'
 import type { AutoStart } from './autostart.ts'
 import type { ComputeParts } from './compute-parts.ts'
@@ -16,6 +15,7 @@ import { Changes, noSizes, type ProjectRecord } from './lab/document.ts'
 import { withDefaults, withoutNulls } from './lab/fields.ts'
 import { requireSmallHead } from './lab/head-size.ts'
 import type { Lab } from './lab/lab.ts'
+import { requireName } from './lab/lab-name.ts'
 import { type LabRegistry, projectExists } from './registry.ts'
 
 interface BuildOptions {
@@ -25,6 +25,7 @@ interface BuildOptions {
   readonly asksAll?: boolean
   /** The projects of the client. */
   readonly scope?: ProjectScope | undefined
+  readonly class?: LabClass | undefined
 }
 
 interface CreationOptions {
@@ -104,7 +105,7 @@ export class LabCreation {
    */
   async build(
     { name, path = null, ...settings }: LabProjectCreate,
-    { agentFor, like = [], asksAll = false, scope }: BuildOptions,
+    { agentFor, like = [], asksAll = false, scope, class: ofClass }: BuildOptions,
     fill: (lab: Lab) => Promise<void>,
   ): Promise<LabProject> {
     const { registry, documents, access, computes, parts } = this.#options
@@ -121,7 +122,7 @@ export class LabCreation {
         like[0] ?? (await computes.choose(settings.compute_id ?? undefined, settings.placement ?? undefined))
       const record: ProjectRecord = {
         ...{ project_id: id, name, ...withDefaults(labSettings, settings), path: null, revision: 0 },
-        ...withoutNulls({ kept: settings.kept }),
+        ...withoutNulls({ kept: settings.kept, class: ofClass }),
         ...{ computes: [first, ...like.slice(1)], is_open: false, unfinished: true },
       }
       registry.requireQuota(id)
@@ -182,9 +183,4 @@ export class LabCreation {
     await documents.remove(id)
     await registry.remove(id)
   }
-}
-
-export function requireName(name: string): void {
-  requireNoSeparator(name)
-  if (isUuid(name)) throw badRequest('name: a name must not look like an id (UUID); choose another name')
 }

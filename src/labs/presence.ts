@@ -1,5 +1,6 @@
 import { onAbort } from '../lib/async/abort.ts'
 import { tooMany } from '../lib/errors/api-error.ts'
+import { compareText } from '../lib/text/compare-text.ts'
 import type { Identity } from '../model/access/identity.ts'
 import type { LabPresence } from '../model/lab/presence.ts'
 import type { Lab } from './lab/lab.ts'
@@ -15,11 +16,15 @@ interface Present {
 
 const presentIn = new WeakMap<Lab, Map<string, Present>>()
 
-/** Shows the selection of a client to the others at a lab, for 15 s. The result: all selections; 429 above `maxPresent`. */
+/**
+ * Shows the selection of a client to the others at a lab, for 15 s. The result: all selections; 429 above `maxPresent`. `onChange`: called when
+ * somebody comes or goes.
+ */
 export function showPresence(
   lab: Lab,
   { name, key }: Pick<Identity, 'name' | 'key'>,
   { selection, client = '' }: Pick<LabPresence, 'selection'> & { client?: string | undefined },
+  onChange: () => void,
 ): LabPresence[] {
   const all = presentIn.get(lab) ?? new Map<string, Present>()
   if (!presentIn.has(lab)) {
@@ -27,19 +32,26 @@ export function showPresence(
     onAbort(lab.closing.signal, () => {
       for (const { timer } of all.values()) clearTimeout(timer)
       all.clear()
+      lab.present = []
     })
   }
   const id = `${client}/${key}`
   const known = all.get(id)
+  const listNames = () => {
+    lab.present = [...new Set([...all.values()].map((it) => it.shown.name))].sort(compareText)
+    onChange()
+  }
   if (known === undefined && all.size >= maxPresent)
     throw tooMany(`${maxPresent} other clients are already using the project; wait until one leaves`)
   clearTimeout(known?.timer)
   const shown: LabPresence = { name, client, selection, present: true }
   const timer = setTimeout(() => {
     all.delete(id)
+    listNames()
     lab.emit({ action: 'presence', event: { ...shown, selection: [], present: false } })
   }, lifeMs)
   all.set(id, { shown, timer })
+  if (known === undefined) listNames()
   if (JSON.stringify(known?.shown) !== JSON.stringify(shown)) lab.emit({ action: 'presence', event: shown })
   return [...all.values()].map((it) => it.shown)
 }

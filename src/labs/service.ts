@@ -8,6 +8,7 @@ import { AutoStart } from './autostart.ts'
 import type { BackupStore } from './backups/backup-store.ts'
 import { type BackupSource, LabBackups } from './backups/lab-backups.ts'
 import type { LabCatalog } from './catalog.ts'
+import { workOnStudentLab } from './classes/student-lab.ts'
 import { ComputeParts, type LabRecovery } from './compute-parts.ts'
 import { serviceAgents } from './computes/compute-pool.ts'
 import { LabCreation } from './creation.ts'
@@ -148,6 +149,7 @@ export function createLabs(ports: LabPorts, { registry, computes, templates, sym
     find: (idOrName) => access.find(idOrName),
     list: (agentFor) => lists.list(agentFor),
     move: (id, from, options) => moveLab(labs, id, from, options),
+    workOnStudentLab: (id, work, by) => workOnStudentLab(labs, id, work, by),
     async shutdown() {
       sync.end()
       timers.end()

@@ -60,6 +60,7 @@ export async function composeDirectory(ports: GatewayPorts & { readonly labs: Di
     allJobs: jobs.with(elsewhere.jobs),
     list: (agentFor) => listProjects(catalog, agentFor),
     move: (id, from, options) => elsewhere.move(id, from, options),
+    workOnStudentLab: (id, work, by) => elsewhere.workOnStudentLab(id, work, by),
   }
   const { gateway, services } = overFleet(ports, quota, catalog, async (id, part) => {
     const [first, ...others] = registry.computesOf(id) ?? []
@@ -103,7 +104,7 @@ interface DirectoryPorts extends Pick<LabPorts, 'store' | 'limits' | 'warn' | 'r
 }
 
 /** Labs in processes of their own. */
-export interface LabsElsewhere extends Pick<LabCatalog, 'move'> {
+export interface LabsElsewhere extends Pick<LabCatalog, 'move' | 'workOnStudentLab'> {
   readonly jobs: JobList
   /** The compute of a part of a lab that is on several. */
   computeOf(id: string, part: string): Promise<string | undefined>

@@ -14,6 +14,7 @@ const ofService: readonly string[] = [
   '/v1/config/reload',
   '/v1/version',
   '/v2/appliance',
+  '/v2/classes',
   '/v2/compute/config/reload',
   '/v2/compute/metrics',
   '/v2/compute/tickets',

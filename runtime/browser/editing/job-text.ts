@@ -19,6 +19,9 @@ const doings: Readonly<Record<LabJob['action'], readonly [doing: string, counts:
   apply: ['Applying a lab file', 'steps'],
   check: ['Running the checks', 'checks'],
   drain: ['Draining a compute', 'labs'],
+  'class-create': ['Making the labs of a class', 'labs'],
+  'class-reset': ['Resetting the labs of a class', 'labs'],
+  'class-delete': ['Deleting a class', 'labs'],
 }
 
 /** How far a job is, such as `Starting: 3 of 12 nodes`. */

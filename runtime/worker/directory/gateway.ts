@@ -8,6 +8,7 @@ import { fleetMembers } from '../../../src/fleet/members/fleet-members.ts'
 import type { FleetMembers } from '../../../src/fleet/members/members.ts'
 import { Fleet } from '../../../src/fleet/pool/fleet.ts'
 import { notJoined } from '../../../src/fleet/pool/tunnels.ts'
+import type { StudentLabWork, WorkFor } from '../../../src/labs/classes/student-lab.ts'
 import type { ComputePool } from '../../../src/labs/computes/compute-pool.ts'
 import type { DirectoryRegistry } from '../../../src/labs/directory-registry.ts'
 import type { MoveOptions } from '../../../src/labs/moves/move.ts'
@@ -31,6 +32,7 @@ import { objectLimits } from '../shared/object-limits.ts'
 import { resultOf } from '../shared/object-reply.ts'
 import type { Objects } from '../shared/objects.ts'
 import { reaching } from '../shared/reaching.ts'
+import { encode } from '../shared/rpc-json.ts'
 import { Sealer } from '../shared/sealed.ts'
 import type { BatchedWrites } from './batched-writes.ts'
 import { BookmarkTable } from './bookmark-table.ts'
@@ -251,6 +253,10 @@ class LabObjects implements LabsElsewhere {
 
   computeOf(id: string, part: string): Promise<string | undefined> {
     return this.#objects.project(id).computeOf(id, part)
+  }
+
+  workOnStudentLab(id: string, work: StudentLabWork, { caller }: WorkFor): Promise<void> {
+    return resultOf(this.#objects.project(id).workOnStudentLab(id, encode(work), caller))
   }
 
   async move(id: string, from: string, { signal, show }: MoveOptions): Promise<string> {

@@ -2,12 +2,14 @@ import { DurableObject } from 'cloudflare:workers'
 import { type App, createApp } from '../../../src/app.ts'
 import { EventLog } from '../../../src/fleet/events/event-log.ts'
 import { copyLab } from '../../../src/labs/archives/duplicate.ts'
+import type { StudentLabWork } from '../../../src/labs/classes/student-lab.ts'
 import { decodeEntries, encodeEntries, recordStorage } from '../../../src/labs/lab/document-codec.ts'
 import { Lab } from '../../../src/labs/lab/lab.ts'
 import type { LabDirectory, LabStorage } from '../../../src/labs/lab/store.ts'
 import type { Labs } from '../../../src/labs/service.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { conflict } from '../../../src/lib/errors/api-error.ts'
+import type { Caller } from '../../../src/model/access/caller.ts'
 import type { LabJob } from '../../../src/model/lab/job.ts'
 import type { LabProject } from '../../../src/model/lab/project.ts'
 import { composeLab } from '../../../src/server/compose.ts'
@@ -146,6 +148,14 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
     })
   }
 
+  workOnStudentLab(id: string, work: Encoded<StudentLabWork>, caller: Caller): Promise<ObjectReply> {
+    return replyOf(async () => {
+      const { labs } = await this.#open(id)
+      const agentFor = (computeId: string) => labs.computes.agent(computeId, caller)
+      await labs.workOnStudentLab(id, decode(work), { agentFor, caller })
+    })
+  }
+
   async cancelMove(from: string): Promise<void> {
     this.#moves.get(from)?.abort(conflict('The move was cancelled'))
   }
@@ -211,7 +221,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
       zip: new TableZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
       backupStore: this.#backupStore,
       copy: (lab, input, caller) => {
-        const copy = crypto.randomUUID()
+        const copy = input.project_id ?? crypto.randomUUID()
         const entries = encode([...encodeEntries(lab.document.entries())])
         return resultOf(objects.project(copy).copyOf(copy, { source: lab.id, entries, input, caller }))
       },

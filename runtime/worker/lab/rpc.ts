@@ -1,4 +1,5 @@
 import type { LabCopyInput } from '../../../src/labs/archives/duplicate.ts'
+import type { StudentLabWork } from '../../../src/labs/classes/student-lab.ts'
 import type { Caller } from '../../../src/model/access/caller.ts'
 import type { LabJob } from '../../../src/model/lab/job.ts'
 import type { LabProject } from '../../../src/model/lab/project.ts'
@@ -38,6 +39,8 @@ export interface LabRpc {
   move(id: string, from: string, show: (doing: string) => Promise<void>): Promise<ObjectReply<string>>
   /** Ends a move between two files: it fails, and the lab stays. */
   cancelMove(from: string): Promise<void>
+  /** Does what a class wants of this lab, on behalf of a caller. */
+  workOnStudentLab(id: string, work: Encoded<StudentLabWork>, caller: Caller): Promise<ObjectReply>
   /** Removes the lab with its organization. Its files on computes stay there. The caller then calls `end`. */
   discard(): Promise<void>
   /** Ends the program of the object, which would send the head of the lab again. Never answers. */

@@ -3,6 +3,7 @@ import { conflict } from '../../lib/errors/api-error.ts'
 import type { Caller } from '../../model/access/caller.ts'
 import type { ProjectScope } from '../../model/access/project-scope.ts'
 import { isStateless } from '../../model/kinds/node.ts'
+import type { LabClass } from '../../model/lab/class.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
 import type { LabProject } from '../../model/lab/project.ts'
 import { isUuid } from '../../model/schema/fields.ts'
@@ -25,6 +26,10 @@ export interface LabCopyInput {
   readonly name: string
   readonly path?: string | null | undefined
   readonly reset_mac_addresses?: boolean | undefined
+  /** The id of the copy; absent: a new one. */
+  readonly project_id?: string
+  /** Whose copy it is, in which class. */
+  readonly class?: LabClass
   /** The projects of the client. */
   readonly scope?: ProjectScope | undefined
 }
@@ -58,8 +63,8 @@ export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, agentFor: Com
   const { document } = lab
   const { project_id: _, path: __, computes, ...settings } = document.project
   return labs.creation.build(
-    { ...settings, name: input.name, path: input.path ?? null },
-    { agentFor, like: computes, scope: input.scope },
+    { ...settings, name: input.name, path: input.path ?? null, project_id: input.project_id ?? null },
+    { agentFor, like: computes, scope: input.scope, class: input.class },
     async (copy) => {
       const ids = new Map([...document.nodes.keys()].map((id) => [id, crypto.randomUUID() as string]))
       const nodes = await mapLimit(

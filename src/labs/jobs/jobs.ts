@@ -39,7 +39,7 @@ const orderOfStates: readonly LabJobNode['state'][] = ['failed', 'skipped', 'can
 
 /** What a job shows of its work. */
 export type JobState = Pick<LabJob, 'total' | 'done' | 'failed' | 'skipped' | 'nodes'> &
-  Partial<Pick<LabJob, 'steps' | 'checks' | 'tasks' | 'start_job_id' | 'compute_id' | 'projects'>> & {
+  Partial<Pick<LabJob, 'steps' | 'checks' | 'tasks' | 'start_job_id' | 'compute_id' | 'class' | 'projects'>> & {
     /** Why the first part of the work failed. */
     readonly reason: string | null
     readonly isCancelled: boolean
@@ -195,7 +195,7 @@ export class Jobs implements JobList {
   /** Runs other work as a job: on one lab, or (`lab` is undefined) on many. `work` rejects when it fails; `state` shows its progress. 429. */
   run(
     lab: Lab | undefined,
-    action: 'apply' | 'check' | 'drain',
+    action: Exclude<LabJob['action'], NodeAction>,
     { state, by, work }: { state: () => JobState; by?: string; work: (context: JobContext) => Promise<void> },
   ): StartedJob {
     this.requireRoom()

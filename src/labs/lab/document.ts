@@ -41,7 +41,7 @@ export interface NodeLastApplied {
 /** The record of a project. What is stored has other names for some members of records: see document-codec.ts. */
 export type ProjectRecord = Omit<
   LabProject,
-  'status' | 'filename' | 'status_reason' | 'archived' | 'compute_ids' | 'counts'
+  'status' | 'filename' | 'status_reason' | 'archived' | 'compute_ids' | 'counts' | 'present'
 > & {
   /** For lists of labs whose documents are not in memory. Documents of earlier versions lack it. */
   readonly sizes?: LabSizes

@@ -92,6 +92,8 @@ export class Lab {
   readonly unready = new Set<string>()
   /** Ids of nodes that are being started. */
   readonly starting = new Set<string>()
+  /** Names of the clients that have it open in a page. */
+  present: readonly string[] = []
   /** The last boot id of each compute. */
   readonly #boots: Map<string, string>
   readonly history = new LabHistory()
@@ -354,6 +356,7 @@ export class Lab {
       ...withoutNulls({ status_reason: this.statusReason ?? backupFailure(project) }),
       compute_ids: [...project.computes],
       counts: this.counts(),
+      ...(this.present.length > 0 && { present: [...this.present] }),
       status: this.isOpen ? 'opened' : 'closed',
       filename: `${fileName(project.name)}.gns3`,
     }

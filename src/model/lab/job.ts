@@ -16,28 +16,30 @@ export const LabJobNode = objectSchema('LabJobNode', 'A node of a job', {
   reason: nullable(Type.String({ description: 'What the node waits for, or why it was not done' })),
 })
 
-/** A project of a drain. */
+/** A project of a drain, or of a job on a class. */
 export type LabJobProject = Static<typeof LabJobProject>
-export const LabJobProject = objectSchema('LabJobProject', 'A project of a drain', {
+export const LabJobProject = objectSchema('LabJobProject', 'A project of a drain, or of a job on a class', {
   project_id: Uuid,
   name: Name,
-  state: oneOf(['waiting', 'moving', 'done', 'failed', 'skipped', 'cancelled'], {
-    description: 'skipped: it stays where it is, as `reason` says',
+  state: oneOf(['waiting', 'moving', 'working', 'done', 'failed', 'skipped', 'cancelled'], {
+    description: 'moving: of a drain; working: of a class; skipped: it stays as it is, as `reason` says',
   }),
-  reason: nullable(Type.String({ description: 'What is being done, or why the project stays' })),
-  compute_id: nullable(Type.String({ description: 'The compute that has it now; null: it was not moved' })),
+  reason: nullable(Type.String({ description: 'What is being done, or why the project stays as it is' })),
+  compute_id: nullable(Type.String({ description: 'Of a drain: the compute that has it now; null: it was not moved' })),
 })
 
 /** Work on a project. It goes on when its client disconnects. */
 export type LabJob = Static<typeof LabJob>
-export const LabJob = objectSchema('LabJob', 'Work on a project, or on the projects of a compute', {
+export const LabJob = objectSchema('LabJob', 'Work on a project, or on the projects of a compute or of a class', {
   job_id: Uuid,
   project_id: nullable(Uuid),
-  action: oneOf([...nodeActions, 'apply', 'check', 'drain'], {
+  action: oneOf([...nodeActions, 'apply', 'check', 'drain', 'class-create', 'class-reset', 'class-delete'], {
     description:
-      'apply: applies a lab file; check: runs the checks of one, or of the tasks of the project; drain: moves the projects of a compute to others',
+      'apply: applies a lab file; check: runs the checks of one, or of the tasks of the project; drain: moves the projects of a compute to others; ' +
+      'class-create, class-reset, class-delete: copies, resets or deletes the projects of the students of a class',
   }),
   compute_id: Type.Optional(Type.String({ description: 'Of a drain: the compute' })),
+  class: Type.Optional(Type.String({ description: 'Of a job on a class: its name' })),
   status: oneOf(['running', 'done', 'failed', 'cancelled'], {
     description: 'failed: at least one node, step or check has failed, or a task could not be checked',
   }),
@@ -61,7 +63,8 @@ export const LabJob = objectSchema('LabJob', 'Work on a project, or on the proje
   tasks: Type.Optional(Type.Array(LabTaskResult, { description: 'Of a check of the tasks of the project' })),
   projects: Type.Optional(
     Type.Array(LabJobProject, {
-      description: 'Of a drain: the projects that have stayed or wait first, then those that were moved; at most 100',
+      description:
+        'Of a drain or a job on a class: the projects that have failed, stayed or wait first, then those that are done; at most 100',
     }),
   ),
   start_job_id: Type.Optional(Type.String({ ...Uuid, description: 'Of an apply: the job that starts the nodes' })),

@@ -3,6 +3,7 @@ import { DirectLinkVerdict } from '../direct-link.ts'
 import { Placement } from '../placement.ts'
 import { Variable, WantedCompute } from '../project.ts'
 import { changing, maybe, maybes, Name, nullable, objectSchema, Uuid } from '../schema/fields.ts'
+import { LabClass } from './class.ts'
 import { kept } from './kept.ts'
 import { LabNodeNotCreated } from './node.ts'
 import { LabScore } from './task.ts'
@@ -124,6 +125,14 @@ export const LabProject = Type.Object(
       Type.Literal(true, { changesByItself: true, description: 'At stop_at the service deletes the project' }),
     ),
     score: Type.Optional(changing(LabScore)),
+    class: Type.Optional(changing(LabClass)),
+    present: Type.Optional(
+      changing(
+        Type.Array(Type.String(), {
+          description: 'Names of the clients that have it open in a page; absent: nobody has, or it is closed',
+        }),
+      ),
+    ),
     kept: Type.Optional(kept),
   },
   { $id: 'LabProject', description: 'A project: named nodes, links and drawings, open or closed' },

@@ -1,8 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import type { LabCatalog } from '../../../labs/catalog.ts'
 import type { ComputeAgents } from '../../../labs/computes/agents.ts'
+import type { ProjectRecord } from '../../../labs/lab/document.ts'
 import type { Labs } from '../../../labs/service.ts'
-import { notFound } from '../../../lib/errors/api-error.ts'
+import { forbidden, notFound } from '../../../lib/errors/api-error.ts'
+import { ownsLabs } from '../../../model/access/identity.ts'
 import { applyOptions } from '../../../model/lab/topology.ts'
 import { oneOf } from '../../../model/schema/fields.ts'
 import type { Context } from '../../../server/http/endpoint.ts'
@@ -44,6 +46,12 @@ export function agentsOf({ computes }: LabCatalog, { caller, identity, noteCompu
     return computes.agent(computeId, caller)
   }
   return identity.limits === undefined ? agentFor : Object.assign(agentFor, { limits: identity.limits })
+}
+
+/** 403 for a student who would delete the lab of a class, or the snapshot to which it is reset. */
+export function requireNotHandedOut(project: Pick<ProjectRecord, 'class'> | undefined, { identity }: Context): void {
+  if (project?.class === undefined || ownsLabs(identity)) return
+  throw forbidden(`This is of the class ${project.class.name}: only who may change all projects can delete it`)
 }
 
 const noLabs = () => notFound('This service has no labs', { code: 'not-supported' })

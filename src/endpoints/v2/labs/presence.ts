@@ -12,7 +12,10 @@ export const labPresenceEndpoint: Endpoint = endpoint({
   replies: { 200: { description: 'The selections of all clients at the project', schema: Type.Array(LabPresence) } },
   errors: { 404: noSuchProject, 429: '64 other clients are already in the project' },
   async handle({ params, body: { selection, client } }, context) {
-    const lab = await labsOf(context).labs.lab(params.project_id)
-    return ok(showPresence(lab, context.identity, { selection, client: client ?? undefined }))
+    const { labs } = labsOf(context)
+    const lab = await labs.lab(params.project_id)
+    const input = { selection, client: client ?? undefined }
+    const tellList = () => labs.registry.emit({ action: 'project.updated', event: lab.project() })
+    return ok(showPresence(lab, context.identity, input, tellList))
   },
 })

@@ -18,6 +18,7 @@ import {
   noSuchProject,
   notTrusted,
   projectParam,
+  requireNotHandedOut,
   trustQuery,
 } from './lab-request.ts'
 
@@ -125,6 +126,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     errors: { 404: unknown, 503: 'A compute of the project is not connected' },
     async handle({ params }, context) {
       const { labs, agentFor } = labsOf(context)
+      requireNotHandedOut(labs.registry.get(labs.registry.idOf(params.project_id)), context)
       await labs.lifecycle.remove(params.project_id, agentFor)
       return noContent
     },

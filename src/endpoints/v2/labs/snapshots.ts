@@ -7,7 +7,7 @@ import { LabProject } from '../../../model/lab/project.ts'
 import { LabSnapshot, LabSnapshotCreate } from '../../../model/lab/snapshot.ts'
 import { maybe, Name, oneOf, Uuid } from '../../../model/schema/fields.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
-import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
+import { base, labsOf, noSuchProject, projectParam, requireNotHandedOut } from './lab-request.ts'
 
 const owner = 'self'
 const tag = 'v2 snapshots'
@@ -113,7 +113,10 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
     errors: { 404: noSuchSnapshot },
     async handle({ params }, context) {
       const { labs, agentFor } = labsOf(context)
-      await removeSnapshot(labs, await labs.find(params.project_id), params.snapshot_id, agentFor)
+      const lab = await labs.find(params.project_id)
+      const { project } = lab.document
+      if (project.class?.start_snapshot_id === params.snapshot_id.toLowerCase()) requireNotHandedOut(project, context)
+      await removeSnapshot(labs, lab, params.snapshot_id, agentFor)
       return noContent
     },
   }),

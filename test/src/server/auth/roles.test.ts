@@ -81,6 +81,8 @@ test('endpoints with another effect than their method suggests declare their rol
         (it) => `admin ${it}`,
       ),
       'admin POST /v2/computes/{compute_id}/drain',
+      ...['GET /v2/classes', 'POST /v2/classes', 'DELETE /v2/classes/{class}'].map((it) => `admin ${it}`),
+      ...['links', 'reset'].map((word) => `admin POST /v2/classes/{class}/${word}`),
       ...['POST', 'DELETE'].map((method) => `read ${method} /v2/session`),
       ...['GET', 'PUT', 'DELETE'].map((method) => `admin ${method} /v2/organizations/{organization_id}`),
       ...['GET', 'POST'].map((method) => `admin ${method} /v2/organizations`),

@@ -1,0 +1,152 @@
+import { Type } from '@sinclair/typebox'
+import {
+  createClass,
+  deleteClass,
+  listClasses,
+  resetClass,
+  type Student,
+  studentsOf,
+} from '../../../labs/classes/classes.ts'
+import type { WorkFor } from '../../../labs/classes/student-lab.ts'
+import { jobHeader, type StartedJob } from '../../../labs/jobs/jobs.ts'
+import { notFound } from '../../../lib/errors/api-error.ts'
+import type { AccessToken } from '../../../model/access/access-token.ts'
+import {
+  Class,
+  ClassCreate,
+  ClassLink,
+  ClassLinksCreate,
+  ClassSelection,
+  classParam,
+} from '../../../model/lab/class.ts'
+import { LabJob } from '../../../model/lab/job.ts'
+import { keyOfToken, type Tokens } from '../../../server/auth/tokens.ts'
+import { type Context, created, type Endpoint, endpoint, ok } from '../../../server/http/endpoint.ts'
+import { agentsOf, catalogOf } from './lab-request.ts'
+
+const path = '/v2/classes'
+const all = { owner: 'self', tag: 'v2 classes', role: 'admin' } as const
+const params = Type.Object(classParam)
+const noSuchClass = 'There is no such class'
+const noTokens = 'This service has no tokens, by which students are let in: set token in its configuration first'
+const started = { 201: { description: 'The running job', schema: LabJob } }
+const busy = 'Another job works on the class'
+const tooMany = 'Too many jobs are running'
+
+/** Classes: for each student a copy of a lab, and a link to it. */
+export const classEndpoints: readonly Endpoint[] = [
+  endpoint({
+    ...{ method: 'GET', path, ...all },
+    summary: 'List the classes with their students',
+    replies: { 200: { description: 'The classes, by name', schema: Type.Array(Class) } },
+    async handle(_, context) {
+      const tokens = await tokensByProject(context.tokens)
+      return ok(
+        listClasses(catalogOf(context)).map(({ name, students }) => ({
+          name,
+          students: students.map(({ student, project_id, project }) => ({
+            ...{ student, project_id, project, token: tokens.get(project_id)?.at(-1) ?? null },
+          })),
+        })),
+      )
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path, ...all },
+    summary: 'Give each student of a class a copy of a project, in a job',
+    description:
+      'The copies are named CLASS-STUDENT, are closed, and have other MAC addresses. Each has a snapshot of its state, to which a reset goes ' +
+      'back. With the name of a class that is there, its new students are added.',
+    body: ClassCreate,
+    replies: started,
+    errors: {
+      404: 'There is no such project',
+      409: `The name of a copy is taken. ${busy}`,
+      429: tooMany,
+    },
+    handle: async ({ body }, context) =>
+      answerWith(await createClass(catalogOf(context), body, workFor(context)), context),
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${path}/{class}/links`, ...all, params },
+    summary: 'Make links for students of a class, in place of those that they have',
+    description:
+      'A link opens the project of its student in the page, without another sign-in. Only this response has it; the links that the students ' +
+      'had become invalid.',
+    body: ClassLinksCreate,
+    replies: { 201: { description: 'The links, by student', schema: Type.Array(ClassLink) } },
+    errors: { 404: `${noSuchClass} or student. ${noTokens}`, 409: 'Too many tokens', 507: 'The disk is full' },
+    async handle({ params, body }, context) {
+      const students = studentsOf(catalogOf(context), params.class, body.students)
+      const tokens = requireTokens(context)
+      const before = await tokensByProject(tokens)
+      const { limits, expires_in_s, role } = body
+      const links: ClassLink[] = []
+      for (const { student, project_id, project } of students) {
+        const { token_id, token, expires_at } = await tokens.create({
+          ...{ name: student, role: role ?? 'operate', projects: [project_id], expires_in_s: expires_in_s ?? null },
+          ...(limits != null && { limits }),
+        })
+        links.push({ student, project_id, project, token_id, token, path: `/#/class/${token}`, expires_at })
+      }
+      await revokeAll(tokensOf(students, before), context)
+      return created(links)
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${path}/{class}/reset`, ...all, params },
+    summary: 'Put projects of a class back to how their students got them, in a job',
+    body: ClassSelection,
+    replies: started,
+    errors: { 404: `${noSuchClass} or student`, 409: busy, 429: tooMany },
+    handle: async ({ params, body }, context) =>
+      answerWith(await resetClass(catalogOf(context), params.class, body.students, workFor(context)), context),
+  }),
+  endpoint({
+    ...{ method: 'DELETE', path: `${path}/{class}`, ...all, params },
+    summary: 'Delete a class: its links become invalid, then a job deletes its projects',
+    replies: started,
+    errors: { 404: noSuchClass, 409: busy, 429: tooMany, 507: 'The disk is full' },
+    async handle({ params }, context) {
+      const catalog = catalogOf(context)
+      const students = studentsOf(catalog, params.class)
+      const job = await deleteClass(catalog, students, workFor(context))
+      await revokeAll(tokensOf(students, await tokensByProject(context.tokens)), context)
+      return answerWith(job, context)
+    },
+  }),
+]
+
+function workFor(context: Context): WorkFor {
+  return { agentFor: agentsOf(catalogOf(context), context), caller: context.caller }
+}
+
+async function answerWith({ id, listed }: StartedJob, context: Context): Promise<Response> {
+  await listed
+  return Response.json(catalogOf(context).jobs.get(id), { status: 201, headers: { [jobHeader]: id } })
+}
+
+function requireTokens({ tokens }: Context): Tokens {
+  if (tokens === undefined) throw notFound(noTokens)
+  return tokens
+}
+
+/** The tokens that are for one project alone, the oldest first. */
+async function tokensByProject(tokens: Tokens | undefined): Promise<ReadonlyMap<string, AccessToken[]>> {
+  const byProject = new Map<string, AccessToken[]>()
+  for (const token of (await tokens?.list()) ?? []) {
+    const [project, ...others] = token.projects ?? []
+    if (project !== undefined && others.length === 0) byProject.set(project, [...(byProject.get(project) ?? []), token])
+  }
+  return byProject
+}
+
+const tokensOf = (students: readonly Student[], tokens: ReadonlyMap<string, AccessToken[]>): AccessToken[] =>
+  students.flatMap(({ project_id }) => tokens.get(project_id) ?? [])
+
+async function revokeAll(tokens: readonly AccessToken[], context: Context): Promise<void> {
+  for (const { token_id } of tokens) {
+    await requireTokens(context).revoke(token_id)
+    context.tickets.void(keyOfToken(token_id))
+  }
+}

@@ -1,0 +1,205 @@
+import { mapLimit } from '../../lib/async/map-limit.ts'
+import { ApiError, badRequest, conflict, notFound } from '../../lib/errors/api-error.ts'
+import { compareText } from '../../lib/text/compare-text.ts'
+import type { ClassCreate, LabClass } from '../../model/lab/class.ts'
+import type { LabJob, LabJobProject } from '../../model/lab/job.ts'
+import { nameKey } from '../../model/lab/names.ts'
+import type { LabCatalog } from '../catalog.ts'
+import type { JobState, StartedJob } from '../jobs/jobs.ts'
+import { requireName } from '../lab/lab-name.ts'
+import type { StudentLabWork, WorkFor } from './student-lab.ts'
+
+// A class has no record of its own: it is the labs that name it (`LabProject.class`), and the tokens that are for one of them alone.
+
+/** Labs of a class that are copied, reset or deleted at the same time. */
+const maxAtOnce = 2
+/** Most projects that a job shows. */
+const maxShown = 100
+
+/** A student of a class, and the lab. */
+export interface Student extends LabClass {
+  readonly project_id: string
+  /** Name of the lab. */
+  readonly project: string
+}
+
+/** What a job does with the lab of a student, one after the other; the first is asked of the lab `of`, the others of the student's own. */
+interface Part {
+  readonly lab: Pick<Student, 'project_id' | 'project'>
+  readonly works: readonly { readonly of: string; readonly work: StudentLabWork }[]
+  state: LabJobProject['state']
+  reason: string | null
+}
+
+type ClassAction = Extract<LabJob['action'], `class-${string}`>
+
+/** All students, by class and name. */
+function allStudents({ registry }: LabCatalog): Student[] {
+  return registry
+    .all()
+    .flatMap(([project_id, { name, class: ofClass, unfinished }]) =>
+      ofClass === undefined || unfinished ? [] : [{ ...ofClass, project_id, project: name }],
+    )
+    .sort(
+      (a, b) => compareText(nameKey(a.name), nameKey(b.name)) || compareText(nameKey(a.student), nameKey(b.student)),
+    )
+}
+
+/** The classes, by name, with their students. */
+export function listClasses(catalog: LabCatalog): { name: string; students: Student[] }[] {
+  const classes = new Map<string, { name: string; students: Student[] }>()
+  for (const student of allStudents(catalog)) {
+    const key = nameKey(student.name)
+    const known = classes.get(key)
+    if (known === undefined) classes.set(key, { name: student.name, students: [student] })
+    else known.students.push(student)
+  }
+  return [...classes.values()]
+}
+
+/** The students of a class, or those of the given names. 404. */
+export function studentsOf(catalog: LabCatalog, className: string, names?: readonly string[] | null): Student[] {
+  const all = allStudents(catalog).filter(({ name }) => nameKey(name) === nameKey(className))
+  if (all.length === 0) throw notFound(`class: there is no class ${className}`)
+  if (names == null) return all
+  const byName = new Map(all.map((it) => [nameKey(it.student), it]))
+  return requireUnique(names).map((name) => {
+    const found = byName.get(nameKey(name))
+    if (found === undefined) throw notFound(`students: the class ${className} has no student ${name}`)
+    return found
+  })
+}
+
+/**
+ * Makes a class, or adds students to it, by a job: each student gets a copy of the lab, with a snapshot of it as it is now. Who has a lab in the
+ * class keeps it, so that the same request goes on with what a broken job has left. 400, 404, 409 before anything is changed, 429.
+ */
+export function createClass(
+  catalog: LabCatalog,
+  { name, project_id, students }: ClassCreate,
+  by: WorkFor,
+): Promise<StartedJob> {
+  const { registry } = catalog
+  const source = registry.idOf(project_id)
+  if (!registry.has(source))
+    throw notFound(`project_id: there is no project ${project_id}`, { code: 'no-such-project' })
+  const known = allStudents(catalog).filter((it) => nameKey(it.name) === nameKey(name))
+  const className = known[0]?.name ?? name
+  const byName = new Map(known.map((it) => [nameKey(it.student), it]))
+  const parts = requireUnique(students).map((student): Part => {
+    const own = byName.get(nameKey(student))
+    const lab = own ?? { project_id: crypto.randomUUID(), project: `${className}-${student}` }
+    const keep = { of: lab.project_id, work: { action: 'keep-start' } } as const
+    if (own !== undefined) return newPart(lab, own.start_snapshot_id === undefined ? [keep] : [])
+    requireName(lab.project)
+    registry.requireFreeName(lab.project_id, lab.project)
+    const copy = { action: 'copy', project_id: lab.project_id, name: lab.project } as const
+    return newPart(lab, [{ of: source, work: { ...copy, class: { name: className, student } } }, keep])
+  })
+  return runOnClass(catalog, 'class-create', className, parts, by)
+}
+
+/** Puts labs of students back to how they were handed out, by a job. 404, 409, 429. */
+export const resetClass = (
+  catalog: LabCatalog,
+  className: string,
+  names: readonly string[] | null | undefined,
+  by: WorkFor,
+): Promise<StartedJob> => onOwnLabs(catalog, 'class-reset', studentsOf(catalog, className, names), by)
+
+/** Deletes the labs of a class by a job. 409, 429. */
+export const deleteClass = (catalog: LabCatalog, students: readonly Student[], by: WorkFor): Promise<StartedJob> =>
+  onOwnLabs(catalog, 'class-delete', students, by)
+
+function onOwnLabs(
+  catalog: LabCatalog,
+  action: 'class-reset' | 'class-delete',
+  students: readonly Student[],
+  by: WorkFor,
+): Promise<StartedJob> {
+  const work: StudentLabWork = { action: action === 'class-reset' ? 'reset' : 'remove' }
+  const parts = students.map((student) => newPart(student, [{ of: student.project_id, work }]))
+  return runOnClass(catalog, action, (students[0] as Student).name, parts, by)
+}
+
+const newPart = ({ project_id, project }: Part['lab'], works: Part['works']): Part => ({
+  ...{ lab: { project_id, project }, works, state: works.length === 0 ? 'done' : 'waiting', reason: null },
+})
+
+/** A job on the labs of a class: what fails for one student does not stop the others. 409 while another one runs, 429. */
+async function runOnClass(
+  catalog: LabCatalog,
+  action: ClassAction,
+  className: string,
+  parts: readonly Part[],
+  by: WorkFor,
+): Promise<StartedJob> {
+  const busy = catalog.jobs
+    .list()
+    .find((job) => job.status === 'running' && job.class !== undefined && nameKey(job.class) === nameKey(className))
+  if (busy !== undefined)
+    throw conflict(`The class ${className} is being changed by the job ${busy.job_id}: wait for it`)
+  return catalog.jobs.run(undefined, action, {
+    state: () => stateOf(className, parts),
+    async work({ signal, changed }) {
+      const show = (part: Part, state: Part['state'], reason: string | null = null) => {
+        Object.assign(part, { state, reason })
+        changed()
+      }
+      await mapLimit(
+        parts.filter(({ state }) => state === 'waiting'),
+        async (part) => {
+          if (signal.aborted) return show(part, 'cancelled')
+          show(part, 'working')
+          try {
+            for (const { of, work } of part.works) await catalog.workOnStudentLab(of, work, by)
+            show(part, 'done')
+          } catch (error) {
+            show(
+              part,
+              'failed',
+              error instanceof ApiError ? error.message : 'Internal error of the service; see its log',
+            )
+            if (!(error instanceof ApiError)) throw error
+          }
+        },
+        maxAtOnce,
+      )
+    },
+  })
+}
+
+/** The order in which a job shows its labs. */
+const orderOfStates: readonly Part['state'][] = ['failed', 'cancelled', 'working', 'waiting', 'done']
+
+function stateOf(className: string, parts: readonly Part[]): JobState {
+  const of = (state: Part['state']) => parts.filter((part) => part.state === state)
+  const [failed, cancelled] = [of('failed'), of('cancelled')]
+  const first = failed[0]
+  return {
+    reason: first === undefined ? null : `${first.lab.project}: ${first.reason}`,
+    isCancelled: cancelled.length > 0,
+    class: className,
+    total: parts.length,
+    done: of('done').length,
+    failed: failed.length,
+    skipped: 0,
+    nodes: [],
+    projects: orderOfStates
+      .flatMap(of)
+      .slice(0, maxShown)
+      .map(({ lab, state, reason }) => ({
+        ...{ project_id: lab.project_id, name: lab.project, state, reason, compute_id: null },
+      })),
+  }
+}
+
+/** 400 for a name that is given twice. */
+function requireUnique(names: readonly string[]): readonly string[] {
+  const seen = new Set<string>()
+  for (const name of names) {
+    if (seen.has(nameKey(name))) throw badRequest(`students: ${name} is there twice; give each student another name`)
+    seen.add(nameKey(name))
+  }
+  return names
+}
