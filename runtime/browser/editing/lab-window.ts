@@ -3,6 +3,7 @@ import type { LabNode, LabTemplate } from '../../../src/client/patchbay.ts'
 import { consoleKindOf } from '../console/console-kind.ts'
 import type { Dock } from '../console/dock.ts'
 import { type Drawable, newShape, shapeOf, sizeOf } from '../drawings/shape.ts'
+import type { DialogName } from '../lab/open-dialog.tsx'
 import {
   type Box,
   boxOf,
@@ -120,7 +121,7 @@ export class LabWindow {
     () => this.hasTasks.value && (this.tasksChoice.value ?? innerWidth > widthForTasks),
   )
   /** The dialog that is open. */
-  readonly dialog = signal<'bar' | 'keys' | 'links' | 'export' | 'delete' | 'symbol' | undefined>(undefined)
+  readonly dialog = signal<DialogName | undefined>(undefined)
   readonly menu = signal<OpenMenu | undefined>(undefined)
   /** Ids of the nodes that *Paste* copies. */
   readonly copied = signal<readonly string[]>([])

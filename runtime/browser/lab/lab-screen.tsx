@@ -13,7 +13,6 @@ import { client } from '../state/client.ts'
 import { LiveLab } from '../state/live-lab.ts'
 import { notify } from '../state/notices.ts'
 import { mayEdit } from '../state/session.ts'
-import { CommandBar } from './command-bar.tsx'
 import { Inspector } from './inspector.tsx'
 import { Palette } from './palette.tsx'
 import { Tool, Toolbar } from './toolbar.tsx'
@@ -21,12 +20,8 @@ import { Tool, Toolbar } from './toolbar.tsx'
 const dockView = () => import('./on-demand.ts').then((module) => module.DockView)
 const listView = () => import('./on-demand.ts').then((module) => module.ListView)
 const tasksPane = () => import('../tasks/tasks-pane.tsx').then((module) => module.TasksPane)
-const bulkLinkDialog = () => import('./on-demand.ts').then((module) => module.BulkLinkDialog)
-const exportDialog = () => import('./on-demand.ts').then((module) => module.ExportDialog)
-const deleteDialog = () => import('./on-demand.ts').then((module) => module.DeleteDialog)
-const symbolDialog = () => import('./on-demand.ts').then((module) => module.SymbolDialog)
+const openDialog = () => import('./on-demand.ts').then((module) => module.OpenDialog)
 const contextMenu = () => import('./on-demand.ts').then((module) => module.ContextMenu)
-const keysDialog = () => import('./on-demand.ts').then((module) => module.KeysDialog)
 
 /** Follows a lab while the component is shown. */
 function useLab(name: string): { live: LiveLab; window: LabWindow } {
@@ -108,12 +103,7 @@ export function LabScreen({ name }: { name: string }) {
         </div>
         <Inspector window={lab} />
       </main>
-      {lab.dialog.value === 'bar' && <CommandBar window={lab} />}
-      {lab.dialog.value === 'links' && <Loaded load={bulkLinkDialog} props={{ window: lab }} />}
-      {lab.dialog.value === 'export' && <Loaded load={exportDialog} props={{ window: lab }} />}
-      {lab.dialog.value === 'delete' && <Loaded load={deleteDialog} props={{ window: lab }} />}
-      {lab.dialog.value === 'symbol' && <Loaded load={symbolDialog} props={{ window: lab }} />}
-      {lab.dialog.value === 'keys' && <Loaded load={keysDialog} props={{ onClose: () => lab.escape() }} />}
+      {lab.dialog.value !== undefined && <Loaded load={openDialog} props={{ window: lab, name: lab.dialog.value }} />}
     </div>
   )
 }
