@@ -125,6 +125,19 @@ export class LabList {
     await this.#client.call('POST /v2/projects/{project_id}/close', { params: { project_id } })
   }
 
+  /** Starts all nodes of a lab, which is opened for it. */
+  async start({ project_id }: LabProject): Promise<void> {
+    const params = { project_id }
+    await this.#client.call('POST /v2/projects/{project_id}/open', { params })
+    await this.#client.call('POST /v2/projects/{project_id}/nodes/start', { params })
+  }
+
+  /** Stops all nodes of a lab. */
+  async stop({ project_id, status }: LabProject): Promise<void> {
+    if (status === 'opened')
+      await this.#client.call('POST /v2/projects/{project_id}/nodes/stop', { params: { project_id } })
+  }
+
   /** Saves the archive of a lab as a file. */
   async export({ project_id, name }: LabProject): Promise<void> {
     const stream = await this.#client.stream('GET /v2/projects/{project_id}/export', { params: { project_id } })
@@ -133,7 +146,7 @@ export class LabList {
 
   /** Stops all nodes, then exports the lab. */
   async stopAndExport(lab: LabProject): Promise<void> {
-    await this.#client.call('POST /v2/projects/{project_id}/nodes/stop', { params: { project_id: lab.project_id } })
+    await this.stop(lab)
     await this.export(lab)
   }
 

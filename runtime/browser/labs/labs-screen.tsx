@@ -14,8 +14,10 @@ import { client } from '../state/client.ts'
 import { notifyError } from '../state/notices.ts'
 import { labPath } from '../state/route.ts'
 import { mayEdit } from '../state/session.ts'
+import { stored } from '../state/stored.ts'
 import type { OpenDialog } from './lab-dialog.tsx'
 import { LabList } from './lab-list.ts'
+import { inOrder, type LabOrder, orders } from './lab-order.ts'
 
 /** Time between two readings of the states of links, ms: the feed of all labs does not have them. */
 const detailsMs = 30_000
@@ -25,6 +27,14 @@ const gallery = () => import('./on-demand.ts').then((module) => module.Gallery)
 const importHint =
   'Drop files here to import them: lab files, archives (.gns3project), labs of containerlab, GNS3 and CML, appliances (.gns3a).'
 
+const order = stored('order-of-labs', orders)
+const orderTexts: Readonly<Record<LabOrder, string>> = {
+  name: 'By name',
+  changed: 'By last change',
+  running: 'Running first',
+}
+
+const labSelection = () => import('./on-demand.ts').then((module) => module.LabSelection)
 const labDialog = () => import('./on-demand.ts').then((module) => module.LabDialog)
 const importDialog = () => import('./on-demand.ts').then((module) => module.ImportDialog)
 
@@ -48,14 +58,16 @@ export function LabsScreen() {
   }, [])
   // The ids as a text, which stays equal when a lab changes: only its card is rendered again then.
   const shown = useComputed(() => {
-    return list.labs
-      .values()
-      .filter(({ name }) => name.toLowerCase().includes(words.value.trim().toLowerCase()))
-      .toSorted(byName)
+    const wanted = words.value.trim().toLowerCase()
+    const labs = list.labs.values().filter(({ name }) => name.toLowerCase().includes(wanted))
+    return inOrder(labs, order.value)
       .map((lab) => lab.project_id)
       .join(' ')
   })
+  const ids = shown.value.split(' ').filter(Boolean)
   const total = list.labs.ids.value.length
+  /** Ids of the labs that are selected. */
+  const chosen = useSignal<ReadonlySet<string>>(new Set())
   const newLab = (
     <button
       type="button"
@@ -88,6 +100,21 @@ export function LabsScreen() {
         <div class="labs-head">
           <h2>Labs</h2>
           {total > 5 && <SearchField label="Search labs" words={words} />}
+          {total > 1 && (
+            <select
+              aria-label="Order of the labs"
+              value={order.value}
+              onChange={(event) => {
+                order.value = event.currentTarget.value as LabOrder
+              }}
+            >
+              {orders.map((it) => (
+                <option key={it} value={it}>
+                  {orderTexts[it]}
+                </option>
+              ))}
+            </select>
+          )}
           <span class="spacer" />
           {mayEdit() && (
             <>
@@ -127,13 +154,11 @@ export function LabsScreen() {
             )}
           </div>
         )}
+        {chosen.value.size > 0 && <Loaded load={labSelection} props={{ list, shown: ids, chosen }} />}
         <ul class="cards">
-          {shown.value
-            .split(' ')
-            .filter(Boolean)
-            .map((id) => (
-              <Card key={id} id={id} list={list} dialog={dialog} />
-            ))}
+          {ids.map((id) => (
+            <Card key={id} {...{ id, list, dialog, chosen }} />
+          ))}
         </ul>
       </main>
       {given.value.length > 0 && (
@@ -153,23 +178,18 @@ export function LabsScreen() {
   )
 }
 
-let collator: Intl.Collator | undefined
-/** By their names, with numbers by their values. localeCompare would make a collator for each comparison. */
-function byName(a: LabProject, b: LabProject): number {
-  collator ??= new Intl.Collator('en', { numeric: true })
-  return collator.compare(a.name, b.name)
-}
-
 interface CardProps {
   readonly id: string
   readonly list: LabList
   readonly dialog: Signal<OpenDialog | undefined>
+  readonly chosen: Signal<ReadonlySet<string>>
 }
 
 /** A lab of the list, and what can be done with it. */
-function Card({ id, list, dialog }: CardProps) {
+function Card({ id, list, dialog, chosen }: CardProps) {
   const lab = list.labs.get(id)
   if (lab === undefined) return null
+  const isChosen = chosen.value.has(id)
   const exportLab = async () => {
     try {
       await list.export(lab)
@@ -180,10 +200,22 @@ function Card({ id, list, dialog }: CardProps) {
     }
   }
   return (
-    <li class="card">
+    <li class={isChosen ? 'card is-chosen' : 'card'}>
       <a class="card-name" href={labPath(lab.name)}>
         <bdi>{lab.name}</bdi>
       </a>
+      {mayEdit() && list.labs.ids.value.length > 1 && (
+        <label class="card-choice">
+          <input
+            type="checkbox"
+            aria-label={`Select ${lab.name}`}
+            checked={isChosen}
+            onChange={() => {
+              chosen.value = new Set(isChosen ? [...chosen.value].filter((it) => it !== id) : [...chosen.value, id])
+            }}
+          />
+        </label>
+      )}
       <p class="muted">
         <span class={`dot is-${lab.status === 'opened' ? 'started' : 'stopped'}`} />{' '}
         {lab.status === 'opened' ? 'open' : 'closed'}

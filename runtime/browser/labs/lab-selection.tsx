@@ -1,0 +1,100 @@
+import { type Signal, useSignal } from '@preact/signals'
+import type { LabProject } from '../../../src/client/patchbay.ts'
+import { PatchbayError } from '../../../src/client/patchbay.ts'
+import { plainReason } from '../editing/job-text.ts'
+import { ActionDialog } from '../parts/action-dialog.tsx'
+import { counted } from '../parts/counted.ts'
+import { Icon } from '../parts/icon.tsx'
+import { messageOf, notify } from '../state/notices.ts'
+import type { LabList } from './lab-list.ts'
+
+interface SelectionProps {
+  readonly list: LabList
+  /** Ids of the labs that are shown. */
+  readonly shown: readonly string[]
+  readonly chosen: Signal<ReadonlySet<string>>
+}
+
+/** What is done with labs that were selected in the list. */
+export function LabSelection({ list, shown, chosen }: SelectionProps) {
+  const isAsking = useSignal(false)
+  const isBusy = useSignal(false)
+  const labs = list.labs.values().filter(({ project_id }) => chosen.value.has(project_id))
+  const choose = (ids: readonly string[]) => {
+    chosen.value = new Set(ids)
+  }
+  /** Does something with each of them, and says what became of it. */
+  const each = async (act: (lab: LabProject) => Promise<unknown>, done: string) => {
+    isBusy.value = true
+    const results = await Promise.allSettled(labs.map(act))
+    isBusy.value = false
+    const failed = results.flatMap((result, index) =>
+      result.status === 'rejected' ? [`${labs[index]?.name}: ${plainReason(messageOf(result.reason))}`] : [],
+    )
+    const count = labs.length - failed.length
+    if (count > 0) notify('done', `${counted(count, 'lab')} ${done}.`)
+    for (const text of failed) notify('error', text)
+    return failed.length === 0
+  }
+  const remove = async () => {
+    if (await each((lab) => removed(list, lab), 'deleted')) choose([])
+  }
+  if (labs.length === 0) return null
+  return (
+    <div class="row selection" role="group" aria-label="Selected labs">
+      <b role="status">{labs.length} selected</b>
+      <button type="button" disabled={isBusy.value} onClick={() => void each((lab) => list.start(lab), 'started')}>
+        <Icon name="play" /> Start
+      </button>
+      <button type="button" disabled={isBusy.value} onClick={() => void each((lab) => list.stop(lab), 'stopped')}>
+        <Icon name="stop" /> Stop
+      </button>
+      <button
+        type="button"
+        class="is-danger"
+        disabled={isBusy.value}
+        onClick={() => {
+          isAsking.value = true
+        }}
+      >
+        <Icon name="trash" /> Delete
+      </button>
+      <span class="spacer" />
+      {labs.length < shown.length && (
+        <button type="button" class="is-quiet" onClick={() => choose([...new Set([...chosen.value, ...shown])])}>
+          Select all
+        </button>
+      )}
+      <button type="button" class="is-quiet" onClick={() => choose([])}>
+        Select none
+      </button>
+      {isAsking.value && (
+        <ActionDialog
+          title={`Delete ${counted(labs.length, 'lab')}?`}
+          verb="Delete"
+          isDanger
+          onSend={remove}
+          onClose={() => {
+            isAsking.value = false
+          }}
+        >
+          <p>
+            <bdi>
+              <b>{labs.map(({ name }) => name).join(', ')}</b>
+            </bdi>{' '}
+            {labs.length === 1 ? 'is' : 'are'} deleted with all nodes and files. This cannot be undone.
+          </p>
+        </ActionDialog>
+      )}
+    </div>
+  )
+}
+
+/** Deletes a lab. One that somebody else has deleted is deleted. */
+async function removed(list: LabList, lab: LabProject): Promise<void> {
+  try {
+    await list.remove(lab)
+  } catch (error) {
+    if (!(error instanceof PatchbayError) || error.status !== 404) throw error
+  }
+}
