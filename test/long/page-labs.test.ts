@@ -76,3 +76,28 @@ testWith(
   await page.getByText('1 lab started.').waitFor()
   await page.locator('.toast.is-error', { hasText: /^Bad: .*router\.qcow2/ }).waitFor()
 })
+
+testWith(browser)('while the service is away the list says so, and it comes when the service is back', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  await service.call('POST', '/v2/projects', { name: 'Alpha' })
+  const { page } = await LabPage.open(service.url, '/#/doctor')
+  await page.getByRole('heading', { name: 'Doctor' }).waitFor()
+  await page.route('**/v2/**', (route) => route.abort('connectionrefused'))
+  await page.getByRole('link', { name: 'Labs' }).click()
+  await page.getByRole('status').getByText('The service does not answer. Trying again …').waitFor()
+  expect(await page.getByText('No labs yet').count()).toBe(0)
+  await page.unroute('**/v2/**')
+  await page.getByRole('link', { name: 'Alpha' }).waitFor()
+  expect(await page.getByText('The service does not answer').count()).toBe(0)
+  expect(await page.locator('.toast').count()).toBe(0)
+})
+
+testWith(browser)('a page whose service does not say at first who the user is asks again', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const { page } = await LabPage.open(service.url)
+  await page.route('**/v2/session', (route) => route.abort('connectionrefused'))
+  await page.reload()
+  await page.getByText('The service does not answer. Trying again …').waitFor()
+  await page.unroute('**/v2/session')
+  await page.getByRole('heading', { name: 'Labs', exact: true }).waitFor()
+})

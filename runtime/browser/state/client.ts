@@ -1,7 +1,8 @@
 import { Patchbay, PatchbayError } from '../../../src/client/patchbay.ts'
 import { repeatingFetch } from '../../../src/compute/remote/transport.ts'
 import { organizationHeader } from '../../../src/model/access/organization-header.ts'
-import { notifyError } from './notices.ts'
+import { notify, notifyError } from './notices.ts'
+import { isOutage } from './outage.ts'
 import { session } from './session.ts'
 
 /** A request of the page. When it is refused with 401, the page asks for credentials. */
@@ -16,13 +17,22 @@ const fetchOf = repeatingFetch((url, init) => fetch(url, init))
 /** The client of the service of this page. The browser adds the cookie of the session. */
 export const client = new Patchbay({ server: location.origin, fetch: send })
 
-/** Asks the service who the user is. */
+/** Time between two tries to ask who the user is, ms. */
+const recognizeMs = 3000
+
+/** Asks the service who the user is, until it answers. */
 export async function recognize(): Promise<void> {
-  try {
-    session.value = await client.call('GET /v2/session')
-  } catch (error) {
-    if (error instanceof PatchbayError && error.status === 401) session.value = null
-    else notifyError(error)
+  for (;;) {
+    try {
+      session.value = await client.call('GET /v2/session')
+      return
+    } catch (error) {
+      if (error instanceof PatchbayError && error.status === 401) session.value = null
+      else if (isOutage(error)) notify('warning', 'The service does not answer. Trying again …')
+      else notifyError(error)
+      if (!isOutage(error)) return
+    }
+    await new Promise((resolve) => setTimeout(resolve, recognizeMs))
   }
 }
 

@@ -3,6 +3,7 @@ import type { Patchbay } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay.ts'
 import { pause } from '../../../src/lib/async/pause.ts'
 import { type LabReading, LabStore } from './lab-store.ts'
+import { isOutage } from './outage.ts'
 
 /** Time between two tries to read a lab, ms. */
 const retryMs = 1000
@@ -36,7 +37,7 @@ export class LiveLab {
         if (this.store.end.value !== undefined) return
       } catch (error) {
         if (over.aborted) return
-        if (error instanceof PatchbayError && error.status !== 0 && error.status < 500) {
+        if (error instanceof PatchbayError && !isOutage(error)) {
           const message = error.status === 404 ? `No such lab: ${this.#project}.` : error.message
           this.connection.value = { state: 'gone', message }
           return
