@@ -160,6 +160,33 @@ export const draining = {
   ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
+const limiting = {
+  nodes: { value: 'NUMBER', about: 'maximum number of nodes in each lab' },
+  running: { value: 'NUMBER', about: 'maximum number of nodes of each lab that run' },
+  ram: { value: 'MB', about: 'maximum memory of the nodes of each lab that run, MB' },
+  expires: { value: 'TIME', about: 'lifetime, such as 8h or 30d (default: unlimited)' },
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const classLinking = {
+  role: {
+    value: 'ROLE',
+    about: 'read: look at the lab; operate (default): change it and run it',
+    choices: ['read', 'operate'],
+  },
+  ...limiting,
+  ...serviceFlags,
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const classCreating = {
+  lab: { value: 'LAB', about: 'the lab of which each student gets a copy; its nodes must be stopped', complete: 'lab' },
+  students: {
+    value: 'FILE',
+    about: 'file with the names of students, a line each, or - for standard input',
+    complete: 'file',
+  },
+  ...classLinking,
+} as const satisfies Readonly<Record<string, Flag>>
+
 export const tokenCreating = {
   role: {
     value: 'ROLE',
@@ -172,10 +199,7 @@ export const tokenCreating = {
     many: true,
     complete: 'lab',
   },
-  nodes: { value: 'NUMBER', about: 'maximum number of nodes in each lab' },
-  running: { value: 'NUMBER', about: 'maximum number of nodes of each lab that run' },
-  ram: { value: 'MB', about: 'maximum memory of the nodes of each lab that run, MB' },
-  expires: { value: 'TIME', about: 'lifetime, such as 8h or 30d (default: unlimited)' },
+  ...limiting,
   join: { about: 'create a token for a compute that joins, not for a client' },
   compute: { value: 'ID', about: 'with --join: the only compute that can use it', complete: 'compute' },
   ...serviceFlags,

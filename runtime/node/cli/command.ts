@@ -3,7 +3,7 @@ import type { CommandOutcome } from './outcome.ts'
 /** What a shell offers for a word: names that the service has, files, or a fixed list. */
 export type Completion =
   | ('lab' | 'node' | 'link' | 'snapshot' | 'image')
-  | ('compute' | 'token' | 'organization' | 'template')
+  | ('compute' | 'token' | 'organization' | 'template' | 'class')
   | ('file' | 'command')
 
 /** An argument of a command, by its position. */

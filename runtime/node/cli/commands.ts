@@ -2,6 +2,8 @@ import { type Command, command, logging, outputFlags, serviceFlags } from './com
 import {
   applying,
   capturing,
+  classCreating,
+  classLinking,
   computeAdding,
   confirming,
   consoling,
@@ -37,6 +39,14 @@ const snapshotArgs = [
   { name: 'LAB', about: 'a lab, or LAB/SNAPSHOT', complete: 'snapshot' },
   { name: 'SNAPSHOT', about: 'a snapshot of the lab', optional: true, complete: 'snapshot' },
 ] as const
+
+const theClass = { name: 'CLASS', about: 'name of the class', complete: 'class' } as const
+const someStudents = {
+  name: 'STUDENT',
+  about: 'a student of the class (default: all)',
+  optional: true,
+  many: true,
+} as const
 
 /** Every command of the program, in the order in which help lists them. A name may have two words. */
 export const commands: Readonly<Record<string, Command>> = {
@@ -494,6 +504,51 @@ patchbay tokens create ci --role operate > token. The user of the token passes i
     args: [{ name: 'TOKEN', about: 'name or id of a token', many: true, complete: 'token' }],
     flags: serviceFlags,
     run: async (input) => (await import('./tokens.ts')).tokensRm(input),
+  }),
+  'classes ls': command({
+    group: 'fleet',
+    summary: 'list the classes, or the students of a class',
+    text: 'Lists the classes with how many students they have, or the students of one class with their labs and links.',
+    args: [{ ...theClass, optional: true }],
+    flags: serviceFlags,
+    run: async (input) => (await import('./classes.ts')).classesLs(input),
+  }),
+  'classes create': command({
+    group: 'fleet',
+    summary: 'give each student of a class a lab, and a link to it',
+    text: `Copies a lab for each student and prints a link for each: patchbay classes create netlab --lab routing --students
+names.txt. Standard output has nothing but the table of the links, which cannot be shown again. A student who opens the
+link has that lab alone. With a class that is there its new students are added.`,
+    args: [
+      { name: 'CLASS', about: 'name of the class; the labs are named CLASS-STUDENT' },
+      { name: 'STUDENT', about: 'name of a student', optional: true, many: true },
+    ],
+    flags: classCreating,
+    run: async (input) => (await import('./classes.ts')).classesCreate(input),
+  }),
+  'classes links': command({
+    group: 'fleet',
+    summary: 'make new links for the students of a class',
+    text: 'Prints new links for all students of a class, or for some. The links that they had become invalid.',
+    args: [theClass, someStudents],
+    flags: classLinking,
+    run: async (input) => (await import('./classes.ts')).classesLinks(input),
+  }),
+  'classes reset': command({
+    group: 'fleet',
+    summary: 'put labs of a class back to how they were handed out',
+    text: 'Restores the labs of all students of a class, or of some, to their first snapshot. Their nodes are stopped.',
+    args: [theClass, someStudents],
+    flags: confirming,
+    run: async (input) => (await import('./classes.ts')).classesReset(input),
+  }),
+  'classes rm': command({
+    group: 'fleet',
+    summary: 'delete a class with its labs and links',
+    text: 'Deletes the labs of a class with their disks, and its links. The lab that was copied stays.',
+    args: [theClass],
+    flags: confirming,
+    run: async (input) => (await import('./classes.ts')).classesRm(input),
   }),
   'organizations ls': command({
     group: 'fleet',

@@ -1,4 +1,5 @@
 import type { LabProject, Patchbay } from '../../../src/client/patchbay.ts'
+import { counted } from '../../../src/lib/text/counted.ts'
 import { escapeUnsafe } from '../../../src/lib/text/escape.ts'
 import { clientOf } from './client.ts'
 import type { Completion } from './command.ts'
@@ -81,6 +82,11 @@ const lists: Partial<Readonly<Record<Completion, List>>> = {
     (await client.call('GET /v2/organizations', { signal })).map(({ organization_id, name }) => ({
       word: organization_id,
       about: name,
+    })),
+  class: async (client, _, signal) =>
+    (await client.call('GET /v2/classes', { signal })).map(({ name, students }) => ({
+      word: name,
+      about: counted(students.length, 'student'),
     })),
   template: async (client, _, signal) =>
     (await client.call('GET /v2/templates', { signal })).map(({ name, template_type }) => ({

@@ -40,7 +40,7 @@ export async function readLab(
 ): Promise<LabSource> {
   const vars = variablesOf(flags.var)
   const path = word ?? onlyLabFile()
-  const text = path === '-' ? await fromInput() : await readText(path)
+  const text = await readText(path)
   const name = path === '-' ? 'stdin' : path
   if (flags.name !== undefined && !Check(LabName, flags.name))
     throw wrongArguments(`--name: expected ${LabName.expects}, got ${JSON.stringify(flags.name)}`)
@@ -163,8 +163,9 @@ async function fromInput(): Promise<string> {
   }
 }
 
-/** The text of a lab file. CommandError 3. */
+/** The text of a file; `-`: of standard input. CommandError 3. */
 export async function readText(path: string): Promise<string> {
+  if (path === '-') return fromInput()
   try {
     return await contentOf(path)
   } catch (error) {

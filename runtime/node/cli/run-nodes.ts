@@ -48,7 +48,7 @@ const hasEnded = ({ status }: LabJob): boolean => status !== 'running'
 
 /** What a job waits for now. */
 function currentOf({ nodes, checks = [], projects = [] }: LabJob): string {
-  const moving = projects.find(({ state }) => state === 'moving')
+  const moving = projects.find(({ state }) => state === 'moving' || state === 'working')
   if (moving !== undefined) return `${moving.name}${moving.reason === null ? '' : `, ${moving.reason}`}`
   const check = checks.find(({ state }) => state === 'running')
   if (check !== undefined) return check.name

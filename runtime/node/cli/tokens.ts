@@ -68,8 +68,8 @@ export async function tokensCreate({
   }
 }
 
-/** undefined without a limit. */
-function limitsOf(flags: CommandInput<typeof tokenCreating>['flags']) {
+/** The limits of a token, as flags say; undefined without one. CommandError 64. */
+export function limitsOf(flags: { readonly [K in 'nodes' | 'running' | 'ram']: string | undefined }) {
   const given = [
     ['max_nodes', 'nodes'],
     ['max_running', 'running'],
