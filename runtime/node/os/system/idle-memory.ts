@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
+import { libcIfAny } from './libc.ts'
 
 /** Time between two looks, and time without a request after which memory is given back, ms. */
 const lookMs = 2000
@@ -18,7 +19,7 @@ export class IdleMemory {
   #requests = 0
   #lastAt = performance.now()
 
-  /** `collect`: collects garbage and gives free pages back. */
+  /** `collect`: collects garbage and gives free pages back; default: those of V8 and of malloc. */
   constructor(collect = collector()) {
     this.#collect = collect
     this.#timer = setInterval(() => this.#look(), lookMs)
@@ -48,10 +49,16 @@ export class IdleMemory {
   }
 }
 
-/** The collector of V8, which Node gives to programs only with this flag; it is not left set for others. */
+/**
+ * The collector of V8, which Node gives to programs only with this flag; it is not left set for others. glibc keeps what its arenas
+ * have free, here 2 MB after a start, until it is told to trim them.
+ */
 function collector(): () => void {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as (options: object) => void
   setFlagsFromString('--no-expose-gc')
-  return () => collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+  return () => {
+    collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
+    libcIfAny()?.malloc_trim?.(0)
+  }
 }

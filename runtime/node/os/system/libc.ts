@@ -29,6 +29,8 @@ export interface Libc {
   readonly epoll_pwait2:
     | ((epoll: number, events: Pointer, count: number, timeout: Pointer, mask: Pointer) => number)
     | undefined
+  /** Gives pages that malloc has free back to the system; undefined where libc is not that of GNU. */
+  readonly malloc_trim: ((keptBytes: number) => number) | undefined
   poll(descriptors: Pointer, count: number, timeoutMs: number): number
   eventfd(initial: number, flags: number): number
   inet_pton(family: number, text: Pointer, address: Pointer): number
@@ -70,18 +72,35 @@ export function loadLibc(): Libc {
   const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi')
   const library = koffi.load('libc.so.6')
   const calls = Object.fromEntries(Object.entries(signatures).map(([name, text]) => [name, library.func(text)]))
-  let epoll_pwait2: unknown
-  try {
-    epoll_pwait2 = library.func('int epoll_pwait2(int, uintptr_t, int, uintptr_t, uintptr_t)')
-  } catch {
-    // An older system: the fast path then waits in whole milliseconds.
+  const callIfAny = (signature: string): unknown => {
+    try {
+      return library.func(signature)
+    } catch {
+      return undefined
+    }
   }
   return {
     ...calls,
-    epoll_pwait2,
+    // On an older system the fast path waits in whole milliseconds.
+    epoll_pwait2: callIfAny('int epoll_pwait2(int, uintptr_t, int, uintptr_t, uintptr_t)'),
+    malloc_trim: callIfAny('int malloc_trim(size_t)'),
     errno: () => koffi.errno(),
     addressOf: (bytes: Uint8Array) => Number(koffi.address(bytes)),
   } as unknown as Libc
+}
+
+let loaded: Libc | null | undefined
+
+/** libc, loaded once for the process; undefined where it or koffi cannot be loaded. */
+export function libcIfAny(): Libc | undefined {
+  if (loaded === undefined) {
+    try {
+      loaded = loadLibc()
+    } catch {
+      loaded = null
+    }
+  }
+  return loaded ?? undefined
 }
 
 /** Bytes of struct mmsghdr and struct iovec on 64-bit systems. */

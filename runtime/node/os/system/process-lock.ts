@@ -1,6 +1,6 @@
 import type { Server } from 'node:net'
 import { isOurs, listenAbstract } from './abstract-socket.ts'
-import { type Libc, loadLibc } from './libc.ts'
+import { type Libc, libcIfAny } from './libc.ts'
 import { LockFile, LocksUnsupported } from './lock-file.ts'
 
 /** A lock of a directory, by its two forms. */
@@ -58,19 +58,6 @@ export function isLocked({ file, socket }: LockName): boolean {
   const libc = libcIfAny()
   const isHeld = libc && ifSupported(() => LockFile.isHeld(libc, file))
   return isHeld === true || isOurs(socket, libc)
-}
-
-let loaded: Libc | null | undefined
-
-function libcIfAny(): Libc | undefined {
-  if (loaded === undefined) {
-    try {
-      loaded = loadLibc()
-    } catch {
-      loaded = null
-    }
-  }
-  return loaded ?? undefined
 }
 
 function ifSupported<T>(run: () => T): T | undefined {

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { IdleMemory } from '../../../../runtime/node/os/system/idle-memory.ts'
+import { libcIfAny } from '../../../../runtime/node/os/system/libc.ts'
 
 test('memory is given back after the start and after work, once, and never while requests come', () => {
   vi.useFakeTimers()
@@ -35,3 +36,23 @@ test('the collector of V8 can be called', () => {
   vi.advanceTimersByTime(10_000)
   expect('gc' in globalThis).toBe(false)
 })
+
+test.skipIf(libcIfAny()?.malloc_trim === undefined)(
+  'what libc has free between memory in use goes back to the system',
+  () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const memory = new IdleMemory()
+    onTestFinished(() => memory.close())
+    // Less than the 128 KiB from which glibc maps memory, and unmaps it when it is free.
+    const fill = () => Buffer.alloc(100_000, 1)
+    const garbage = Array.from({ length: 1000 }, fill)
+    const inUse = fill()
+    const before = process.memoryUsage.rss()
+    garbage.length = 0
+    memory.recordStart()
+    vi.advanceTimersByTime(10_000)
+    expect(before - process.memoryUsage.rss()).toBeGreaterThan(50_000_000)
+    expect(inUse[0]).toBe(1)
+  },
+)
