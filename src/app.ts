@@ -2,7 +2,6 @@ import { newerPaths } from './endpoints/compute/newer-paths.ts'
 import { endpoints } from './endpoints/endpoints.ts'
 import { openapi } from './endpoints/openapi/openapi.ts'
 import type { RequestNotes } from './fleet/members/requesting-caller.ts'
-import { readHere } from './importers/readers.ts'
 import { codeOfStatus, errorHeader } from './lib/errors/error-codes.ts'
 import type { RelayedAnswer } from './lib/http/relayed-answer.ts'
 import type { Upgrade } from './lib/http/socket.ts'
@@ -89,7 +88,7 @@ export function createApp(options: AppOptions): App {
   const { admit = admitSteps, handle = handleSteps } = steps
   const parts = appParts(
     options,
-    { endpoints, fallback: newerPaths, openapi: reference, readHere },
+    { endpoints, fallback: newerPaths, openapi: reference },
     compose([findEndpoint, ...handle]),
   )
   const { admission, requests, nextId, clock } = parts

@@ -1,6 +1,7 @@
-import { LabFileError, namedFiles } from '../labfile/read.ts'
+import { LabFileError } from '../labfile/lab-file-error.ts'
+import { namedFiles } from '../labfile/read.ts'
 import type { Fields, LabFileData } from '../labfile/text.ts'
-import type { Value } from '../labfile/tree.ts'
+import type { Value } from '../labfile/values.ts'
 import { withoutVariables } from '../labfile/variables.ts'
 import { type Part, valueAt } from './source.ts'
 

@@ -1,4 +1,4 @@
-import { LabFileError } from '../labfile/read.ts'
+import { LabFileError } from '../labfile/lab-file-error.ts'
 import type { LabFormat } from '../model/lab/import.ts'
 import { importCml } from './cml.ts'
 import { type HasFile, importContainerlab, positionsOf } from './containerlab.ts'

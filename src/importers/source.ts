@@ -1,7 +1,8 @@
 import { Diagnostics } from '../labfile/diagnostics.ts'
+import { LabFileError } from '../labfile/lab-file-error.ts'
 import type { Position } from '../labfile/position.ts'
-import { LabFileError } from '../labfile/read.ts'
-import { joined, treeOf, type Value } from '../labfile/tree.ts'
+import { joined, treeOf } from '../labfile/tree.ts'
+import type { Value } from '../labfile/values.ts'
 import type { ErrorCode } from '../lib/errors/error-codes.ts'
 
 /** What becomes of a part: the lab file has it in another form, or not at all. */

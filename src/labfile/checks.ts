@@ -7,7 +7,7 @@ import type { Contents } from './files.ts'
 import { namesOf } from './links.ts'
 import { requireExpression, seconds } from './ready.ts'
 import type { CheckMap } from './schema.ts'
-import { at, type Value } from './tree.ts'
+import { at, type Value } from './values.ts'
 
 /** What checks name. */
 export interface CheckNames {
@@ -164,3 +164,15 @@ export function addressIn(script: string | undefined): string | undefined {
 const isAddress = (word: string): boolean =>
   /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){4}$/.test(word) ||
   /^(?=.*:)[0-9a-f:]+(?:\d+(?:\.\d+){3})?$/i.test(word)
+
+/** A check with other names of nodes. A name that it has from its nodes follows. */
+export function checkWithNames<T extends LabCheck>(check: T, of: (name: string) => string): T {
+  const renamed = withOtherNodes(check, of)
+  return check.name === derivedName(check) ? { ...renamed, name: derivedName(renamed) } : renamed
+}
+
+function withOtherNodes<T extends LabCheck>(check: T, of: (name: string) => string): T {
+  if (check.check === 'not') return { ...check, of: checkWithNames(check.of, of) }
+  if (check.check === 'ping') return { ...check, from: of(check.from), to: of(check.to) }
+  return check.check === 'console' ? { ...check, on: of(check.on) } : check
+}

@@ -1,7 +1,7 @@
 import { Document, isCollection } from 'yaml'
 import { valuesOf } from './read.ts'
 import { fitsBlock } from './text.ts'
-import type { Entry, ListValue, MapValue, ScalarValue, Value } from './tree.ts'
+import type { Entry, ListValue, MapValue, ScalarValue, Value } from './values.ts'
 
 /** A change of a lab file. */
 export interface LabFileEdit {

@@ -18,7 +18,7 @@ import {
 } from './schema.ts'
 import type { SegmentKind } from './segment-kinds.ts'
 import { maxPortsOf, taggedPort } from './segments.ts'
-import { at, type ListValue, type MapValue, type Value } from './tree.ts'
+import { at, type ListValue, type MapValue, type Value } from './values.ts'
 
 /** Most ports of all nodes that have links. */
 const maxPorts = 300_000

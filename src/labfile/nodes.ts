@@ -17,7 +17,7 @@ import { readReady } from './ready.ts'
 import { type Condition, kindOfWord, kindWords, nodeKeyNames, nodeSchemas } from './schema.ts'
 import { isSegmentKind } from './segment-kinds.ts'
 import { wordOfKind } from './short-words.ts'
-import { at, type MapValue } from './tree.ts'
+import { at, type MapValue } from './values.ts'
 
 /** What the parts of a lab file are read with. */
 export interface Reading {

@@ -1,12 +1,11 @@
-import { ApiError } from '../lib/errors/api-error.ts'
-import type { ErrorCode } from '../lib/errors/error-codes.ts'
 import { quotedPath } from '../lib/text/escape.ts'
 import { isUuid } from '../model/schema/fields.ts'
 import { readCheck } from './checks.ts'
 import type { Desired, DesiredCheck, DesiredNode, DesiredStarting } from './desired.ts'
-import { Diagnostics, didYouMean, enough, maxDiagnostics, moreDiagnostics, quoted } from './diagnostics.ts'
+import { Diagnostics, didYouMean, enough, quoted } from './diagnostics.ts'
 import { Contents, isOutside, type NamedFile } from './files.ts'
 import { projectIdOf } from './ids.ts'
+import { LabFileError } from './lab-file-error.ts'
 import { LinkReader, type LinkTarget, namesOf } from './links.ts'
 import { defaultMaxObjects } from './max-objects.ts'
 import { kindIn, type Reading, readNode } from './nodes.ts'
@@ -16,8 +15,9 @@ import { LabName, maxChecks, NodeName, nodeKeyNames, nodeSchemas, sectionNames, 
 import { type ReadSegment, readSegment } from './segments.ts'
 import { readTasks } from './tasks.ts'
 import { TemplateReader } from './templates.ts'
-import { at, type Entry, type MapValue, treeOf, type Value } from './tree.ts'
+import { treeOf } from './tree.ts'
 import { amountOf } from './units.ts'
+import { at, type Entry, type MapValue, type Value } from './values.ts'
 import { withVariables } from './variables.ts'
 
 /** Options for reading a lab file. */
@@ -32,32 +32,6 @@ export interface LabFileOptions {
 
 /** Options for reading a whole lab file. `files`: the contents of the files that it names, by their paths as they are written there. */
 export type LabFileInput = LabFileOptions & { readonly files?: Readonly<Record<string, string>> }
-
-/** A lab file that is wrong; a 400 of the interface. Of many diagnostics it has the first 20. */
-export class LabFileError extends ApiError {
-  readonly diagnostics: readonly LabFileDiagnostic[]
-  /** Faults that it does not have. */
-  readonly more: number
-
-  constructor(all: readonly LabFileDiagnostic[], code?: ErrorCode) {
-    const diagnostics = all.slice(0, maxDiagnostics)
-    const more = all.length - diagnostics.length
-    const lines = [
-      ...diagnostics.map((diagnostic) => diagnosticLine(diagnostic)),
-      ...(more > 0 ? [moreDiagnostics(more)] : []),
-    ]
-    const cut = more > 0 ? { more_errors: more } : {}
-    super(400, lines.join('\n'), { errors: diagnostics, ...cut, ...(code !== undefined && { code }) })
-    this.diagnostics = diagnostics
-    this.more = more
-  }
-}
-
-/** `lab.yaml:12:5: nodes.R1: unknown key "imgae"; did you mean "image"?` */
-function diagnosticLine({ line, column, path, message, hint }: LabFileDiagnostic, file?: string): string {
-  const where = `${file === undefined ? '' : `${file}:`}${line}:${column}: `
-  return `${where}${path === '' ? '' : `${path}: `}${message}${hint === undefined ? '' : `; ${hint}`}`
-}
 
 /** The values of a lab file, which `namedFiles` and `readLabFile` accept in place of its text. Throws a `LabFileError` for text that is not YAML. */
 export function valuesOf(text: string): Value {

@@ -4,7 +4,7 @@ import { nearest } from '../lib/text/nearest-word.ts'
 import { oursFor } from '../model/validation/foreign-words.ts'
 import { expectation, quoteValue } from '../model/validation/validate.ts'
 import { type Diagnostics, didYouMean, quoted } from './diagnostics.ts'
-import type { MapValue, ScalarValue, Value } from './tree.ts'
+import type { MapValue, ScalarValue, Value } from './values.ts'
 
 /**
  * Reads values of the file by schemas, and adds every fault to `diagnostics`, each at its position. A number, true or false where a text

@@ -5,8 +5,8 @@ import { type Diagnostics, quoted } from './diagnostics.ts'
 import type { Position } from './position.ts'
 import type { Reader } from './reader.ts'
 import type { Condition } from './schema.ts'
-import { at, type MapValue } from './tree.ts'
 import { amountOf } from './units.ts'
+import { at, type MapValue } from './values.ts'
 
 interface ReadyInputs {
   readonly map: MapValue

@@ -1,5 +1,5 @@
 import type { LabCheck } from '../model/lab/task.ts'
-import { derivedName } from './checks.ts'
+import { checkWithNames } from './checks.ts'
 import type { Desired, DesiredEnd, DesiredNode } from './desired.ts'
 import { documentOf, escaped } from './document.ts'
 import { editedLabFile, isMap, type LabFileEdit, type Path, valueAt } from './edit.ts'
@@ -57,18 +57,6 @@ export function withNames(desired: Desired, names: ReadonlyMap<string, string>):
       })),
     }),
   }
-}
-
-/** A check with other names of nodes. A name that it has from its nodes follows. */
-export function checkWithNames<T extends LabCheck>(check: T, of: (name: string) => string): T {
-  const renamed = withOtherNodes(check, of)
-  return check.name === derivedName(check) ? { ...renamed, name: derivedName(renamed) } : renamed
-}
-
-function withOtherNodes<T extends LabCheck>(check: T, of: (name: string) => string): T {
-  if (check.check === 'not') return { ...check, of: checkWithNames(check.of, of) }
-  if (check.check === 'ping') return { ...check, from: of(check.from), to: of(check.to) }
-  return check.check === 'console' ? { ...check, on: of(check.on) } : check
 }
 
 /** The edits of a file whose nodes get other names. */

@@ -7,7 +7,7 @@ import { type Common, common, type Reading, segmentSettings, split, ValuePositio
 import type { Position } from './position.ts'
 import { kindOfWord, type MemberMap, segmentSchemas, type Tagging, taggingKeys } from './schema.ts'
 import { isSegmentKind, type SegmentKind, segmentKinds } from './segment-kinds.ts'
-import { at, type MapValue } from './tree.ts'
+import { at, type MapValue } from './values.ts'
 
 interface SegmentKeys extends Common {
   device?: string

@@ -5,7 +5,7 @@ import { keyOf } from './names.ts'
 import type { Position } from './position.ts'
 import type { Reader } from './reader.ts'
 import { sections } from './schema.ts'
-import { at, type Value } from './tree.ts'
+import { at, type Value } from './values.ts'
 
 interface TaskInputs {
   readonly reader: Reader

@@ -1,6 +1,6 @@
 import { type Diagnostics, didYouMean, enough, quoted } from './diagnostics.ts'
 import { kindOfWord } from './schema.ts'
-import { at, type Entry, type MapValue, type Value } from './tree.ts'
+import { at, type Entry, type MapValue, type Value } from './values.ts'
 
 /** Longest chain of templates behind a node. */
 const maxTemplates = 4

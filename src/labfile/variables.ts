@@ -1,7 +1,7 @@
 import { type Diagnostics, didYouMean, enough, quoted } from './diagnostics.ts'
 import type { Reader } from './reader.ts'
 import { sections } from './schema.ts'
-import { at, type MapValue, type ScalarValue, type Value } from './tree.ts'
+import { at, type MapValue, type ScalarValue, type Value } from './values.ts'
 
 /** Most text that variables make in a file, characters. */
 const maxReplaced = 4 << 20

@@ -79,11 +79,9 @@ export interface AdmissionParts {
 }
 
 /** What a runtime does in its own way. */
-export interface RuntimeParts extends Pick<Context, 'json' | 'upgrade' | 'assets'> {
+export interface RuntimeParts extends Pick<Context, 'json' | 'upgrade' | 'assets' | 'read'> {
   /** The Response of an answer of a compute; a runtime may have a faster one. */
   readonly relayed?: (answer: RelayedAnswer) => Response
-  /** Absent: files of clients are read in this thread. */
-  readonly read?: Context['read']
   /** Runs the handler of a request, so that the host knows on whose behalf it works. */
   readonly runAs?: <T>(caller: Caller, answer: () => Promise<T>) => Promise<T>
   /** The error that clients get for an error of the runtime; undefined: 500. */

@@ -55,13 +55,11 @@ export interface AppEndpoints {
   readonly fallback: readonly Endpoint[]
   /** The reference, as text. */
   readonly openapi: (version: string) => string
-  /** Reads files of clients in this thread. */
-  readonly readHere: Context['read']
 }
 
 export function appParts(
   options: AppOptions,
-  { endpoints, fallback, openapi, readHere }: AppEndpoints,
+  { endpoints, fallback, openapi }: AppEndpoints,
   answerAdmitted: AppParts['answerAdmitted'],
 ): AppParts {
   const { agent, version, services = {}, runtime, dialect } = options
@@ -101,7 +99,7 @@ export function appParts(
       appliance: services.appliance,
       peers: services.peers ?? (async (ends) => peersOnOneHost(ends)),
       uploads: services.uploads,
-      read: runtime.read ?? readHere,
+      read: runtime.read,
       catalog,
       labs: services.labs,
       linking: new Set(),

@@ -2,6 +2,7 @@ import { type App, createApp } from '../../src/app.ts'
 import { computeKey } from '../../src/fleet/pool/computes.ts'
 import type { Fleet } from '../../src/fleet/pool/fleet.ts'
 import type { LocalHostAgent } from '../../src/host-agent.ts'
+import { readHere } from '../../src/importers/readers.ts'
 import type { TokenRecord } from '../../src/model/access/access-token.ts'
 import type { Verifier } from '../../src/model/access/identity.ts'
 import type { Access } from '../../src/server/access/access.ts'
@@ -92,6 +93,7 @@ export function authApp({ access, verifier, tokens, rateLimit, sessions, fleet, 
         new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
       upgrade: upgrade ?? (() => new Response('upgraded')),
       assets: async () => undefined,
+      read: readHere,
       report: (error) => {
         throw error
       },

@@ -11,6 +11,7 @@ import { fleetMembers } from '../../src/fleet/members/fleet-members.ts'
 import type { Member, PlacementStore } from '../../src/fleet/members/members.ts'
 import type { Fleet } from '../../src/fleet/pool/fleet.ts'
 import type { LocalHostAgent } from '../../src/host-agent.ts'
+import { readHere } from '../../src/importers/readers.ts'
 import { responseOf } from '../../src/lib/http/relayed-answer.ts'
 import { headersFor } from '../../src/model/access/caller.ts'
 import type { Access } from '../../src/server/access/access.ts'
@@ -194,6 +195,7 @@ function appOf(
         new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
       upgrade: noUpgrade,
       assets: async () => undefined,
+      read: readHere,
       report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
     },
   })

@@ -16,6 +16,7 @@ import { checkedAgent } from '../../src/compute/checked-agent.ts'
 import { ApplianceVmService } from '../../src/fleet/appliance-vm/appliance-vm.ts'
 import { RemoteEngine } from '../../src/fleet/appliance-vm/remote-engine.ts'
 import { Fleet } from '../../src/fleet/pool/fleet.ts'
+import { readHere } from '../../src/importers/readers.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 import type { AppOptions } from '../../src/server/app-options.ts'
 import { composeCompute } from '../../src/server/compose.ts'
@@ -175,6 +176,7 @@ async function serve(
     runtime: {
       runAs,
       json,
+      read: readHere,
       upgrade: webSockets.upgrade,
       async assets(name) {
         const text = files.get(name)

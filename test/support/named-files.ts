@@ -1,4 +1,5 @@
-import { LabFileError, namedFiles } from '../../src/labfile/read.ts'
+import { LabFileError } from '../../src/labfile/lab-file-error.ts'
+import { namedFiles } from '../../src/labfile/read.ts'
 
 /** The files that a lab file names. Throws a `LabFileError` for all that is wrong in it. */
 export function filesOf(...input: Parameters<typeof namedFiles>): ReturnType<typeof namedFiles>['files'] {

@@ -6,6 +6,7 @@ import { json, listen } from '../../runtime/node/service/http/server.ts'
 import { WebSockets } from '../../runtime/node/service/http/websocket.ts'
 import { createApp } from '../../src/app.ts'
 import type { LocalHostAgent } from '../../src/host-agent.ts'
+import { readHere } from '../../src/importers/readers.ts'
 import type { NodeRef } from '../../src/model/kinds/node.ts'
 import { startAgent } from './gateway.ts'
 
@@ -48,7 +49,7 @@ export async function slowCompute(silenceMs: number): Promise<SlowCompute> {
     jsonBytes: 64 * 1024,
     aliases: {},
     runtime: {
-      ...{ json, upgrade: webSockets.upgrade, assets: async () => undefined },
+      ...{ json, upgrade: webSockets.upgrade, assets: async () => undefined, read: readHere },
       report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
     },
   })

@@ -12,6 +12,7 @@ import { fleetMembers } from '../../src/fleet/members/fleet-members.ts'
 import type { FleetMembers } from '../../src/fleet/members/members.ts'
 import { Fleet } from '../../src/fleet/pool/fleet.ts'
 import type { EventAgent, HostAgent } from '../../src/host-agent.ts'
+import { readHere } from '../../src/importers/readers.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 import { assetOf } from '../../src/server/http/assets.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
@@ -97,6 +98,7 @@ async function open(env: Env): Promise<App> {
     jsonBytes: 64 * 1024,
     aliases: { vpcs: 'pc' },
     runtime: {
+      read: readHere,
       json: (body, status, headers) =>
         new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
       upgrade,

@@ -1,6 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { gns3Dialect } from '../../../src/endpoints/gns3/dialect.ts'
 import type { GatewayHost } from '../../../src/fleet/gateway/host.ts'
+import { readHere } from '../../../src/importers/readers.ts'
 import { type ApiError, retryLater } from '../../../src/lib/errors/api-error.ts'
 import type { AdmissionParts, RuntimeParts } from '../../../src/server/app-options.ts'
 import { LoginLimit } from '../../../src/server/auth/login-limit.ts'
@@ -77,6 +78,7 @@ export const jsonBytes = 2 ** 20
 
 /** What the app of isolates and objects does in the way of Workers. */
 const runtime: RuntimeParts = {
+  read: readHere,
   json,
   upgrade,
   // In Workers `performance.now` says the same, and takes longer.

@@ -1,6 +1,6 @@
 import type { Desired, DesiredNode } from '../../labfile/desired.ts'
 import { Diagnostics, quoted } from '../../labfile/diagnostics.ts'
-import { LabFileError } from '../../labfile/read.ts'
+import { LabFileError } from '../../labfile/lab-file-error.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { ApiError } from '../../lib/errors/api-error.ts'

@@ -1,7 +1,6 @@
-import { addressIn } from '../../labfile/checks.ts'
+import { addressIn, checkWithNames } from '../../labfile/checks.ts'
 import type { Desired, DesiredCheck } from '../../labfile/desired.ts'
 import { keyOf } from '../../labfile/names.ts'
-import { checkWithNames } from '../../labfile/rename.ts'
 import { kindOf } from '../../model/kinds/node.ts'
 import type { LabCheck, LabTasksRecord } from '../../model/lab/task.ts'
 

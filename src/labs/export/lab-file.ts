@@ -1,6 +1,5 @@
 import { documentOf } from '../../labfile/document.ts'
 import { desiredOfProject, fileNamesOf } from '../../labfile/from-project.ts'
-import { labFileText } from '../../labfile/text.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
 import { kindOf } from '../../model/kinds/node.ts'
@@ -65,6 +64,8 @@ export async function labFileOf(
     : { desired, leftOut: [] }
   const missing = [...leftOut, ...unread, ...whole.leftOut]
   const comments = missing.length === 0 ? [] : ['Not in this file:', ...missing.map((line) => `* ${line}`)]
+  // It needs the library for YAML, which a service loads with its first export only.
+  const { labFileText } = await import('../../labfile/text.ts')
   return labFileText(documentOf(whole.desired), [`yaml-language-server: $schema=${schemaUrl}`, ...comments])
 }
 

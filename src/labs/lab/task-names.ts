@@ -1,4 +1,4 @@
-import { checkWithNames } from '../../labfile/rename.ts'
+import { checkWithNames } from '../../labfile/checks.ts'
 import type { LabCheck, LabTasksRecord } from '../../model/lab/task.ts'
 import { type LabDocument, type LinkRecord, type NodeRecord, tasksKey } from './document.ts'
 import type { LabEntries } from './store.ts'

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { createApp } from '../../../../src/app.ts'
+import { readHere } from '../../../../src/importers/readers.ts'
 import type { Role } from '../../../../src/model/access/access-token.ts'
 import { type Caller, callerOf, callerThroughTunnel, headersFor } from '../../../../src/model/access/caller.ts'
 
@@ -68,6 +69,7 @@ test('a handler runs on behalf of its caller, and requests of the service to its
       json: (body, status, headers) => new Response(body, { status, headers }),
       upgrade: () => new Response(null),
       assets: async () => undefined,
+      read: readHere,
       report: () => {},
     },
     trace: ({ id, route, status }) => void traced.push(`${id} ${route} ${status}`),

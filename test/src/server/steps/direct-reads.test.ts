@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { json } from '../../../../runtime/node/service/http/server.ts'
 import { type App, createApp } from '../../../../src/app.ts'
+import { readHere } from '../../../../src/importers/readers.ts'
 import type { RelayedAnswer } from '../../../../src/lib/http/relayed-answer.ts'
 import type { Identity } from '../../../../src/model/access/identity.ts'
 import type { Trace } from '../../../../src/server/app-options.ts'
@@ -59,7 +60,7 @@ function gateway(answer: () => RelayedAnswer, { perSecond = 0 }: { perSecond?: n
     },
     jsonBytes: 1000,
     aliases: { vpcs: 'pc' },
-    runtime: { json, upgrade: unused, assets: async () => undefined, report: unused },
+    runtime: { json, upgrade: unused, assets: async () => undefined, read: readHere, report: unused },
     steps: {
       admit: [
         ...[recordRequest, finishResponse, answerErrors],
