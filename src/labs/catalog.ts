@@ -29,6 +29,8 @@ export interface LabCatalog {
   readonly allJobs: JobList
   /** How long a drain of a compute may take, s; absent: `defaultDrainS`. */
   readonly drainS?: (() => number) | undefined
+  /** Resolves when what an earlier run has left unfinished was removed, where that can be waited for. */
+  cleanedUp(): Promise<void>
   /** See `listProjects`. */
   list(agentFor: ComputeAgents): Promise<LabProject[]>
   /** Moves the part of a lab on one compute to another compute, whose id is the result. See `moveLab`. */

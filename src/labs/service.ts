@@ -147,6 +147,7 @@ export function createLabs(ports: LabPorts, { registry, computes, templates, sym
     uses,
     lab: (idOrName) => access.lab(idOrName),
     find: (idOrName) => access.find(idOrName),
+    cleanedUp: () => access.reopened,
     list: (agentFor) => lists.list(agentFor),
     move: (id, from, options) => moveLab(labs, id, from, options),
     workOnStudentLab: (id, work, by) => workOnStudentLab(labs, id, work, by),

@@ -58,6 +58,8 @@ export async function composeDirectory(ports: GatewayPorts & { readonly labs: Di
     computes,
     jobs,
     allJobs: jobs.with(elsewhere.jobs),
+    // A lab in another process is cleaned up when its alarm is due.
+    cleanedUp: async () => {},
     list: (agentFor) => listProjects(catalog, agentFor),
     move: (id, from, options) => elsewhere.move(id, from, options),
     workOnStudentLab: (id, work, by) => elsewhere.workOnStudentLab(id, work, by),

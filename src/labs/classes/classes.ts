@@ -74,29 +74,42 @@ export function studentsOf(catalog: LabCatalog, className: string, names?: reado
  * Makes a class, or adds students to it, by a job: each student gets a copy of the lab, with a snapshot of it as it is now. Who has a lab in the
  * class keeps it, so that the same request goes on with what a broken job has left. 400, 404, 409 before anything is changed, 429.
  */
-export function createClass(
+export async function createClass(
   catalog: LabCatalog,
   { name, project_id, students }: ClassCreate,
   by: WorkFor,
 ): Promise<StartedJob> {
   const { registry } = catalog
+  await catalog.cleanedUp()
   const source = registry.idOf(project_id)
   if (!registry.has(source))
     throw notFound(`project_id: there is no project ${project_id}`, { code: 'no-such-project' })
   const known = allStudents(catalog).filter((it) => nameKey(it.name) === nameKey(name))
   const className = known[0]?.name ?? name
   const byName = new Map(known.map((it) => [nameKey(it.student), it]))
-  const parts = requireUnique(students).map((student): Part => {
+  const parts: Part[] = []
+  for (const student of requireUnique(students)) {
     const own = byName.get(nameKey(student))
-    const lab = own ?? { project_id: crypto.randomUUID(), project: `${className}-${student}` }
+    const lab = own ?? { project_id: crypto.randomUUID(), project: await newLabName(catalog, className, student) }
     const keep = { of: lab.project_id, work: { action: 'keep-start' } } as const
-    if (own !== undefined) return newPart(lab, own.start_snapshot_id === undefined ? [keep] : [])
-    requireName(lab.project)
-    registry.requireFreeName(lab.project_id, lab.project)
+    if (own !== undefined) {
+      parts.push(newPart(lab, own.start_snapshot_id === undefined ? [keep] : []))
+      continue
+    }
     const copy = { action: 'copy', project_id: lab.project_id, name: lab.project } as const
-    return newPart(lab, [{ of: source, work: { ...copy, class: { name: className, student } } }, keep])
-  })
+    parts.push(newPart(lab, [{ of: source, work: { ...copy, class: { name: className, student } } }, keep]))
+  }
   return runOnClass(catalog, 'class-create', className, parts, by)
+}
+
+/** The name of a new lab of a class. 409 when another lab has it, but for one that a broken copy has left. */
+async function newLabName({ registry }: LabCatalog, className: string, student: string): Promise<string> {
+  const name = `${className}-${student}`
+  requireName(name)
+  const isLeft = registry.all().some(([, head]) => head.unfinished && nameKey(head.name) === nameKey(name))
+  if (isLeft) return registry.freeName(name)
+  registry.requireFreeName('', name)
+  return name
 }
 
 /** Puts labs of students back to how they were handed out, by a job. 404, 409, 429. */
