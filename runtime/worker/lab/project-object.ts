@@ -24,6 +24,7 @@ import { type ObjectReply, replyOf, resultOf } from '../shared/object-reply.ts'
 import { Objects } from '../shared/objects.ts'
 import { decode, type Encoded, encode } from '../shared/rpc-json.ts'
 import { BackupBucket } from './backup-bucket.ts'
+import { callerName, runAs } from './caller.ts'
 import { objectComputes } from './object-computes.ts'
 import type { LabCopy, LabRpc } from './rpc.ts'
 import { TableZipArchives } from './zip-archives.ts'
@@ -216,7 +217,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
       host: gatewayHost(),
       store: storeOf(id, new LabTable(this.ctx.storage), objects, (head) => this.#reportHead(id, head)),
       computes: objectComputes(env, objects),
-      events: new EventLog({ history, feeds: () => maxFeeds }),
+      events: new EventLog({ history, feeds: () => maxFeeds }, undefined, callerName),
       limits: () => objectLimits,
       zip: new TableZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
       backupStore: this.#backupStore,
@@ -231,8 +232,10 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
     })
     const reopened = labs.lifecycle.reopenAfterStart()
     const { access } = openAuth(env, async () => undefined)
+    const common = commonOptions(env, objects.named)
     const app = createApp({
-      ...commonOptions(env, objects.named),
+      ...common,
+      runtime: { ...common.runtime, runAs },
       agent,
       services,
       admission: { ...commonAdmission, access },
