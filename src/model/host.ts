@@ -83,6 +83,11 @@ export const DoctorCheck = objectSchema('Check', 'One finding of the doctor', {
   status: oneOf(['ok', 'warning', 'error']),
   found: Type.String({ description: 'The finding' }),
   fix: nullable(Type.String({ description: 'The command or the setting that fixes the fault; null without a fault' })),
+  prevents: Type.Optional(
+    Type.Array(Type.String(), {
+      description: 'Kinds of node that cannot run on this machine before that; absent: none',
+    }),
+  ),
 })
 export type Diagnosis = Static<typeof Diagnosis>
 export const Diagnosis = objectSchema('Diagnosis', 'The checks of this machine for labs', {

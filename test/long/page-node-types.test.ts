@@ -54,49 +54,53 @@ testWith(
   expect(lab.faults).toEqual([])
 })
 
-testWith(browser)('node types are made of a kind, changed, copied and deleted; their forms have parts', async () => {
-  const service = await TestService.start({ 'pc.engine': 'embedded' })
-  const lab = await LabPage.open(service.url)
-  const { page } = lab
-  await lab.newLab('Types')
-  const own = async () => (await service.call<LabTemplate[]>('GET', '/v2/templates')).filter(({ builtin }) => !builtin)
-  await page.getByRole('button', { name: 'Add node type' }).click()
-  await page.getByRole('button', { name: 'Dynamips router' }).waitFor()
-  expect(await accessibilityFaults(page)).toEqual([])
-  await page.locator('.node-type input[type=file]').setInputFiles({
-    name: 'notes.txt',
-    mimeType: 'text/plain',
-    buffer: Buffer.from('hello'),
-  })
-  await page.getByText('No node starts from notes.txt').waitFor()
+testWith(browser, requireProgram('qemu-system-x86_64'))(
+  'node types are made of a kind, changed, copied and deleted; their forms have parts',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const lab = await LabPage.open(service.url)
+    const { page } = lab
+    await lab.newLab('Types')
+    const own = async () =>
+      (await service.call<LabTemplate[]>('GET', '/v2/templates')).filter(({ builtin }) => !builtin)
+    await page.getByRole('button', { name: 'Add node type' }).click()
+    await page.getByRole('button', { name: 'QEMU machine' }).waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+    await page.locator('.node-type input[type=file]').setInputFiles({
+      name: 'notes.txt',
+      mimeType: 'text/plain',
+      buffer: Buffer.from('hello'),
+    })
+    await page.getByText('No node starts from notes.txt').waitFor()
 
-  await page.getByRole('button', { name: 'QEMU machine' }).click()
-  await page.getByLabel('Name', { exact: true }).fill('Server')
-  await page.getByLabel('RAM').fill('1024')
-  await page.getByText('More', { exact: true }).click()
-  await page.getByText('Disks', { exact: true }).waitFor()
-  expect(await page.getByLabel('Options').isVisible()).toBe(false)
-  await page.getByLabel('Search settings').fill('kernel')
-  await page.getByLabel('Kernel command line').fill('quiet')
-  expect(await accessibilityFaults(page)).toEqual([])
-  await page.getByRole('button', { name: 'Add', exact: true }).click()
-  await page.getByRole('button', { name: 'Change Server' }).waitFor()
-  expect(await own()).toMatchObject([{ name: 'Server', ram: 1024, kernel_command_line: 'quiet', platform: 'x86_64' }])
+    await page.getByRole('button', { name: 'QEMU machine' }).click()
+    await page.getByLabel('Name', { exact: true }).fill('Server')
+    await page.getByLabel('RAM').fill('1024')
+    await page.getByText('More', { exact: true }).click()
+    await page.getByText('Disks', { exact: true }).waitFor()
+    expect(await page.getByLabel('Options').isVisible()).toBe(false)
+    await page.getByLabel('Search settings').fill('kernel')
+    await page.getByLabel('Kernel command line').fill('quiet')
+    expect(await accessibilityFaults(page)).toEqual([])
+    await page.getByRole('button', { name: 'Add', exact: true }).click()
+    await page.getByRole('button', { name: 'Change Server' }).waitFor()
+    expect(await own()).toMatchObject([{ name: 'Server', ram: 1024, kernel_command_line: 'quiet', platform: 'x86_64' }])
 
-  await page.getByRole('button', { name: 'Change Server' }).click()
-  await page.getByLabel('CPUs').fill('2')
-  await page.getByText('Symbol: ').click()
-  await page.getByRole('button', { name: 'server', exact: true }).click()
-  await page.getByRole('button', { name: 'Save' }).click()
-  await expect.poll(own).toMatchObject([{ name: 'Server', ram: 1024, cpus: 2, symbol: 'server' }])
-  await page.getByRole('button', { name: 'Change Server' }).click()
-  await page.getByRole('button', { name: 'Duplicate' }).click()
-  await page.getByRole('button', { name: 'Change Server-copy' }).click()
-  await page.getByRole('button', { name: 'Delete', exact: true }).click()
-  await page.getByRole('button', { name: 'Change Server-copy' }).waitFor({ state: 'detached' })
-  expect(await own()).toHaveLength(1)
-  expect(lab.faults).toEqual([])
-})
+    await page.getByRole('button', { name: 'Change Server' }).click()
+    await page.getByLabel('CPUs').fill('2')
+    await page.getByText('Symbol: ').click()
+    await page.getByRole('button', { name: 'server', exact: true }).click()
+    await page.getByRole('button', { name: 'Save' }).click()
+    await expect.poll(own).toMatchObject([{ name: 'Server', ram: 1024, cpus: 2, symbol: 'server' }])
+    await page.getByRole('button', { name: 'Change Server' }).click()
+    await page.getByRole('button', { name: 'Duplicate' }).click()
+    await page.getByRole('button', { name: 'Change Server-copy' }).click()
+    await page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByRole('button', { name: 'Change Server-copy' }).waitFor({ state: 'detached' })
+    expect(await own()).toHaveLength(1)
+    expect(lab.faults).toEqual([])
+  },
+)
 
 testWith(browser)('an image that is stored becomes a node type from its row', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
@@ -143,3 +147,30 @@ testWith(
   expect(await accessibilityFaults(page)).toEqual([])
   expect(lab.faults).toEqual([])
 })
+
+testWith(browser)(
+  'a kind whose emulator is missing cannot be chosen, and the sheet says how it is installed',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded', 'dynamips.path': 'no-such-dynamips' })
+    const { page } = await LabPage.open(service.url)
+    await page.getByRole('button', { name: 'New lab' }).first().click()
+    await page.getByLabel('Name').fill('Missing')
+    await page.getByRole('button', { name: 'Create' }).click()
+    await page.getByRole('button', { name: 'Add node type' }).click()
+    const missing = page.getByRole('region', { name: 'Not installed' })
+    const router = missing.getByRole('listitem').filter({ hasText: 'Dynamips router' })
+    await router.getByText('dynamips: not found').waitFor()
+    await router.getByText('sudo apt-get install dynamips').waitFor()
+    await page.getByRole('button', { name: 'Switch', exact: true }).last().waitFor()
+    expect(await page.getByRole('button', { name: 'Dynamips router' }).count()).toBe(0)
+    expect(await accessibilityFaults(page)).toEqual([])
+    // A type can be made of an image all the same, for a machine that gets the emulator later.
+    const image = Buffer.alloc(4096)
+    image.set([0x7f, 0x45, 0x4c, 0x46, 1, 2, 1])
+    await page.locator('.node-type input[type=file]').setInputFiles({
+      ...{ name: 'c3725-adventerprisek9-mz.124-15.T14.bin', mimeType: 'application/octet-stream', buffer: image },
+    })
+    await page.getByText('sudo apt-get install dynamips').waitFor()
+    await page.getByLabel('Name', { exact: true }).waitFor()
+  },
+)

@@ -6,13 +6,16 @@ import { SymbolPicture } from '../canvas/symbols.tsx'
 import { FormParts } from '../forms/form-parts.tsx'
 import { FieldView } from '../forms/schema-form.tsx'
 import { ImportDialog } from '../importing/import-dialog.tsx'
+import { CopyText } from '../parts/copy-text.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { ErrorMessage } from '../parts/error-message.tsx'
 import { useFileDrop } from '../parts/file-drop.ts'
 import { sizeText } from '../parts/size-text.ts'
 import { TextField } from '../parts/text-field.tsx'
 import { client } from '../state/client.ts'
+import { findPrevented } from '../state/diagnosis.ts'
 import { messageOf, notify, notifyError } from '../state/notices.ts'
+import type { Finding, Prevented } from '../state/prevented.ts'
 import { NodeTypeDraft, suggestionOf } from './node-type.ts'
 
 interface NodeTypeProps {
@@ -31,6 +34,8 @@ export function NodeTypeDialog({ template, image, onChanged, onClose }: NodeType
   const draft = useSignal<NodeTypeDraft | undefined>(undefined)
   const appliances = useSignal<readonly File[]>([])
   const failure = useSignal('')
+  /** What is missing, by the kinds that cannot run without it. */
+  const prevented = useSignal<Prevented>(new Map())
   const begin = (kind: LabKind, given?: LabTemplate) => {
     failure.value = ''
     draft.value = new NodeTypeDraft(kind, given)
@@ -38,6 +43,9 @@ export function NodeTypeDialog({ template, image, onChanged, onClose }: NodeType
     return draft.value
   }
   useEffect(() => {
+    void findPrevented().then((found) => {
+      prevented.value = found
+    })
     client
       .call('GET /v2/kinds')
       .then((all) => {
@@ -74,6 +82,8 @@ export function NodeTypeDialog({ template, image, onChanged, onClose }: NodeType
       />
     )
   const title = template === undefined ? 'Add a node type' : `Node type ${template.name}`
+  const possible = kinds.value.filter(({ name }) => !prevented.value.has(name))
+  const impossible = kinds.value.filter(({ name }) => prevented.value.has(name))
   return (
     // A press beside the dialog must not end an upload.
     <Dialog title={title} isWide isFirm onClose={onClose}>
@@ -86,7 +96,7 @@ export function NodeTypeDialog({ template, image, onChanged, onClose }: NodeType
             />
             <ErrorMessage text={failure.value} />
             <ul class="kind-cards">
-              {kinds.value.map((kind) => (
+              {possible.map((kind) => (
                 <li key={kind.name}>
                   <button type="button" class="kind-card" onClick={() => begin(kind)}>
                     <SymbolPicture name={kind.symbol} />
@@ -95,6 +105,22 @@ export function NodeTypeDialog({ template, image, onChanged, onClose }: NodeType
                 </li>
               ))}
             </ul>
+            {impossible.length > 0 && (
+              <section aria-label="Not installed">
+                <h3>Not installed</h3>
+                <ul class="missing-kinds">
+                  {impossible.map((kind) => (
+                    <li key={kind.name}>
+                      <SymbolPicture name={kind.symbol} />
+                      <div>
+                        <b>{kind.title}</b>
+                        <Missing checks={prevented.value.get(kind.name)} />
+                      </div>
+                    </li>
+                  ))}
+                </ul>
+              </section>
+            )}
             <div class="row form-actions">
               <button type="button" onClick={onClose}>
                 Cancel
@@ -104,6 +130,7 @@ export function NodeTypeDialog({ template, image, onChanged, onClose }: NodeType
         ) : (
           <TypeForm
             draft={draft.value}
+            prevented={prevented.value.get(draft.value.kind.name)}
             onFiles={(files) => void take(files).catch(notifyError)}
             {...{ onChanged, onClose }}
           />
@@ -116,9 +143,11 @@ export function NodeTypeDialog({ template, image, onChanged, onClose }: NodeType
 interface TypeFormProps extends Pick<NodeTypeProps, 'onChanged' | 'onClose'> {
   readonly draft: NodeTypeDraft
   readonly onFiles: (files: Iterable<File>) => void
+  /** What its nodes lack on this machine. */
+  readonly prevented: readonly Finding[] | undefined
 }
 
-function TypeForm({ draft, onFiles, onChanged, onClose }: TypeFormProps) {
+function TypeForm({ draft, onFiles, prevented, onChanged, onClose }: TypeFormProps) {
   const { kind, template, fields } = draft
   const failure = useSignal('')
   const isSending = useSignal(false)
@@ -161,6 +190,7 @@ function TypeForm({ draft, onFiles, onChanged, onClose }: TypeFormProps) {
       }}
     >
       <p class="muted">{kind.title}</p>
+      <Missing checks={prevented} />
       {kind.image_setting !== null && <ImageField {...{ draft, onFiles }} />}
       <div class="short-fields">
         <TextField id="type-name" title="Name" value={draft.name} isFirst={template === undefined} />
@@ -210,6 +240,20 @@ function TypeForm({ draft, onFiles, onChanged, onClose }: TypeFormProps) {
     </form>
   )
 }
+
+/** Why nodes of a kind cannot run on this machine, and how to mend it, as the doctor says it. */
+const Missing = ({ checks = [] }: { checks: readonly Finding[] | undefined }) => (
+  <>
+    {checks.map(({ name, found, fix }) => (
+      <div key={name}>
+        <p class="muted" dir="auto">
+          {name}: {found.split('; ')[0]}
+        </p>
+        {fix !== null && <CopyText text={fix} what="the fix" />}
+      </div>
+    ))}
+  </>
+)
 
 /** The image: one that the service has, or one from this computer. */
 function ImageField({ draft, onFiles }: Pick<TypeFormProps, 'draft' | 'onFiles'>) {

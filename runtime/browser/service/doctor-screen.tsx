@@ -3,7 +3,7 @@ import { useEffect } from 'preact/hooks'
 import type { Compute, Diagnosis } from '../../../src/client/patchbay.ts'
 import { CopyText } from '../parts/copy-text.tsx'
 import { ErrorMessage } from '../parts/error-message.tsx'
-import { send } from '../state/client.ts'
+import { diagnosisAt, doctorPath } from '../state/diagnosis.ts'
 import { messageOf, notifyError } from '../state/notices.ts'
 import { listComputes } from './computes.ts'
 
@@ -25,8 +25,8 @@ export function DoctorScreen() {
       <DoctorOf path="/v2/compute/doctor" title="This service" />
       {computes.value
         .filter((it) => it.compute_id !== 'local')
-        .map(({ compute_id, name }) => (
-          <DoctorOf key={compute_id} path={`/v2/computes/${encodeURIComponent(compute_id)}/doctor`} title={name} />
+        .map((compute) => (
+          <DoctorOf key={compute.compute_id} path={doctorPath(compute)} title={compute.name} />
         ))}
     </>
   )
@@ -76,12 +76,4 @@ function DoctorOf({ path, title }: { path: string; title: string }) {
       </ul>
     </section>
   )
-}
-
-/** The findings of the service, or of a compute through it: both have the same form. */
-async function diagnosisAt(path: string): Promise<Diagnosis> {
-  const response = await send(path, {})
-  const answer = (await response.json()) as Diagnosis & { message?: string }
-  if (!response.ok) throw new Error(answer.message ?? `The service answered ${response.status}`)
-  return answer
 }

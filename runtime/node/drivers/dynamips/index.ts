@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { dynamips } from '../../../../src/model/kinds/dynamips.ts'
 import { begins } from '../../engine/storage/file-head.ts'
-import { programCheck } from '../../os/programs/checks.ts'
+import { preventing, programCheck } from '../../os/programs/checks.ts'
 import type { HostKind } from '../host-kind.ts'
 import { isIosImage } from './image.ts'
 import { installHint } from './program.ts'
@@ -22,11 +22,14 @@ export const dynamipsDriver: HostKind<typeof dynamips, typeof settings, Dynamips
   settings,
   isImage: (file) => begins(file, isIosImage),
   doctor: async ({ path }, signal) => [
-    await programCheck(
-      'dynamips',
-      [path],
-      { use: 'for Cisco routers of the 1700 to 7200 series', install: installHint },
-      signal,
+    preventing(
+      await programCheck(
+        'dynamips',
+        [path],
+        { use: 'for Cisco routers of the 1700 to 7200 series', install: installHint },
+        signal,
+      ),
+      dynamips.name,
     ),
   ],
   open: async (host) => new (await import('./dynamips.ts')).DynamipsKind(host),

@@ -1,5 +1,6 @@
 import type { DoctorCheck } from '../../../../src/model/host.ts'
-import { ok, programCheck, warning } from '../../os/programs/checks.ts'
+import { hypervisor } from '../../../../src/model/kinds/hypervisor.ts'
+import { ok, preventing, programCheck, warning } from '../../os/programs/checks.ts'
 import type { HypervisorSettings } from './drivers.ts'
 import { addressOf, defaultUri } from './libvirt/address.ts'
 import { LibvirtClient } from './libvirt/client.ts'
@@ -16,15 +17,18 @@ const virtualBox = {
   install: 'install VirtualBox from its own packages',
 }
 
-/** Checks VirtualBox and libvirt. */
-export const hypervisorChecks = (
+/** Checks VirtualBox and libvirt: nodes need one of them. */
+export async function hypervisorChecks(
   { libvirt_uri }: Pick<HypervisorSettings, 'libvirt_uri'>,
   signal?: AbortSignal,
-): Promise<DoctorCheck[]> =>
-  Promise.all([
+): Promise<DoctorCheck[]> {
+  const checks = await Promise.all([
     programCheck('VirtualBox', ['VBoxManage', 'vboxmanage'], virtualBox, signal),
     libvirtCheck(libvirt_uri || defaultUri()),
   ])
+  const isPossible = checks.some(({ status }) => status === 'ok')
+  return isPossible ? checks : checks.map((check) => preventing(check, hypervisor.name))
+}
 
 /** Checks libvirt at the URI. The daemon of a session is not started for this. */
 export async function libvirtCheck(uri: string = defaultUri()): Promise<DoctorCheck> {

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { nat } from '../../../../src/model/kinds/nat.ts'
 import { NetworkText } from '../../os/host/networks.ts'
-import { ok, warning } from '../../os/programs/checks.ts'
+import { ok, preventing, warning } from '../../os/programs/checks.ts'
 import { reasonOf } from '../../os/system/error-reason.ts'
 import type { HostKind } from '../host-kind.ts'
 import { libslirpInstall } from './libslirp.ts'
@@ -28,6 +28,7 @@ async function libslirpCheck() {
   try {
     return ok('libslirp', (await import('./libslirp.ts')).libslirpVersion())
   } catch (error) {
-    return warning('libslirp', `cannot be loaded (${reasonOf(error)}); for nat nodes`, libslirpInstall)
+    const found = `cannot be loaded (${reasonOf(error)}); for nat nodes`
+    return preventing(warning('libslirp', found, libslirpInstall), nat.name)
   }
 }

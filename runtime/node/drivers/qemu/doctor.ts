@@ -3,7 +3,8 @@ import { access, readFile, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import type { DoctorCheck } from '../../../../src/model/host.ts'
-import { ok, programCheck, warning } from '../../os/programs/checks.ts'
+import { machineEmulator } from '../../../../src/model/kinds/machine-emulator.ts'
+import { ok, preventing, programCheck, warning } from '../../os/programs/checks.ts'
 import { factsOf, findEmulators } from './binaries.ts'
 import { systemUefis } from './firmware.ts'
 import { type KvmState, kvmState } from './kvm-guest.ts'
@@ -81,7 +82,12 @@ export async function emulatorChecks(): Promise<DoctorCheck[]> {
   const emulators = await Promise.all(findEmulators().map(emulator))
   const usable = emulators.flatMap(({ facts }) => facts ?? [])
   if (emulators.length === 0)
-    return [warning('QEMU', 'not found; for machine-emulator nodes', 'sudo apt-get install qemu-system-x86')]
+    return [
+      preventing(
+        warning('QEMU', 'not found; for machine-emulator nodes', 'sudo apt-get install qemu-system-x86'),
+        machineEmulator.name,
+      ),
+    ]
   return [...emulators.map(({ check }) => check), ...(await uefi(usable))]
 }
 

@@ -14,6 +14,10 @@ const problem =
 export const warning = problem('warning')
 export const error = problem('error')
 
+/** A finding without which no node of these kinds runs. */
+export const preventing = (check: DoctorCheck, ...kinds: readonly string[]): DoctorCheck =>
+  check.status === 'ok' ? check : { ...check, prevents: [...kinds] }
+
 /** Whether a program exists under one of its names. A missing one is a warning, because not all labs need it. */
 export async function programCheck(
   name: string,
