@@ -2,15 +2,15 @@ import { defaultOf } from '../../labfile/nodes.ts'
 import { conflict } from '../../lib/errors/api-error.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
 import { kindOf } from '../../model/kinds/node.ts'
-import { isKnownKind, type LabNode, type LabNodeCreate, mapFields } from '../../model/lab/node.ts'
+import { isKnownKind, type LabNode, type LabNodeCreate } from '../../model/lab/node.ts'
 import type { ComputeAgents } from '../computes/agents.ts'
-import { Changes, type NodeRecord } from '../lab/document.ts'
-import { withDefaults, withoutNulls } from '../lab/fields.ts'
+import { withoutNulls } from '../lab/fields.ts'
 import type { UndoGroup } from '../lab/history.ts'
-import { keptWith, sorted } from '../lab/kept.ts'
+import { sorted } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
 import { requireOneMoreWithin } from '../lab/token-limits.ts'
 import type { Labs } from '../service.ts'
+import { addNewNode, newNodeRecord, type RecordExtras } from './new-record.ts'
 import { noSuchKind, requireStillFree } from './nodes.ts'
 import { computesFor, onFirstWithRoom } from './placement.ts'
 
@@ -30,11 +30,10 @@ export async function createPlaceholder(
   }: {
     readonly agentFor: ComputeAgents
     readonly undoGroup: UndoGroup
-    /** Gives members of the record that no client gives. */
-    readonly more: (record: NodeRecord) => Promise<Pick<NodeRecord, 'lastApplied'>>
+    readonly more: RecordExtras
   },
 ): Promise<LabNode> {
-  const { name, node_type, console, console_type, template_id = null } = input
+  const { name, node_type, console, console_type } = input
   if (!isKnownKind(node_type)) throw noSuchKind('node_type', node_type)
   lab.requireRoom(1)
   requireOneMoreWithin(agentFor.limits, lab)
@@ -44,29 +43,18 @@ export async function createPlaceholder(
   const idClaim = `node-id/${node_id}`
   if (lab.claimed.has(idClaim)) throw conflict(`node_id: a node ${node_id} already exists`)
   lab.claimed.add(idClaim)
-  const known = (compute_id: string): NodeRecord => ({
-    ...{ node_id, compute_id, node_type, template_id, name },
-    ...withDefaults(mapFields, {
-      port_name_format: descriptor.portNameFormat,
-      ...input,
-      label: input.label ?? { text: name },
-    }),
+  const settings = {
     console: console ?? null,
     console_type: console_type ?? String(descriptor.node.properties.console_type?.default ?? 'none'),
     properties: { ...defaultProperties(descriptor), ...withoutNulls(properties) },
-    ...keptWith(undefined, kept),
-    creationError,
-  })
+  }
   const create = (compute_id: string) =>
     lab.change(async () => {
       if (lab.document.nodes.has(node_id)) throw conflict(`node_id: a node ${node_id} already exists`)
       requireStillFree(lab, name, node_id)
       await labs.lifecycle.attachCompute(lab, compute_id, agentFor)
-      const record = known(compute_id)
-      const whole = { ...record, ...(await more(record)) }
-      const news = () => [{ action: 'node.created' as const, event: lab.nodeView(whole) }]
-      await lab.add(new Changes().put('node', node_id, whole), news, undoGroup)
-      return lab.nodeView(whole)
+      const record = newNodeRecord({ input, node_type, node_id, name, kept }, compute_id, settings)
+      return addNewNode(lab, { ...record, creationError }, more, undoGroup)
     })
   try {
     return await onFirstWithRoom(lab, node_id, await computesFor(labs, lab, input), create)

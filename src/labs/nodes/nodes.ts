@@ -4,7 +4,6 @@ import { nearest } from '../../lib/text/nearest-word.ts'
 import type { KindDescriptor } from '../../model/kinds/kind.ts'
 import type { NodeUpdate } from '../../model/kinds/node.ts'
 import { kindOf, type NodeKindName, nodeKinds } from '../../model/kinds/node.ts'
-import type { LabEvent } from '../../model/lab/event.ts'
 import { type FreeName, freeName, nameKey } from '../../model/lab/names.ts'
 import {
   isKnownKind,
@@ -12,14 +11,13 @@ import {
   type LabNode,
   type LabNodeCreate,
   type LabNodeUpdate,
-  mapFields,
 } from '../../model/lab/node.ts'
 import { isUuid } from '../../model/schema/fields.ts'
 import { oursFor } from '../../model/validation/foreign-words.ts'
 import { type ComputeAgents, createOnCompute, sendNodeAction, withImages } from '../computes/agents.ts'
 import type { Conventions } from '../lab/conventions.ts'
 import { Changes, type NodeRecord } from '../lab/document.ts'
-import { withDefaults, withoutNulls } from '../lab/fields.ts'
+import { withoutNulls } from '../lab/fields.ts'
 import type { UndoGroup } from '../lab/history.ts'
 import { keptWith, sorted } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
@@ -31,6 +29,7 @@ import { saveOrRevert } from '../lab/save-or-revert.ts'
 import { requireOneMoreWithin, startWithin } from '../lab/token-limits.ts'
 import { unlinkNode } from '../links/links.ts'
 import type { Labs } from '../service.ts'
+import { addNewNode, newNodeRecord, type RecordExtras } from './new-record.ts'
 import { makeNode, retryPlaceholder } from './placeholders.ts'
 import { computesFor, onFirstWithRoom } from './placement.ts'
 
@@ -46,8 +45,7 @@ interface CreateOptions {
   readonly agentFor: ComputeAgents
   readonly unique?: 'refuse' | undefined
   readonly undoGroup?: UndoGroup
-  /** Gives members of the record that no client gives. */
-  readonly more?: (record: NodeRecord) => Promise<Pick<NodeRecord, 'lastApplied'>>
+  readonly more?: RecordExtras
   readonly conventions?: Conventions | undefined
   /** Its label, by its name; default: that of the input, or the name. */
   readonly label?: (name: string) => LabLabel
@@ -65,7 +63,7 @@ export async function createNode(
   input: LabNodeCreate,
   { agentFor, unique, undoGroup, more, conventions, label, fill }: CreateOptions,
 ): Promise<LabNode> {
-  const { node_type, console, console_type, template_id = null } = input
+  const { node_type, console, console_type } = input
   if (!isKnownKind(node_type)) throw noSuchKind('node_type', node_type)
   const { properties, kept } = sorted(node_type, 'create', input)
   lab.requireRoom(1)
@@ -97,30 +95,13 @@ export async function createNode(
       return free.isChosenThere ? {} : { mac_address: free.mac_address }
     }
     const save = (compute_id: string, shown: ReportedNode) => {
-      const descriptor = kindOf(node_type)
-      const known: NodeRecord = {
-        node_id,
-        compute_id,
-        node_type,
-        template_id,
-        name,
-        ...withDefaults(mapFields, {
-          port_name_format: descriptor.portNameFormat,
-          ...input,
-          label: label?.(name) ?? input.label ?? { text: name },
-        }),
+      const record = newNodeRecord({ input, node_type, node_id, name, label: label?.(name), kept }, compute_id, {
         console: shown.console ?? null,
         console_type: shown.console_type ?? 'none',
         properties: propertiesOf(shown),
-        ...keptWith(undefined, kept),
-      }
+      })
       lab.keepReported(shown)
-      const write = async () => {
-        const record = { ...known, ...(await more?.(known)) }
-        const news = (): LabEvent[] => [{ action: 'node.created', event: lab.nodeView(record) }]
-        await lab.add(new Changes().put('node', node_id, record), news, undoGroup)
-        return lab.nodeView(record)
-      }
+      const write = () => addNewNode(lab, record, more, undoGroup)
       return saveOrRevert(lab, write, () => {
         lab.reported.delete(node_id)
         return agentFor(compute_id).nodes.remove(ref)
