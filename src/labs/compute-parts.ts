@@ -155,7 +155,7 @@ export class ComputeParts {
     await this.#releasing.get(id)?.catch(ignore('the operation reports that it could not close the project'))
   }
 
-  /** Whether an operation of `withOpen` runs, such as a copy or a backup. */
+  /** Whether an operation of `withOpen` runs, such as a copy or an archive. */
   isUsed(id: string): boolean {
     return this.#users.has(id)
   }

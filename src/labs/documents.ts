@@ -102,15 +102,15 @@ export class LabDocuments {
     return (await this.#store.load(apart(word)))?.get('document')
   }
 
-  /** Saves what a move or a backup has changed in a lab. Lists of labs learn what they show of it. */
+  /** Saves what a move or an archive has changed in a lab. Lists of labs learn what they show of it. */
   async saveServiceChange(lab: Lab, changes: (project: ProjectRecord) => Changes): Promise<void> {
     const before = await lab.edit(({ project }) => {
-      const { backupRevision, revision } = project
+      const { archivedRevision, revision } = project
       const all = changes(project)
       const next = all.entries.get('project') as ProjectRecord
-      // A move changes nothing that is in backups: a backup of the revision before is also one of this revision.
-      const isBackedUp = backupRevision === revision || next.backupRevision === revision
-      if (isBackedUp) all.project({ ...next, backupRevision: revision + 1 })
+      // A move changes nothing that is in archives: an archive of the revision before is also one of this revision.
+      const isArchived = archivedRevision === revision || next.archivedRevision === revision
+      if (isArchived) all.project({ ...next, archivedRevision: revision + 1 })
       return { changes: all, news: () => [], result: lab.project(), isServiceChange: true }
     })
     await this.#registry.put(lab.id, lab.document.project)

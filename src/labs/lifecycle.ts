@@ -7,8 +7,8 @@ import { ApiError, ignoreNotFound } from '../lib/errors/api-error.ts'
 import { Revert } from '../lib/revert.ts'
 import { type LabProject, labSettings } from '../model/lab/project.ts'
 import type { LabAccess } from './access.ts'
+import type { LabArchives } from './archives/lab-archives.ts'
 import type { AutoStart } from './autostart.ts'
-import type { LabBackups } from './backups/lab-backups.ts'
 import { type ComputeParts, computesWithFiles, isUnreachable, type LabRecovery } from './compute-parts.ts'
 import { type ComputeAgents, openProject, removeProject } from './computes/agents.ts'
 import { type ComputePool, serviceAgents } from './computes/compute-pool.ts'
@@ -36,7 +36,7 @@ interface LifecycleOptions {
   readonly jobs: Jobs
   readonly sync: ComputeSync
   readonly autoStart: AutoStart
-  readonly backups: LabBackups
+  readonly archives: LabArchives
   readonly parts: ComputeParts
   readonly recovery: LabRecovery
   readonly creation: LabCreation
@@ -126,16 +126,16 @@ export class LabLifecycle {
     { startsAll, toleratesComputes }: Opening,
     idOrName = id,
   ): Promise<LabProject> {
-    const { registry, documents, access, sync, autoStart, backups, parts, recovery } = this.#options
+    const { registry, documents, access, sync, autoStart, archives, parts, recovery } = this.#options
     return access.locked(id, async () => {
       const opened = documents.get(id)
       if (opened !== undefined) return opened.project()
       registry.clearUnopened(id)
       const lab = await this.#load(id, idOrName, agentFor)
       using _ = documents.enter(lab)
-      if (lab.document.project.backupRevision !== undefined) {
+      if (lab.document.project.archivedRevision !== undefined) {
         await sync.recordReason(lab)
-        if (backups.isComputeLost(lab)) throw computeLost(lab, lab.statusReason)
+        if (archives.isComputeLost(lab)) throw computeLost(lab, lab.statusReason)
       }
       await recovery.recoverSnapshots(lab, agentFor)
       await recovery.recoverMove(lab, agentFor).catch(ignore('the next opening of the project tries again'))
@@ -146,7 +146,7 @@ export class LabLifecycle {
         await mapLimit(computes, async (computeId) => {
           await openProject(agentFor(computeId), { project_id: id, name }).catch((error: Error) => {
             // The compute has just gone: `recordReason` did not know it yet.
-            if (backups.hasBackup(lab) && isUnreachable(error)) throw computeLost(lab, error.message)
+            if (archives.hasArchive(lab) && isUnreachable(error)) throw computeLost(lab, error.message)
             if (!toleratesComputes && isMalformed(error)) throw error
             sync.markUnknown(lab, computeId, error)
           })
@@ -212,7 +212,7 @@ export class LabLifecycle {
 
   /** Closes a lab, which stops its nodes. Does nothing for a closed lab. */
   async close(idOrName: string, agentFor: ComputeAgents): Promise<void> {
-    const { registry, documents, access, jobs, backups, parts } = this.#options
+    const { registry, documents, access, jobs, archives, parts } = this.#options
     const id = registry.idOf(idOrName)
     access.requireNotMoving(id)
     // A running apply has locked the lab until it has reverted its changes: it is cancelled before the lock is waited for.
@@ -237,14 +237,14 @@ export class LabLifecycle {
         },
         { onTimeout: 'proceed' },
       )
-      backups.backUpAfterClose(id)
+      archives.archiveAfterClose(id)
     })
   }
 
   async #saveIsOpen(lab: Lab, is_open: boolean): Promise<void> {
-    const { registry, backups } = this.#options
-    const more = is_open ? {} : backups.firstAttempt()
-    await lab.edit(({ project: { stop_at, ttl_deletes, backupAttempts: _, ...project } }) => ({
+    const { registry, archives } = this.#options
+    const more = is_open ? {} : archives.firstAttempt()
+    await lab.edit(({ project: { stop_at, ttl_deletes, archiveAttempts: _, ...project } }) => ({
       changes: new Changes().project({
         ...project,
         is_open,
@@ -290,7 +290,7 @@ export class LabLifecycle {
   }
 
   async #discardNow(lab: Lab, agentFor: ComputeAgents): Promise<void> {
-    const { registry, documents, backups, parts, warn } = this.#options
+    const { registry, documents, archives, parts, warn } = this.#options
     const { id, document } = lab
     using _ = parts.states.during(id, { event: 'delete', onFailure: 'refuse' })
     const { formerComputes = [], name } = document.project
@@ -307,7 +307,7 @@ export class LabLifecycle {
     for (const snapshot of document.snapshots.keys()) await documents.putSideDocument(snapshot, undefined)
     lab.isOver = true
     await documents.remove(id)
-    await backups.remove(id)
+    await archives.remove(id)
     await registry.remove(id)
     parts.states.move(id, 'gone')
     parts.markDeleted(lab)
@@ -393,7 +393,7 @@ export class LabLifecycle {
 /** Whether a compute answered with something else than it should: it is not away, and the lab must not be shown as open there. */
 const isMalformed = (error: unknown): boolean => error instanceof ApiError && error.status === 502
 
-/** 503 for a lab that has a backup and whose compute is gone. Opened without the compute, the lab would differ from its backup. */
+/** 503 for a lab that has an archive and whose compute is gone. Opened without the compute, the lab would differ from its archive. */
 function computeLost({ document }: Lab, reason: string | undefined): ApiError {
   const [compute = ''] = document.project.computes
   return new ApiError(

@@ -9,7 +9,7 @@ import { type LabProject, labSettings } from '../model/lab/project.ts'
 import { isUuid } from '../model/schema/fields.ts'
 import { type ProjectRecord, shownOf } from './lab/document.ts'
 import { withDefaults, withoutNulls } from './lab/fields.ts'
-import { backupFailure, backupView, fileName, placementOf } from './lab/lab.ts'
+import { archivedView, archiveFailure, fileName, placementOf } from './lab/lab.ts'
 import type { LabLimits } from './lab/lab-limits.ts'
 import type { StoredHead } from './lab/store.ts'
 import { requireRoomForProject } from './project-limits.ts'
@@ -217,12 +217,12 @@ export class LabRegistry {
 
   /** A lab that is not open in this process, from its head. `reason`: what else is wrong with it. */
   view(id: string, head: ProjectRecord, reason?: string): LabProject {
-    const status_reason = this.#unreadable.get(id) ?? this.#unopened.get(id) ?? reason ?? backupFailure(head)
+    const status_reason = this.#unreadable.get(id) ?? this.#unopened.get(id) ?? reason ?? archiveFailure(head)
     const status = this.statusOf(head)
     return {
       ...shownOf(head),
       ...placementOf(head),
-      ...backupView(head),
+      ...archivedView(head),
       compute_ids: [...head.computes],
       // What runs in an open lab is known to its own process.
       ...(head.sizes !== undefined && { counts: { ...head.sizes, ...(status === 'closed' && { running: 0 }) } }),

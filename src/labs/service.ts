@@ -2,11 +2,11 @@ import type { EventLog } from '../fleet/events/event-log.ts'
 import type { LabEvent } from '../model/lab/event.ts'
 import { LabAccess } from './access.ts'
 import { exportLab } from './archives/archive.ts'
+import type { ArchiveStore } from './archives/archive-store.ts'
 import type { CopyLab } from './archives/duplicate.ts'
+import { type ArchiveSource, LabArchives } from './archives/lab-archives.ts'
 import type { HostProjects, ZipArchives } from './archives/zip-archives.ts'
 import { AutoStart } from './autostart.ts'
-import type { BackupStore } from './backups/backup-store.ts'
-import { type BackupSource, LabBackups } from './backups/lab-backups.ts'
 import type { LabCatalog } from './catalog.ts'
 import { workOnStudentLab } from './classes/student-lab.ts'
 import { ComputeParts, type LabRecovery } from './compute-parts.ts'
@@ -28,8 +28,8 @@ import { recoverSnapshots } from './snapshots/snapshots.ts'
 import type { ComputeSync, SyncOptions } from './sync.ts'
 import { LabTimers } from './timers.ts'
 
-/** What is in the backups of closed labs. */
-const backupOptions = { withImages: false, withSnapshots: true, resetsAddresses: false, withChecks: true, level: 1 }
+/** What is in the archives of closed labs. */
+const archiveOptions = { withImages: false, withSnapshots: true, resetsAddresses: false, withChecks: true, level: 1 }
 
 /** What a runtime gives to labs. */
 export interface LabPorts {
@@ -41,8 +41,8 @@ export interface LabPorts {
   readonly trust?: FileTrust | undefined
   /** Absent: this service has no disk, or its computes have the projects. */
   readonly hostProjects?: HostProjects | undefined
-  /** Absent: closed labs are not backed up. */
-  readonly backupStore?: BackupStore | undefined
+  /** Absent: closed labs are not archived. */
+  readonly archiveStore?: ArchiveStore | undefined
   /** Copies a lab in the process of the new lab; absent: this process has both. */
   readonly copy?: CopyLab | undefined
   /** Takes note of the next time at which `timers.runDue` must be called, ms since 1970, for a process that sleeps until it is asked. */
@@ -72,7 +72,7 @@ interface LabProcess extends Pick<LabCatalog, 'registry' | 'computes' | 'templat
 export interface Labs extends LabCatalog, Omit<LabPorts, 'store' | 'wakeAt'> {
   readonly documents: LabDocuments
   readonly access: LabAccess
-  readonly backups: LabBackups
+  readonly archives: LabArchives
   readonly creation: LabCreation
   readonly lifecycle: LabLifecycle
   readonly lists: LabLists
@@ -92,7 +92,7 @@ export interface Labs extends LabCatalog, Omit<LabPorts, 'store' | 'wakeAt'> {
 
 /** Puts labs together. `lifecycle.reopenAfterStart` opens those that were open before. */
 export function createLabs(ports: LabPorts, { registry, computes, templates, symbols, ...own }: LabProcess): Labs {
-  const { store, events, zip, trust, hostProjects, backupStore, copy, wakeAt, drainS, limits, warn, report } = ports
+  const { store, events, zip, trust, hostProjects, archiveStore, copy, wakeAt, drainS, limits, warn, report } = ports
   const ownAgents = serviceAgents(computes)
   const documents = new LabDocuments({ store: recordStorage(store), events, registry, limits })
   const jobs = new Jobs({ computes, report, noted: own.noteJob, emit: (event) => registry.emit(event) })
@@ -105,12 +105,12 @@ export function createLabs(ports: LabPorts, { registry, computes, templates, sym
     recoverMove: (lab, agentFor) => recoverMove(labs, lab, agentFor),
     forgetOn: (lab, computeId, agentFor) => forgetOn(labs, lab, computeId, agentFor),
   }
-  const source: BackupSource = {
-    contentOf: (lab, maxBytes) => exportLab(labs, lab, { ...backupOptions, maxBytes }, ownAgents),
+  const source: ArchiveSource = {
+    contentOf: (lab, maxBytes) => exportLab(labs, lab, { ...archiveOptions, maxBytes }, ownAgents),
   }
-  const backups = new LabBackups({ registry, documents, access, source, store: backupStore, warn })
+  const archives = new LabArchives({ registry, documents, access, source, store: archiveStore, warn })
   const parts = new ComputeParts({ documents, computes, events, sync, recovery })
-  const shared = { registry, documents, access, computes, jobs, autoStart, sync, backups, parts, recovery, warn }
+  const shared = { registry, documents, access, computes, jobs, autoStart, sync, archives, parts, recovery, warn }
   const lists = new LabLists(shared)
   const creation = new LabCreation(shared)
   const lifecycle = new LabLifecycle({ ...shared, creation, lists })
@@ -129,14 +129,14 @@ export function createLabs(ports: LabPorts, { registry, computes, templates, sym
     events,
     zip,
     hostProjects,
-    backupStore,
+    archiveStore,
     copy,
     limits,
     warn,
     report,
     documents,
     access,
-    backups,
+    archives,
     creation,
     lifecycle,
     lists,

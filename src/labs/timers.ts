@@ -2,7 +2,7 @@ import { ignore } from '../lib/async/ignore.ts'
 import { badRequest } from '../lib/errors/api-error.ts'
 import type { LabJobCreate } from '../model/lab/job.ts'
 import type { LabAccess } from './access.ts'
-import type { LabBackups } from './backups/lab-backups.ts'
+import type { LabArchives } from './archives/lab-archives.ts'
 import type { ComputeAgents } from './computes/agents.ts'
 import type { LabDocuments } from './documents.ts'
 import type { Jobs, StartedJob } from './jobs/jobs.ts'
@@ -24,7 +24,7 @@ interface TimersOptions {
   readonly documents: LabDocuments
   readonly access: LabAccess
   readonly jobs: Jobs
-  readonly backups: LabBackups
+  readonly archives: LabArchives
   readonly remover: LabRemover
   /** On behalf of the service itself. */
   readonly agentFor: ComputeAgents
@@ -43,42 +43,42 @@ export class LabTimers implements HeadWatcher {
   readonly #options: TimersOptions
   readonly #wakeAt: (time: number) => void
   readonly #stopTimes: LabTimes
-  /** Times of the next attempts to back up closed labs. */
-  readonly #backupTimes: LabTimes
+  /** Times of the next attempts to archive closed labs. */
+  readonly #archiveTimes: LabTimes
 
   constructor(options: TimersOptions) {
-    const { backups, wakeAt = () => {}, warn } = options
+    const { archives, wakeAt = () => {}, warn } = options
     this.#options = options
     this.#wakeAt = wakeAt
     this.#stopTimes = new LabTimes({
       run: (id, stopAt) => this.#stopNow(id, stopAt),
       failed: (id, stopAt, { message }) => warn(`The project ${id} was not stopped at ${stopAt}: ${message}`),
     })
-    this.#backupTimes = new LabTimes({
-      run: (id, time) => backups.backUp(id, time),
-      failed: (id, _, error) => backups.recordFailure(id, error),
+    this.#archiveTimes = new LabTimes({
+      run: (id, time) => archives.archive(id, time),
+      failed: (id, _, error) => archives.recordFailure(id, error),
     })
     options.registry.watch(this)
   }
 
   headChanged(id: string, head: ProjectRecord | undefined): void {
-    const againAt = head && this.#options.backups.nextAttemptAt(head)
+    const againAt = head && this.#options.archives.nextAttemptAt(head)
     this.#stopTimes.note(id, head?.stop_at)
-    this.#backupTimes.note(id, againAt)
+    this.#archiveTimes.note(id, againAt)
     for (const time of [head?.stop_at, againAt]) if (time !== undefined) this.#wakeAt(Date.parse(time))
   }
 
   /** Stops and backs up the labs whose time has come, in a process that `wakeAt` has woken. */
   async runDue(): Promise<void> {
     await this.#options.access.reopened
-    for (const times of [this.#stopTimes, this.#backupTimes]) {
+    for (const times of [this.#stopTimes, this.#archiveTimes]) {
       await times.due()
       if (times.next !== undefined) this.#wakeAt(times.next)
     }
   }
 
   end(): void {
-    for (const times of [this.#stopTimes, this.#backupTimes]) times.end()
+    for (const times of [this.#stopTimes, this.#archiveTimes]) times.end()
   }
 
   /**

@@ -23,7 +23,7 @@ import { ImageDigestFile, nodeHasher } from './fleet/image-digest-file.ts'
 import { createNodeFleet } from './fleet/node-fleet.ts'
 import { PlacementLog } from './fleet/placement-log.ts'
 import { callerIsLocal, callerMayExecute, callerName } from './http/caller.ts'
-import { BackupFiles } from './labs/backup-files.ts'
+import { ArchiveFiles } from './labs/archive-files.ts'
 import { HostProjectFiles } from './labs/host-projects.ts'
 import { LabFiles } from './labs/lab-files.ts'
 import { TrustedFiles } from './labs/trusted-files.ts'
@@ -127,7 +127,7 @@ export async function openGateway(options: GatewayLabOptions): Promise<GatewayLa
   // The process is that of the deployment.
   const metrics = async () => [versionFamily(version), ...(organization === undefined ? await processMetrics() : [])]
   const store = await LabFiles.open(records, { maxBytes: maxBytesOf(config) })
-  const backsUp = config.current.fleet.keep_archives
+  const keepsArchives = config.current.fleet.keep_archives
   const { gateway, labs, services, projects } = await composeGateway({
     fleet,
     placements,
@@ -135,7 +135,7 @@ export async function openGateway(options: GatewayLabOptions): Promise<GatewayLa
     digests: { store: await ImageDigestFile.open(records), newHasher: nodeHasher },
     warn: (message) => log.warn({}, message),
     host: { version, metrics },
-    labs: await labPorts({ config, log, records, store, backsUp }),
+    labs: await labPorts({ config, log, records, store, keepsArchives }),
   })
   void labs.lifecycle.reopenAfterStart()
   return {
@@ -158,12 +158,19 @@ const maxBytesOf = (config: LoadedConfig) => () => labLimitsOf(config)().open_la
 interface LabPortsOptions extends Pick<LabRuntimeOptions, 'config' | 'log' | 'records'> {
   readonly store: LabFiles
   readonly load?: () => Promise<Load>
-  /** Whether closed labs are backed up. */
-  readonly backsUp?: boolean
+  /** Whether closed labs are archived. */
+  readonly keepsArchives?: boolean
 }
 
 /** What labs get on any host of Node: their documents are in the data directory. */
-async function labPorts({ config, log, records, store, load, backsUp = false }: LabPortsOptions): Promise<LabPorts> {
+async function labPorts({
+  config,
+  log,
+  records,
+  store,
+  load,
+  keepsArchives = false,
+}: LabPortsOptions): Promise<LabPorts> {
   const { limits } = config.current
   const zipOptions = {
     records,
@@ -179,7 +186,7 @@ async function labPorts({ config, log, records, store, load, backsUp = false }: 
     ),
     limits: labLimitsOf(config),
     zip: new FileZipArchives(zipOptions),
-    backupStore: backsUp ? await BackupFiles.open(zipOptions) : undefined,
+    archiveStore: keepsArchives ? await ArchiveFiles.open(zipOptions) : undefined,
     drainS: () => config.current.fleet.drain_s,
     warn: (message) => log.warn({}, message),
     report: (err, what) => log.error({ err }, what),

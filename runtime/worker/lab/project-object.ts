@@ -23,7 +23,7 @@ import { objectLimits } from '../shared/object-limits.ts'
 import { type ObjectReply, replyOf, resultOf } from '../shared/object-reply.ts'
 import { Objects } from '../shared/objects.ts'
 import { decode, type Encoded, encode } from '../shared/rpc-json.ts'
-import { BackupBucket } from './backup-bucket.ts'
+import { ArchiveBucket } from './archive-bucket.ts'
 import { callerName, runAs } from './caller.ts'
 import { objectComputes } from './object-computes.ts'
 import type { LabCopy, LabRpc } from './rpc.ts'
@@ -57,7 +57,7 @@ interface Opened {
 export class ProjectObject extends DurableObject<Env> implements LabRpc {
   readonly #admissions: Admissions
   readonly #objects: Objects
-  readonly #backupStore: BackupBucket | undefined
+  readonly #archiveStore: ArchiveBucket | undefined
   readonly #requests = new RequestMetrics()
   #countedAt = Date.now()
   #opened: Promise<Opened> | undefined
@@ -70,7 +70,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
     super(state, env)
     this.#admissions = new Admissions(env)
     this.#objects = Objects.around(env, state)
-    this.#backupStore = env.ARCHIVES && new BackupBucket(env.ARCHIVES, this.#objects.organization)
+    this.#archiveStore = env.ARCHIVES && new ArchiveBucket(env.ARCHIVES, this.#objects.organization)
   }
 
   override async fetch(request: Request): Promise<Response> {
@@ -117,7 +117,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
   }
 
   async discard(): Promise<void> {
-    await this.#backupStore?.remove(Objects.ownIdOf(this.ctx))
+    await this.#archiveStore?.remove(Objects.ownIdOf(this.ctx))
     await this.ctx.storage.deleteAlarm()
     await this.ctx.storage.deleteAll()
   }
@@ -220,7 +220,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
       events: new EventLog({ history, feeds: () => maxFeeds }, undefined, callerName),
       limits: () => objectLimits,
       zip: new TableZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
-      backupStore: this.#backupStore,
+      archiveStore: this.#archiveStore,
       copy: (lab, input, caller) => {
         const copy = input.project_id ?? crypto.randomUUID()
         const entries = encode([...encodeEntries(lab.document.entries())])

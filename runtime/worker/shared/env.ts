@@ -6,7 +6,7 @@ export interface Env {
   readonly DIRECTORIES: DurableObjectNamespace
   readonly COMPUTES: DurableObjectNamespace
   readonly PROJECTS: DurableObjectNamespace
-  /** A bucket of R2 for backups of closed projects; without it there are none. */
+  /** A bucket of R2 for archives of closed projects; without it there are none. */
   readonly ARCHIVES?: R2Bucket
   /** A bucket of R2 for images, by their digests; without it they are copied from compute to compute. */
   readonly IMAGES?: R2Bucket

@@ -49,8 +49,8 @@ const project: Form<ProjectRecord> = {
   restoring: { form: restoring },
   formerComputes: { name: 'left' },
   pendingLinks: { name: 'unjoined' },
-  backupRevision: { name: 'archived' },
-  backupAttempts: { name: 'archiving' },
+  archivedRevision: { name: 'archived' },
+  archiveAttempts: { name: 'archiving' },
 }
 const node: Form<NodeRecord> = {
   creationError: { name: 'unmade' },

@@ -45,13 +45,13 @@ export type ProjectRecord = Omit<
 > & {
   /** For lists of labs whose documents are not in memory. Documents of earlier versions lack it. */
   readonly sizes?: LabSizes
-  /** The revision of which there is a backup. With another revision the backup is old. */
-  readonly backupRevision?: number
+  /** The revision of which there is an archive. With another revision the archive is old. */
+  readonly archivedRevision?: number
   /**
-   * Present while a closed project has no backup of its present state: how many attempts have begun, when the next one is due, if any, and why the
+   * Present while a closed project has no archive of its present state: how many attempts have begun, when the next one is due, if any, and why the
    * last one failed, if it did.
    */
-  readonly backupAttempts?: { readonly tries: number; readonly again_at?: string; readonly failure?: string }
+  readonly archiveAttempts?: { readonly tries: number; readonly again_at?: string; readonly failure?: string }
   /** Ids of the computes that have the project, in the order in which they took part. */
   readonly computes: readonly string[]
   /** Whether the project was open when it was saved last. */
@@ -85,7 +85,7 @@ export const shownOf = (record: ProjectRecord) =>
       'lastApplied',
       'moving',
     ] as const),
-    ...(['formerComputes', 'pendingLinks', 'backupRevision', 'backupAttempts'] as const),
+    ...(['formerComputes', 'pendingLinks', 'archivedRevision', 'archiveAttempts'] as const),
   )
 
 /**

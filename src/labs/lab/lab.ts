@@ -352,8 +352,8 @@ export class Lab {
     return {
       ...shownOf(project),
       ...placementOf(project),
-      ...backupView(project),
-      ...withoutNulls({ status_reason: this.statusReason ?? backupFailure(project) }),
+      ...archivedView(project),
+      ...withoutNulls({ status_reason: this.statusReason ?? archiveFailure(project) }),
       compute_ids: [...project.computes],
       counts: this.counts(),
       ...(this.present.length > 0 && { present: [...this.present] }),
@@ -424,18 +424,18 @@ const growsBy = (document: LabDocument, changes: LabEntries): boolean => {
   })
 }
 
-/** Whether there is a backup of a project as it is. */
-export const backupView = ({ backupRevision, revision }: ProjectRecord): { archived?: true } =>
-  backupRevision === revision ? { archived: true } : {}
+/** Whether there is an archive of a project as it is. */
+export const archivedView = ({ archivedRevision, revision }: ProjectRecord): { archived?: true } =>
+  archivedRevision === revision ? { archived: true } : {}
 
-/** Why a closed project has no backup; undefined where none was to be made, or where that is not known yet. */
-export function backupFailure({ backupAttempts }: ProjectRecord): string | undefined {
-  if (backupAttempts?.failure === undefined) return undefined
-  return `It could not be archived (${retryText(backupAttempts)}): ${backupAttempts.failure}`
+/** Why a closed project has no archive; undefined where none was to be made, or where that is not known yet. */
+export function archiveFailure({ archiveAttempts }: ProjectRecord): string | undefined {
+  if (archiveAttempts?.failure === undefined) return undefined
+  return `It could not be archived (${retryText(archiveAttempts)}): ${archiveAttempts.failure}`
 }
 
-/** When a failed backup is tried again, in words. */
-export const retryText = ({ again_at }: NonNullable<ProjectRecord['backupAttempts']>): string =>
+/** When a failed archive is tried again, in words. */
+export const retryText = ({ again_at }: NonNullable<ProjectRecord['archiveAttempts']>): string =>
   again_at === undefined ? 'the next attempt is at its next close' : 'it will be tried again'
 
 /** The placement of a record. Documents of earlier versions lack it. */

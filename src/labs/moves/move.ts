@@ -35,7 +35,7 @@ export interface MoveOptions {
  * Moves the part of a lab that is on one compute to another compute that its placement allows. First the files are copied. Then the document
  * names the new compute, and then the old files are removed. A service that is killed leaves the lab on one of the two computes, and
  * `recoverMove` removes the rest from the other one. An open lab is closed meanwhile. A closed lab whose compute is gone is made from its
- * backup. 409 with the reason why the lab stays.
+ * archive. 409 with the reason why the lab stays.
  */
 export async function moveLab(labs: Labs, id: string, from: string, options: MoveOptions): Promise<string> {
   const { agentFor } = options
@@ -45,7 +45,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
       if (labs.jobs.isBusy(id) || labs.parts.isUsed(id))
         throw conflict('A job of the project is running, or the project is being exported or copied')
       // When an earlier move took the lab elsewhere, only the files that it left here are removed, which is always possible.
-      if (!labs.backups.isComputeLost(lab) && lab.document.project.computes.includes(from)) requireMovable(lab, from)
+      if (!labs.archives.isComputeLost(lab) && lab.document.project.computes.includes(from)) requireMovable(lab, from)
     } catch (error) {
       const message = `The project stays on compute ${from}, which is being drained. ${(error as Error).message}`
       lab.emit({ action: 'log.warning', event: { message } })
@@ -53,7 +53,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
     }
   }
   return labs.lifecycle.withClosedLab(id, agentFor, check, async (lab) => {
-    const isGone = labs.backups.isComputeLost(lab)
+    const isGone = labs.archives.isComputeLost(lab)
     await recoverMove(labs, lab, agentFor).catch((error: unknown) => {
       // What is left on a compute that is gone is removed when it is back.
       if (!isGone) throw error
@@ -185,10 +185,10 @@ async function onNewCompute<T>(
   return made
 }
 
-/** Makes a lab whose compute is gone from its backup. The files on the old compute are removed when it is connected again. */
+/** Makes a lab whose compute is gone from its archive. The files on the old compute are removed when it is connected again. */
 async function restoreTo(labs: Labs, lab: Lab, way: MovePlan): Promise<void> {
   const { from, to, agentFor, show } = way
-  const content = await labs.backupStore?.read(lab.id)
+  const content = await labs.archiveStore?.read(lab.id)
   if (content === undefined) throw conflict('Its archive is missing')
   const { document } = lab
   const there = new Lab(lab.id, new Map([['project', { ...document.project, computes: [to] }]]), unsaved, labs.events)

@@ -202,9 +202,9 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, agentFor: 
     const changes = replacing(document, kept)
     // These fields keep their present values.
     const { name, is_open, revision, path, restoring } = project
-    const { backupAttempts, stop_at, ttl_deletes, moving, formerComputes, pendingLinks, class: ofClass } = project
+    const { archiveAttempts, stop_at, ttl_deletes, moving, formerComputes, pendingLinks, class: ofClass } = project
     const present = {
-      ...{ backupAttempts, stop_at, ttl_deletes, moving, formerComputes, pendingLinks, restoring },
+      ...{ archiveAttempts, stop_at, ttl_deletes, moving, formerComputes, pendingLinks, restoring },
       class: ofClass,
     }
     const then = omit(

@@ -68,12 +68,12 @@ test('an archive that fails is an event with the reason, and another attempt tha
   const seen: LabListEvent[] = []
   registry.listen((event) => void seen.push(event))
   const again_at = '2026-01-01T00:00:00.000Z'
-  await registry.register(id, { ...head, revision: 1, backupAttempts: { tries: 1, again_at } })
+  await registry.register(id, { ...head, revision: 1, archiveAttempts: { tries: 1, again_at } })
   expect(seen).toEqual([])
   await registry.register(id, {
     ...head,
     revision: 2,
-    backupAttempts: { tries: 1, again_at, failure: 'the disk is full' },
+    archiveAttempts: { tries: 1, again_at, failure: 'the disk is full' },
   })
   const status_reason = 'It could not be archived (it will be tried again): the disk is full'
   expect(seen).toMatchObject([{ action: 'project.updated', event: { project_id: id, status_reason } }])

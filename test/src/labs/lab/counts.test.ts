@@ -73,7 +73,7 @@ test('a lab that is opened, closed or archived is not changed', async () => {
   await labs.lifecycle.open(lab.id, agentFor)
   const now = await labs.lab(lab.id)
   await labs.documents.saveServiceChange(now, (project) =>
-    new Changes().project({ ...project, backupRevision: project.revision }),
+    new Changes().project({ ...project, archivedRevision: project.revision }),
   )
   expect(now.project().revision).toBeGreaterThan(revision)
   expect(await listed()).toMatchObject({ changed_at })

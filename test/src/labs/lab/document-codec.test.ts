@@ -74,8 +74,8 @@ test('records have the names of the code', () => {
     },
     formerComputes: ['c4'],
     pendingLinks: ['l'],
-    backupRevision: 7,
-    backupAttempts: { tries: 1 },
+    archivedRevision: 7,
+    archiveAttempts: { tries: 1 },
     variables: [{ name: 'taking', value: 'unjoined' }],
   })
   expect(read.get('node/n')).toMatchObject({

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import type { StoredFile } from '../../../../src/host-agent.ts'
+import type { ArchiveLimits } from '../../../../src/labs/archives/archive-store.ts'
 import type { ArchiveMember, ZipArchives } from '../../../../src/labs/archives/zip-archives.ts'
-import type { BackupLimits } from '../../../../src/labs/backups/backup-store.ts'
 import type { LabListEvent } from '../../../../src/model/lab/event.ts'
 import { labsInMemory, MemoryCompute, overriding } from '../../../support/memory-compute.ts'
 import { MemoryLabs } from '../../../support/memory-labs.ts'
@@ -45,14 +45,14 @@ const zip = {
   },
 } as Partial<ZipArchives> as ZipArchives
 
-/** Labs that are backed up when they are closed. `close` makes a lab on a compute, closes it, and gives its id. */
-async function backedUp(computes: Record<string, MemoryCompute>, limits?: BackupLimits) {
+/** Labs that are archived when they are closed. `close` makes a lab on a compute, closes it, and gives its id. */
+async function archivingLabs(computes: Record<string, MemoryCompute>, limits?: ArchiveLimits) {
   const kept = new Map<string, string>()
   const warnings: string[] = []
   const labs = await labsInMemory(new MemoryCompute(), new MemoryLabs(), {
     others: new Map(Object.entries(computes)),
     zip,
-    backupStore: {
+    archiveStore: {
       write: async (id, content) => void kept.set(id, await new Response(content).text()),
       read: async () => undefined,
       remove: async (id) => void kept.delete(id),
@@ -73,7 +73,7 @@ async function backedUp(computes: Record<string, MemoryCompute>, limits?: Backup
 
 test('a compute that sends nothing more delays the archives of its own labs only', async () => {
   const silent = silentFile()
-  const { kept, close } = await backedUp({ silent: computeWith(silent.read), a: computeWith(fileOf('of a')) })
+  const { kept, close } = await archivingLabs({ silent: computeWith(silent.read), a: computeWith(fileOf('of a')) })
   await close('silent')
   await expect.poll(() => silent.state.isRead).toBe(true)
   const id = await close('a')
@@ -87,7 +87,7 @@ test('an archive that takes too long breaks off, and the lab is as before', asyn
   onTestFinished(() => void vi.useRealTimers())
   const silent = silentFile()
   const limits = { ms: 60_000, bytes: 1000 }
-  const { labs, kept, warnings, close } = await backedUp({ silent: computeWith(silent.read) }, limits)
+  const { labs, kept, warnings, close } = await archivingLabs({ silent: computeWith(silent.read) }, limits)
   const id = await close('silent')
   const updates: LabListEvent[] = []
   labs.registry.listen((event) => void updates.push(event))
@@ -128,7 +128,7 @@ test('an archive of more bytes than are kept breaks off before they are read', a
     content: new ReadableStream<Uint8Array>({ pull: readIt }, { highWaterMark: 0 }),
     size: 1001,
   })
-  const { kept, warnings, close } = await backedUp({ large: computeWith(large) }, { ms: 60_000, bytes: 1000 })
+  const { kept, warnings, close } = await archivingLabs({ large: computeWith(large) }, { ms: 60_000, bytes: 1000 })
   onTestFinished(() => expect(isRead).toBe(false))
   await close('large')
   await expect.poll(() => warnings).toEqual([expect.stringMatching(/Its files have more than 1000 bytes/)])

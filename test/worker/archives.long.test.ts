@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { LabJob } from '../../src/model/lab/job.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
 import type { Project } from '../../src/model/project.ts'
-import { isMadeElsewhere } from '../support/backup-gateway.ts'
+import { isMadeElsewhere } from '../support/archive-gateway.ts'
 import { portOf } from '../support/gateway-lab.ts'
 import { holding } from '../support/holding.ts'
 import { labOver, nodesOf } from '../support/lab-over-computes.ts'
@@ -25,14 +25,14 @@ it('makes a closed lab from its archive in R2 on another compute, when its own i
     TestService.start(embedded),
   ])
   for (const [id, service] of Object.entries({ a, b })) await register(gateway, id, portOf(service))
-  const withBackups = {
+  const withArchives = {
     url: gateway.url,
     headers,
     call: <T>(method: string, path: string, body?: unknown) => gateway.call<T>(method, path, body),
     send: (path: string, { method = 'GET', ...init }: RequestInit = {}) => gateway.fetch(method, path, undefined, init),
-    backups: () => gateway.keysIn(bucket),
+    archives: () => gateway.keysIn(bucket),
   }
-  await isMadeElsewhere(withBackups, { a, b }, (id) => `default/${id}.gns3project`)
+  await isMadeElsewhere(withArchives, { a, b }, (id) => `default/${id}.gns3project`)
 })
 
 it('keeps the archives of organizations apart, and removes them with their organization', async () => {

@@ -11,12 +11,12 @@ import { hangMs } from './limits.ts'
 import type { TestService } from './service.ts'
 
 /** A gateway that backs up closed labs. */
-export interface BackupGateway extends LabService {
+export interface ArchiveGateway extends LabService {
   send(path: string, init?: RequestInit): Promise<Response>
   /** Credentials of the test. */
   readonly headers: Record<string, string>
-  /** The names of the backups. */
-  backups(): Promise<string[]>
+  /** The names of the archives. */
+  archives(): Promise<string[]>
 }
 
 /**
@@ -24,7 +24,7 @@ export interface BackupGateway extends LabService {
  * of the gateway, registered under these ids.
  */
 export async function isMadeElsewhere(
-  gateway: BackupGateway,
+  gateway: ArchiveGateway,
   { a, b }: { a: TestService; b: TestService },
   nameOf: (projectId: string) => string,
 ): Promise<void> {
@@ -49,7 +49,7 @@ export async function isMadeElsewhere(
   const open = await labOver(gateway, ['a'])
   await gateway.call('POST', `${path}/close`)
   await expect.poll(async () => (await shown(path)).archived, { timeout: hangMs }).toBe(true)
-  expect(await gateway.backups()).toEqual([nameOf(id)])
+  expect(await gateway.archives()).toEqual([nameOf(id)])
   expect((await shown(open)).archived).toBeUndefined()
 
   const port = portOf(a)
@@ -124,5 +124,5 @@ export async function isMadeElsewhere(
   expect((await read('notes')).toString()).toBe('of before')
   expect((await gateway.send('/v2/computes/b/drain', { method: 'POST' })).status).toBe(404)
   await gateway.call('DELETE', path)
-  expect(await gateway.backups()).toEqual([])
+  expect(await gateway.archives()).toEqual([])
 }

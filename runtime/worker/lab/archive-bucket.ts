@@ -1,4 +1,4 @@
-import type { BackupStore } from '../../../src/labs/backups/backup-store.ts'
+import type { ArchiveStore } from '../../../src/labs/archives/archive-store.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { withTimeout } from '../../../src/lib/async/timeout.ts'
 import { ApiError } from '../../../src/lib/errors/api-error.ts'
@@ -6,14 +6,14 @@ import { maxArchiveBytes } from './zip-archives.ts'
 
 /** Bytes of a part of an upload. All but the last are equal, and have at least 5 MiB (developers.cloudflare.com/r2, multipart). */
 const partBytes = 8 << 20
-/** Timeout of a backup that is being made, without data, ms. */
+/** Timeout of an archive that is being made, without data, ms. */
 const quietMs = 60_000
 
 /**
- * Backups of closed projects in a bucket of R2, as `{organization}/{id}.gns3project`. An upload that broke off because its program ended is
+ * Archives of closed projects in a bucket of R2, as `{organization}/{id}.gns3project`. An upload that broke off because its program ended is
  * removed by R2 after seven days.
  */
-export class BackupBucket implements BackupStore {
+export class ArchiveBucket implements ArchiveStore {
   readonly #bucket: R2Bucket
   readonly #organization: string
 
@@ -50,7 +50,7 @@ export class BackupBucket implements BackupStore {
     await this.#bucket.delete(this.#keyOf(projectId))
   }
 
-  /** Requires an id without a slash: with one it would name a backup of another organization. */
+  /** Requires an id without a slash: with one it would name an archive of another organization. */
   #keyOf(projectId: string): string {
     if (projectId.includes('/')) throw new Error('The id of a project has no slash')
     return `${this.#organization}/${projectId}.gns3project`

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { it } from 'vitest'
-import { isMadeElsewhere } from '../../support/backup-gateway.ts'
+import { isMadeElsewhere } from '../../support/archive-gateway.ts'
 import { portOf } from '../../support/gateway-lab.ts'
 import { TestService } from '../../support/service.ts'
 
@@ -17,12 +17,12 @@ it('makes a closed lab from its archive on another compute, when its compute is 
     const input = { compute_id, protocol: 'http', host: '127.0.0.1', port: portOf(service) }
     await gateway.call('POST', '/v2/computes', input)
   }
-  const withBackups = {
+  const withArchives = {
     url: gateway.url,
     headers: {},
     call: <T>(method: string, path: string, body?: unknown) => gateway.call<T>(method, path, body),
     send: (path: string, init?: RequestInit) => gateway.fetch(path, init),
-    backups: () => readdir(join(gateway.data, 'archives')),
+    archives: () => readdir(join(gateway.data, 'archives')),
   }
-  await isMadeElsewhere(withBackups, { a, b }, (id) => `${id}.gns3project`)
+  await isMadeElsewhere(withArchives, { a, b }, (id) => `${id}.gns3project`)
 })

@@ -1,6 +1,6 @@
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { BackupStore } from '../../../../src/labs/backups/backup-store.ts'
+import type { ArchiveStore } from '../../../../src/labs/archives/archive-store.ts'
 import { requireSpace, withDiskErrors } from '../../engine/storage/disk.ts'
 import {
   makeDirectory,
@@ -13,8 +13,8 @@ import { receive } from '../../engine/storage/receive.ts'
 import { contentOf } from '../../engine/storage/stored-file.ts'
 import type { ZipArchivesOptions } from './zip-archives.ts'
 
-/** Backups of closed projects, `{data}/archives/{id}.gns3project`. */
-export class BackupFiles implements BackupStore {
+/** Archives of closed projects, `{data}/archives/{id}.gns3project`. */
+export class ArchiveFiles implements ArchiveStore {
   readonly #options: ZipArchivesOptions
   readonly #directory: string
 
@@ -23,8 +23,8 @@ export class BackupFiles implements BackupStore {
     this.#directory = options.records.pathOf('archives')
   }
 
-  static async open(options: ZipArchivesOptions): Promise<BackupFiles> {
-    const files = new BackupFiles(options)
+  static async open(options: ZipArchivesOptions): Promise<ArchiveFiles> {
+    const files = new ArchiveFiles(options)
     await makeDirectory(files.#directory)
     await removeTemporaries(files.#directory)
     return files
