@@ -214,7 +214,7 @@ export interface UploadOptions {
 }
 
 /** The result of copying an image to a compute that lacks it; undefined: no other compute has it. */
-export type ReplicationOutcome = 'brought' | { readonly refused: string } | undefined
+export type ReplicationOutcome = 'copied' | { readonly refused: string } | undefined
 
 export interface Digest {
   readonly algorithm: 'md5' | 'sha-256' | 'sha-512'

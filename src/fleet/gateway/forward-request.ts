@@ -40,9 +40,9 @@ export function forwardRequest(
   caller: RequestingCaller,
 ): Promise<Response | RelayedAnswer> {
   const { projectId, endsProject } = request
-  if (!endsProject) return forwardRepeatedly(request, options, caller)
+  if (!endsProject) return forwardUntilAnswered(request, options, caller)
   return options.turns.run(projectId, async () => {
-    const answer = await forwardRepeatedly(request, options, caller)
+    const answer = await forwardUntilAnswered(request, options, caller)
     if (answer.status < 300) await endElsewhere(request, options, caller)
     // A closed project keeps its placement: it is opened again where its files are. The placement of a lost project is removed.
     const hasEnded = answer.status < 300 || codeOf(answer) === 'no-such-project'
@@ -64,54 +64,97 @@ async function endElsewhere(
   }
 }
 
-async function forwardRepeatedly(
+/** Sends the request to computes, one after the other, until an answer is one for the client. */
+async function forwardUntilAnswered(
   request: ProjectRequest,
-  { locator, replicateImage }: ForwardOptions,
+  options: ForwardOptions,
   caller: RequestingCaller,
 ): Promise<Response | RelayedAnswer> {
-  const { projectId, part } = request
-  const forwarded = { ...request, caller: caller.caller }
-  const brought = new Set<string>()
-  const located = locator.locate(projectId, part)
+  const located = options.locator.locate(request.projectId, request.part)
   let member = located instanceof Promise ? await located : located
-  let others: Member[] | undefined
-  for (let isMoved = false; ; ) {
-    caller.noteCompute(member.id)
-    const { failedAnswer } = caller.notes
-    delete caller.notes.failedAnswer
-    let answer: Response | RelayedAnswer
-    try {
-      answer = failedAnswer?.compute === member.id ? failedAnswer.answer : await member.forward(forwarded)
-    } catch (error) {
-      throw withComputeContext(error, member)
-    }
-    const { status } = answer
-    if (status < 400) return answer
+  let retries: Retries | undefined
+  for (;;) {
+    const answer = await answerOf(member, request, caller)
+    if (answer.status < 400) return answer
     // A defect of a compute is not a defect of the gateway.
-    if (status === 500) throw new ApiError(502, `The compute ${member.name} failed: ${messageOf(errorIn(answer))}`)
-    if (codeOf(answer) === 'no-such-project' && !isMoved) {
-      const other = await locator.relocate(projectId, member)
-      if (other === undefined || !isRepeatable(request)) return answer
-      member = other
-      isMoved = true
-      continue
-    }
-    if (part !== undefined && (codeOf(answer) === 'no-such-node' || codeOf(answer) === 'no-such-link')) {
-      // A client of the compute interface may have made the node or link on another compute of the lab.
-      others ??= await locator.others(projectId, member)
-      const next = others.shift()
-      if (next === undefined || !isRepeatable(request)) return answer
-      member = next
-      continue
-    }
-    const image = imageMissingIn(answer)
-    if (image === undefined || !isRepeatable(request) || brought.has(image) || brought.size === maxImages) return answer
-    brought.add(image)
-    const outcome = await replicateImage(member.id, image).catch(() => undefined)
-    if (outcome === undefined) return answer
-    if (outcome !== 'brought') throw missingImage(outcome.refused, image)
-    member = await locator.locate(projectId, part)
-    isMoved = false
+    if (answer.status === 500)
+      throw new ApiError(502, `The compute ${member.name} failed: ${messageOf(errorIn(answer))}`)
+    retries ??= new Retries(request, options)
+    const next = await retries.nextAfter(answer, member)
+    if (next === undefined) return answer
+    member = next
+  }
+}
+
+/** The answer of a compute: the one that it has just given to the caller on another way, or else to the request sent now. */
+async function answerOf(
+  member: Member,
+  request: ProjectRequest,
+  requesting: RequestingCaller,
+): Promise<Response | RelayedAnswer> {
+  const { caller, notes } = requesting
+  requesting.noteCompute(member.id)
+  const { failedAnswer } = notes
+  delete notes.failedAnswer
+  if (failedAnswer?.compute === member.id) return failedAnswer.answer
+  try {
+    return await member.forward({ ...request, caller })
+  } catch (error) {
+    throw withComputeContext(error, member)
+  }
+}
+
+/** Decides where a request that a compute has refused is sent again. */
+class Retries {
+  readonly #request: ProjectRequest
+  readonly #options: ForwardOptions
+  /** The compute that has the project was searched for, and the request sent there. */
+  #isRelocated = false
+  /** Computes of the lab that may have the node or link. */
+  #others: Member[] | undefined
+  readonly #copiedImages = new Set<string>()
+
+  constructor(request: ProjectRequest, options: ForwardOptions) {
+    this.#request = request
+    this.#options = options
+  }
+
+  /** The compute to send the request to after this refusal, which may be the same one. Undefined: the client gets the refusal. */
+  async nextAfter(refusal: Response | RelayedAnswer, from: Member): Promise<Member | undefined> {
+    const code = codeOf(refusal)
+    if (code === 'no-such-project') return this.#ownerOfProject(from)
+    if (!isRepeatable(this.#request)) return undefined
+    if (code === 'no-such-node' || code === 'no-such-link') return this.#nextOfLab(from)
+    const image = imageMissingIn(refusal)
+    return image === undefined ? undefined : this.#withImage(image, from)
+  }
+
+  /** Also learned for the next request, when this one cannot be repeated. */
+  async #ownerOfProject(from: Member): Promise<Member | undefined> {
+    if (this.#isRelocated) return undefined
+    this.#isRelocated = true
+    const owner = await this.#options.locator.relocate(this.#request.projectId, from)
+    return isRepeatable(this.#request) ? owner : undefined
+  }
+
+  /** A client of the compute interface may have made the node or link on another compute of the lab. */
+  async #nextOfLab(from: Member): Promise<Member | undefined> {
+    const { projectId, part } = this.#request
+    if (part === undefined) return undefined
+    this.#others ??= await this.#options.locator.others(projectId, from)
+    return this.#others.shift()
+  }
+
+  /** 409 with the reason when the image cannot be copied. */
+  async #withImage(image: string, from: Member): Promise<Member | undefined> {
+    if (this.#copiedImages.has(image) || this.#copiedImages.size === maxImages) return undefined
+    this.#copiedImages.add(image)
+    const outcome = await this.#options.replicateImage(from.id, image).catch(() => undefined)
+    if (outcome === undefined) return undefined
+    if (outcome !== 'copied') throw missingImage(outcome.refused, image)
+    // The copy may have taken minutes, in which the project may have moved.
+    this.#isRelocated = false
+    return this.#options.locator.locate(this.#request.projectId, this.#request.part)
   }
 }
 

@@ -64,7 +64,7 @@ async function copyOfAnyKind(
   let found: ReplicationOutcome
   for (const wanted of uploaded.length > 0 ? uploaded : known) {
     const outcome = await copy(members, wanted)
-    if (found !== 'brought') found = outcome ?? found
+    if (found !== 'copied') found = outcome ?? found
   }
   return found
 }
@@ -72,7 +72,7 @@ async function copyOfAnyKind(
 /** Undefined when no other compute has the image; a reason when the gateway has no digest of it, or all computes have other content. */
 async function copy(members: FleetMembers, wanted: Copy): Promise<ReplicationOutcome> {
   const { kind, image, to, digest, keeping } = wanted
-  if (await copyKept(wanted)) return 'brought'
+  if (await copyKept(wanted)) return 'copied'
   let has = 0
   let isBroken = false
   const all = await members.all()
@@ -88,7 +88,7 @@ async function copy(members: FleetMembers, wanted: Copy): Promise<ReplicationOut
       const digests = [{ algorithm: 'sha-256' as const, hex: digest.sha256 }]
       await to.agentFor(onBehalfOf(digest)).images.write(kind, image, content, { size, digests })
       keeping?.keep({ kind, name: image, digest })
-      return 'brought'
+      return 'copied'
     } catch (error) {
       if (!(error instanceof ApiError) || ofReceiver.has(error.status)) throw error
       // The digest was another one (400), or the copy broke off: the next compute may have the right image.

@@ -53,7 +53,7 @@ export async function withImages<T>(agent: HostAgent, operation: () => Promise<T
         .replicate?.(image)
         .catch(ignore('the client gets the error about the missing image'))
       if (outcome === undefined) throw error
-      if (outcome !== 'brought') throw missingImage(outcome.refused, image)
+      if (outcome !== 'copied') throw missingImage(outcome.refused, image)
     }
   }
 }

@@ -206,7 +206,7 @@ async function withSlow(operation: Slow) {
         async replicate(image: string) {
           await pause('replicate')
           withImage.add(image)
-          return 'brought'
+          return 'copied'
         },
       },
       snapshots: {
