@@ -44,13 +44,12 @@ interface LifecycleOptions {
   readonly warn: (message: string) => void
 }
 
-/** How a lab is opened. */
-interface Opening {
-  /** Whether `auto_start` starts all nodes, and not only those that ran before a reboot of their computes. */
-  readonly startsAll: boolean
-  /** Whether the lab opens without a compute that answers with something else than it should: a restart of the service opens what it can. */
-  readonly toleratesComputes: boolean
-}
+/**
+ * Why a lab is opened. `open`: a client or `auto_open` wants it so; `auto_start` starts all nodes. `reopen`: it was open before the service
+ * ended, or before it was moved; only nodes that ran before a reboot of their computes start, and a compute whose answers are malformed
+ * does not keep the lab closed.
+ */
+type Opening = 'open' | 'reopen'
 
 /** Opens, closes and deletes labs. */
 export class LabLifecycle {
@@ -84,14 +83,12 @@ export class LabLifecycle {
           .catch(ignore('the next start of the service tries again'))
         return
       }
-      await this.#openNow(id, this.#ownAgents, { startsAll: !is_open, toleratesComputes: is_open }).catch(
-        (error: Error) => {
-          // An unreadable document is reported already. A lab that does not fit shows why until it is opened.
-          if (error instanceof UnreadableLab) return
-          if (error instanceof ApiError && error.code === 'limit-reached') registry.markUnopened(id, error.message)
-          else warn(`The project ${id} could not be opened: ${error.message}`)
-        },
-      )
+      await this.#openNow(id, this.#ownAgents, is_open ? 'reopen' : 'open').catch((error: Error) => {
+        // An unreadable document is reported already. A lab that does not fit shows why until it is opened.
+        if (error instanceof UnreadableLab) return
+        if (error instanceof ApiError && error.code === 'limit-reached') registry.markUnopened(id, error.message)
+        else warn(`The project ${id} could not be opened: ${error.message}`)
+      })
     }
     const opened = ready.then(() => mapLimit(wanted, open)).then(() => this.#recoverMoves())
     access.reopened = withTimeout(opened, maxReopenMs, () => undefined).then(() => {})
@@ -117,69 +114,94 @@ export class LabLifecycle {
     const id = registry.idOf(idOrName)
     await access.reopened
     access.requireNotMoving(id)
-    return this.#openNow(id, agentFor, { startsAll: true, toleratesComputes: false }, idOrName)
+    return this.#openNow(id, agentFor, 'open', idOrName)
   }
 
-  #openNow(
-    id: string,
-    agentFor: ComputeAgents,
-    { startsAll, toleratesComputes }: Opening,
-    idOrName = id,
-  ): Promise<LabProject> {
-    const { registry, documents, access, sync, autoStart, archives, parts, recovery } = this.#options
+  #openNow(id: string, agentFor: ComputeAgents, opening: Opening, idOrName = id): Promise<LabProject> {
+    const { registry, documents, access } = this.#options
     return access.locked(id, async () => {
       const opened = documents.get(id)
       if (opened !== undefined) return opened.project()
       registry.clearUnopened(id)
-      const lab = await this.#load(id, idOrName, agentFor)
-      using _ = documents.enter(lab)
-      if (lab.document.project.archivedRevision !== undefined) {
-        await sync.recordReason(lab)
-        if (archives.isComputeLost(lab)) throw computeLost(lab, lab.statusReason)
-      }
-      await recovery.recoverSnapshots(lab, agentFor)
-      await recovery.recoverMove(lab, agentFor).catch(ignore('the next opening of the project tries again'))
-      const { computes, name } = lab.document.project
-      using _opening = parts.states.during(id, { event: 'open', onFailure: 'fail' })
-      try {
-        await parts.waitUntilReleased(id)
-        await mapLimit(computes, async (computeId) => {
-          await openProject(agentFor(computeId), { project_id: id, name }).catch((error: Error) => {
-            // The compute has just gone: `recordReason` did not know it yet.
-            if (archives.hasArchive(lab) && isUnreachable(error)) throw computeLost(lab, error.message)
-            if (!toleratesComputes && isMalformed(error)) throw error
-            sync.markUnknown(lab, computeId, error)
-          })
-        })
-        parts.states.move(id, 'ready')
-        parts.markOpen(lab)
-      } catch (error) {
-        // Those that have opened it.
-        await parts.close(lab, agentFor).catch(ignore('the client gets the first error'))
-        throw error
-      }
-      await sync.refresh(lab, computes, agentFor)
-      sync.nodesRead()
-      // A lab that the start of the service opens was open before, so there is no event.
-      if (!lab.document.project.is_open) {
-        try {
-          await this.#saveIsOpen(lab, true)
-        } catch (error) {
-          using _closing = parts.states.during(id, { event: 'close', onFailure: 'refuse' })
-          await parts.close(lab, agentFor).catch(ignore('the client gets the first error'))
-          parts.states.move(id, 'end')
-          parts.markClosed(lab)
-          throw error
-        }
-        documents.publish(lab, 'project.opened')
-      }
-      await runRestored(lab, agentFor)
-      autoStart.resumeApply(lab, agentFor)
-      for (const [node, { status }] of lab.reported) if (status !== 'stopped') lab.lastRunning.add(node)
-      if (startsAll) autoStart.start(lab, undefined, agentFor)
-      await autoStart.startAfterReboot(lab, computes, agentFor)
-      return lab.project()
+      return this.#openClosed(await this.#load(id, idOrName, agentFor), agentFor, opening)
     })
+  }
+
+  /** Opens a closed lab that the caller has locked. */
+  async #openClosed(lab: Lab, agentFor: ComputeAgents, opening: Opening): Promise<LabProject> {
+    const { documents, sync, parts, recovery } = this.#options
+    using _ = documents.enter(lab)
+    await this.#requireComputeOfArchived(lab)
+    await recovery.recoverSnapshots(lab, agentFor)
+    await recovery.recoverMove(lab, agentFor).catch(ignore('the next opening of the project tries again'))
+    const { computes } = lab.document.project
+    using _opening = parts.states.during(lab.id, { event: 'open', onFailure: 'fail' })
+    await this.#openOnComputes(lab, agentFor, opening)
+    await sync.refresh(lab, computes, agentFor)
+    sync.nodesRead()
+    // A lab that the start of the service opens was open before, so there is no event.
+    if (!lab.document.project.is_open) {
+      await this.#saveOpenOrClose(lab, agentFor)
+      documents.publish(lab, 'project.opened')
+    }
+    await this.#resumeNodes(lab, computes, agentFor, opening)
+    return lab.project()
+  }
+
+  /** 503 for a lab that has an archive and whose compute is not connected. */
+  async #requireComputeOfArchived(lab: Lab): Promise<void> {
+    const { sync, archives } = this.#options
+    if (lab.document.project.archivedRevision === undefined) return
+    await sync.recordReason(lab)
+    if (archives.isComputeLost(lab)) throw computeLost(lab, lab.statusReason)
+  }
+
+  /** Opens the projects of a lab on its computes, and closes them again if one refuses. */
+  async #openOnComputes(lab: Lab, agentFor: ComputeAgents, opening: Opening): Promise<void> {
+    const { sync, archives, parts } = this.#options
+    const { id, document } = lab
+    const { computes, name } = document.project
+    const open = (computeId: string) =>
+      openProject(agentFor(computeId), { project_id: id, name }).catch((error: Error) => {
+        // The compute has just gone: `recordReason` did not know it yet.
+        if (archives.hasArchive(lab) && isUnreachable(error)) throw computeLost(lab, error.message)
+        if (opening === 'open' && isMalformed(error)) throw error
+        sync.markUnknown(lab, computeId, error)
+      })
+    try {
+      await parts.waitUntilReleased(id)
+      await mapLimit(computes, async (computeId) => void (await open(computeId)))
+      parts.states.move(id, 'ready')
+      parts.markOpen(lab)
+    } catch (error) {
+      // Those that have opened it.
+      await parts.close(lab, agentFor).catch(ignore('the client gets the first error'))
+      throw error
+    }
+  }
+
+  /** Saves that a lab is open; closes it again when that fails. */
+  async #saveOpenOrClose(lab: Lab, agentFor: ComputeAgents): Promise<void> {
+    const { parts } = this.#options
+    try {
+      await this.#saveIsOpen(lab, true)
+    } catch (error) {
+      using _ = parts.states.during(lab.id, { event: 'close', onFailure: 'refuse' })
+      await parts.close(lab, agentFor).catch(ignore('the client gets the first error'))
+      parts.states.move(lab.id, 'end')
+      parts.markClosed(lab)
+      throw error
+    }
+  }
+
+  /** Goes on with what a restore or an apply has left, and starts the nodes that start by themselves. */
+  async #resumeNodes(lab: Lab, computes: readonly string[], agentFor: ComputeAgents, opening: Opening): Promise<void> {
+    const { autoStart } = this.#options
+    await runRestored(lab, agentFor)
+    autoStart.resumeApply(lab, agentFor)
+    for (const [node, { status }] of lab.reported) if (status !== 'stopped') lab.lastRunning.add(node)
+    if (opening === 'open') autoStart.start(lab, undefined, agentFor)
+    await autoStart.startAfterReboot(lab, computes, agentFor)
   }
 
   /** The document of a closed lab, or a new one for a project that a compute has. */
@@ -352,7 +374,7 @@ export class LabLifecycle {
     } finally {
       moving[Symbol.dispose]()
       if (wasOpen)
-        await this.#openNow(id, agentFor, { startsAll: false, toleratesComputes: true }).then(
+        await this.#openNow(id, agentFor, 'reopen').then(
           () => {
             const opened = documents.get(id)
             if (opened !== undefined) documents.publish(opened, 'project.opened')
