@@ -74,6 +74,14 @@ interface NodeJob extends Job {
   readonly waiting: Set<() => void>
 }
 
+/** The work of a job on one node. */
+interface StepRun {
+  readonly job: NodeJob
+  readonly step: JobStep
+  readonly agentFor: ComputeAgents
+  readonly signal: AbortSignal
+}
+
 /** What the work of a job gets. */
 export interface JobContext {
   readonly id: string
@@ -170,7 +178,7 @@ export class Jobs implements JobList {
     }
     if (action === 'start') putInOrder(job.steps)
     const { listed, signal } = this.#begin(job)
-    const steps = job.steps.map((step) => this.#step(job, step, agentFor, signal))
+    const steps = job.steps.map((step) => this.#runStep({ job, step, agentFor, signal }))
     const orFail = () => {
       if (job.failure !== undefined) throw job.failure
     }
@@ -249,68 +257,83 @@ export class Jobs implements JobList {
     }
   }
 
-  async #step(job: NodeJob, step: JobStep, agentFor: ComputeAgents, signal: AbortSignal): Promise<void> {
-    const { record, settle } = step
-    const { node_id, compute_id } = record
-    const show = (state: JobStep['state'], reason: string | null = null) => {
-      step.state = state
-      step.reason = reason
-      this.#changed(job)
-    }
-    let free = () => {}
+  /** Works on one node of a job, and shows how that ended. Never rejects. */
+  async #runStep(run: StepRun): Promise<void> {
+    const { job, step, signal } = run
+    const { settle } = step
     try {
-      await abortable(this.#untilTurn(step, show), signal)
-      if (job.action === 'start') free = await takeTurn(job, signal)
-      const pace = this.#paceOf(compute_id)
-      step.reason = 'Waiting for other starts on its compute, or for a lower load'
-      const { load_below } = job.input
-      const end = await pace.turn(() => (job.action === 'start' ? this.#weightOf(record) : 0), signal, load_below)
-      try {
-        requireNotGivenUp(job)
-        show('asked')
-        const { command_line } = await runNodeAction(
-          this.#options,
-          job.lab,
-          job.lab.node(node_id),
-          job.action,
-          agentFor,
-        )
-        if (job.action === 'start') this.#learnWeight(record, command_line)
-      } finally {
-        end()
-        settle.requested()
-      }
-      if (job.action === 'start' && record.ready !== null) {
-        show('unready', 'Started, but not ready yet')
-        job.lab.unready.add(node_id)
-        await untilReady(agentFor(compute_id).nodes, nodeRefOf(job.lab, record), record.ready, signal)
-        job.lab.unready.delete(node_id)
-      }
-      show('done')
+      await abortable(this.#stepsBefore(run), signal)
+      using _ = job.action === 'start' ? await takeTurn(job, signal) : undefined
+      await this.#requestAction(run)
+      if (job.action === 'start') await this.#untilReady(run)
+      this.#show(run, 'done')
     } catch (error) {
-      if (signal.aborted)
-        show('cancelled', signal.reason instanceof Cancelled ? signal.reason.message : 'It was closed')
-      else if (error instanceof Skipped) show('skipped', error.message)
-      else {
-        job.failure ??= failureOf(error, job.id)
-        const isKnown = error instanceof ApiError
-        if (!isKnown) this.#options.report(error, `the job ${job.id} failed to ${job.action} the node ${node_id}`)
-        show('failed', isKnown ? error.message : 'Internal error of the service; see its log')
-      }
+      this.#showFailure(run, error)
     } finally {
-      free()
       settle.requested()
       settle.over()
     }
   }
 
-  async #untilTurn({ before }: JobStep, show: (state: JobStep['state'], reason: string) => void): Promise<void> {
+  #show({ job, step }: StepRun, state: JobStep['state'], reason: string | null = null): void {
+    step.state = state
+    step.reason = reason
+    this.#changed(job)
+  }
+
+  #showFailure(run: StepRun, error: unknown): void {
+    const { job, step, signal } = run
+    if (signal.aborted) {
+      const why = signal.reason instanceof Cancelled ? signal.reason.message : 'It was closed'
+      return this.#show(run, 'cancelled', why)
+    }
+    if (error instanceof Skipped) return this.#show(run, 'skipped', error.message)
+    job.failure ??= failureOf(error, job.id)
+    if (error instanceof ApiError) return this.#show(run, 'failed', error.message)
+    this.#options.report(error, `the job ${job.id} failed to ${job.action} the node ${step.record.node_id}`)
+    this.#show(run, 'failed', 'Internal error of the service; see its log')
+  }
+
+  /** Resolves when the steps before this one are done; throws `Skipped` when one of them ended otherwise. */
+  async #stepsBefore(run: StepRun): Promise<void> {
+    const { before } = run.step
     const names = before.filter(({ state }) => state !== 'done').map(({ record }) => record.name)
-    if (names.length > 0) show('waiting', `Waiting for ${names.join(', ')}`)
+    if (names.length > 0) this.#show(run, 'waiting', `Waiting for ${names.join(', ')}`)
     for (const it of before) {
       await it.over
       if (it.state !== 'done') throw new Skipped(`It starts after ${it.record.name}, which is ${it.state}`)
     }
+  }
+
+  /** Sends the action to the node as soon as its compute may start one more. */
+  async #requestAction(run: StepRun): Promise<void> {
+    const { job, step, agentFor, signal } = run
+    const { record, settle } = step
+    const { action, lab, input } = job
+    const isStart = action === 'start'
+    step.reason = 'Waiting for other starts on its compute, or for a lower load'
+    const weigh = () => (isStart ? this.#weightOf(record) : 0)
+    const endTurn = await this.#paceOf(record.compute_id).turn(weigh, signal, input.load_below)
+    try {
+      requireNotGivenUp(job)
+      this.#show(run, 'asked')
+      const shown = await runNodeAction(this.#options, lab, lab.node(record.node_id), action, agentFor)
+      if (isStart) this.#learnWeight(record, shown.command_line)
+    } finally {
+      endTurn()
+      settle.requested()
+    }
+  }
+
+  /** Resolves when a started node is ready by its own conditions. */
+  async #untilReady(run: StepRun): Promise<void> {
+    const { record } = run.step
+    const { lab } = run.job
+    if (record.ready === null) return
+    this.#show(run, 'unready', 'Started, but not ready yet')
+    lab.unready.add(record.node_id)
+    await untilReady(run.agentFor(record.compute_id).nodes, nodeRefOf(lab, record), record.ready, run.signal)
+    lab.unready.delete(record.node_id)
   }
 
   #weightOf(record: NodeRecord): number {
@@ -408,8 +431,8 @@ const newJob = (lab: Lab | undefined, action: LabJob['action'], state: () => Job
   ...{ endedAt: undefined, failure: undefined, isChanged: false },
 })
 
-/** Resolves when fewer than `at_once` nodes of the job are starting, with the function to call when the node is ready. */
-async function takeTurn(job: NodeJob, signal: AbortSignal): Promise<() => void> {
+/** Resolves when fewer than `at_once` nodes of the job are starting, with the turn of one more, which ends when that is ready. */
+async function takeTurn(job: NodeJob, signal: AbortSignal): Promise<Disposable> {
   const { at_once = Number.POSITIVE_INFINITY } = job.input
   while (job.active >= at_once) {
     let wake = () => {}
@@ -421,9 +444,11 @@ async function takeTurn(job: NodeJob, signal: AbortSignal): Promise<() => void> 
   }
   requireNotGivenUp(job)
   job.active += 1
-  return () => {
-    job.active -= 1
-    for (const wake of job.waiting) wake()
+  return {
+    [Symbol.dispose]() {
+      job.active -= 1
+      for (const wake of job.waiting) wake()
+    },
   }
 }
 
