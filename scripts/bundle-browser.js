@@ -9,6 +9,28 @@ import { licencesOf, packageOf } from './licences.js'
 const root = join(import.meta.dirname, '..')
 const page = 'runtime/browser/index.html'
 
+/** For esbuild: a style sheet that a script imports as a text, for a part of the page that is loaded later. */
+const styleTexts = {
+  name: 'style-texts',
+  setup(build) {
+    build.onLoad({ filter: /\.css$/ }, async ({ path, with: { type } }) => {
+      if (type !== 'text') return
+      const { code } = await build.esbuild.transform(await readFile(path, 'utf8'), { loader: 'css', minify: true })
+      return { contents: code.trim(), loader: 'text' }
+    })
+  },
+}
+
+/** For esbuild: noVNC without the ciphers for the password of a screen. The page has none, so that noVNC never gets to use them. */
+const withoutCiphers = {
+  name: 'without-ciphers',
+  setup(build) {
+    build.onLoad({ filter: /novnc[\\/]core[\\/](ra2|crypto[\\/]crypto)\.js$/ }, () => ({
+      contents: 'export default class { constructor() { throw new Error("This screen needs a password.") } }',
+    }))
+  },
+}
+
 /**
  * The files of the page for browsers, by name: scripts and style sheets, whose names have the digests of their contents, the licences of
  * the packages in them, and `index.html`, which names those of the first load.
@@ -32,7 +54,7 @@ export async function bundleBrowser() {
     legalComments: 'none',
     jsx: 'automatic',
     jsxImportSource: 'preact',
-    plugins: [exampleLabs],
+    plugins: [exampleLabs, styleTexts, withoutCiphers],
     define: { PATCHBAY_VERSION: JSON.stringify(version) },
     logLevel: 'warning',
   })

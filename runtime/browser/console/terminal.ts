@@ -1,9 +1,13 @@
 import { FitAddon } from '@xterm/addon-fit'
 import { type ITheme, Terminal } from '@xterm/xterm'
+import style from '@xterm/xterm/css/xterm.css' with { type: 'text' }
 import { HeldOutput } from './held-output.ts'
 import { matchesOf, nextMatch } from './search.ts'
 
 // Loaded when the first console is opened: it is larger than the rest of the page.
+
+// Before the style sheets of the page, which change some of it.
+document.head.insertAdjacentHTML('afterbegin', `<style>${style}</style>`)
 
 const [light, dark]: readonly [ITheme, ITheme] = [
   { background: '#fbfcfd', foreground: '#1d2329', cursor: '#1d2329', selectionBackground: '#b9d9e4' },

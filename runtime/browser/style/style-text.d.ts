@@ -1,0 +1,5 @@
+declare module '*.css' {
+  /** The style sheet, for `with { type: 'text' }`. */
+  const text: string
+  export default text
+}
