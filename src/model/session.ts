@@ -11,6 +11,11 @@ export const SessionView = objectSchema('Session', 'The client, and the end of i
       description: 'The organization in which the client acts; absent: `default`, or a service without organizations',
     }),
   ),
+  projects: Type.Optional(
+    Type.Array(Type.String(), {
+      description: 'The only projects that it is for: ids, names, and prefixes of names that end with `*`; absent: all',
+    }),
+  ),
   expires_at: nullable(
     Type.String({ description: 'When the session ends (RFC 3339, UTC); null for a request without a session' }),
   ),

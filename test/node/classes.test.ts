@@ -89,6 +89,9 @@ test('a student has the lab of the link alone, and cannot take it out of the cla
     ask(ada?.token ?? '', method, `/v2/projects/${ada?.project_id}${path}`, body)
   const seen = await answerOf<LabProject[]>(ask(ada?.token ?? '', 'GET', '/v2/projects'))
   expect(seen).toMatchObject([{ name: `${name}-ada`, class: { name, student: 'ada' } }])
+  // By that the page of a student leaves out what is about the service.
+  const session = await answerOf<{ projects?: string[] }>(ask(ada?.token ?? '', 'GET', '/v2/session'))
+  expect(session.projects).toEqual([ada?.project_id])
   expect((await ask(ada?.token ?? '', 'GET', `/v2/projects/${grace?.project_id}`)).status).toBe(404)
   for (const [method, path] of [
     ...[['GET', '/v2/classes'] as const, ['DELETE', at] as const],

@@ -73,13 +73,15 @@ function sessionView(
     name,
     role,
     organization,
+    projects,
     endsAt,
-  }: Pick<Identity, 'name' | 'role' | 'organization'> & { readonly endsAt: number | undefined },
+  }: Pick<Identity, 'name' | 'role' | 'organization' | 'projects'> & { readonly endsAt: number | undefined },
   status: number,
   headers: Record<string, string>,
 ): Response {
   const view: SessionView = {
     ...{ name, role, ...(organization !== undefined && { organization }) },
+    ...(projects !== undefined && { projects: [...projects] }),
     expires_at: endsAt === undefined ? null : new Date(endsAt).toISOString(),
   }
   return json(`${JSON.stringify(view)}\n`, status, { ...headers, 'Cache-Control': 'no-store' })
