@@ -3,7 +3,7 @@ import { LabScreen } from './lab/lab-screen.tsx'
 import { LabsScreen } from './labs/labs-screen.tsx'
 import { Loaded } from './parts/loaded.tsx'
 import { Toasts } from './parts/toasts.tsx'
-import { route, type ServiceScreenName } from './state/route.ts'
+import { linkToken, route, type ServiceScreenName } from './state/route.ts'
 import { session } from './state/session.ts'
 
 /** Longest time until what is loaded ahead is asked for, ms. */
@@ -38,7 +38,10 @@ const ConsoleScreen = (props: { lab: string; node: string }) => <Loaded load={co
 
 const signIn = () => import('./labs/on-demand.ts').then((module) => module.SignIn)
 
+const studentLink = () => import('./labs/on-demand.ts').then((module) => module.StudentLink)
+
 function Screen() {
+  if (linkToken.value !== undefined) return <Loaded load={studentLink} props={{ token: linkToken.value }} />
   if (session.value === undefined) return null
   if (session.value === null) return <Loaded load={signIn} props={{}} />
   const wanted = route.value

@@ -1,9 +1,9 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import { type ApplianceImport, type LabImport, Patchbay, PatchbayError } from '../../../src/client/patchbay.ts'
 import { abortable } from '../../../src/lib/async/abort.ts'
-import { pause } from '../../../src/lib/async/pause.ts'
 import type { Fault } from '../../../src/model/schema/fields.ts'
 import { client, send } from '../state/client.ts'
+import { followJob } from '../state/follow-job.ts'
 import { messageOf } from '../state/notices.ts'
 import { randomId } from '../state/random-id.ts'
 import { fetchWithProgress } from './fetch-with-progress.ts'
@@ -11,8 +11,6 @@ import { freeName, type GivenFile, isArchive, pathsIn, textOf } from './given-fi
 import { ImportResult } from './import-result.ts'
 import { type GivenNode, rowsOf } from './node-rows.ts'
 
-/** Time between two reads of a job, ms. */
-const jobMs = 300
 /** Timeout of an upload, ms: a day. */
 const uploadMs = 86_400_000
 
@@ -206,17 +204,8 @@ export class FileImport {
   }
 
   async #follow(job_id: string, over: AbortSignal, show: (done: number, total: number) => void): Promise<void> {
-    for (;;) {
-      const { status, done, total, reason } = await client.call('GET /v2/jobs/{job_id}', {
-        params: { job_id },
-        signal: over,
-      })
-      if (status === 'done') return
-      if (status !== 'running') throw new Error(reason ?? `The job was ${status}.`)
-      show(done, total)
-      await pause(jobMs, over)
-      over.throwIfAborted()
-    }
+    const { status, reason } = await followJob(job_id, over, ({ done, total }) => show(done, total))
+    if (status !== 'done') throw new Error(reason ?? `The job was ${status}.`)
   }
 }
 

@@ -13,18 +13,24 @@ interface ImportProps {
   readonly files: readonly File[]
   /** Where the images come from that its nodes may lack. */
   readonly imagesFrom?: string | undefined
+  /** Takes the lab of a single file. Absent: it is opened. */
+  readonly onMade?: (lab: string) => void
   readonly onClose: () => void
 }
 
+const openLab = (lab: string): void => {
+  location.hash = labPath(lab)
+}
+
 /** Makes labs and templates of files, one after the other, and shows which parts were not imported. */
-export function ImportDialog({ files, imagesFrom, onClose }: ImportProps) {
+export function ImportDialog({ files, imagesFrom, onMade, onClose }: ImportProps) {
   const imports = useMemo(() => givenFiles(files).map((given) => new FileImport(given, imagesFrom)), [files])
   const isRunning = imports.some((it) => it.isRunning)
   const cancel = () => {
     for (const it of imports) it.cancel()
   }
   useEffect(() => {
-    void runAll(imports)
+    void runAll(imports, onMade ?? openLab)
     return cancel
   }, [imports])
   return (
@@ -41,7 +47,7 @@ export function ImportDialog({ files, imagesFrom, onClose }: ImportProps) {
             Cancel
           </button>
         ) : (
-          <EndActions imports={imports} onClose={onClose} />
+          <EndActions imports={imports} onMade={onMade} onClose={onClose} />
         )}
       </div>
     </Dialog>
@@ -51,8 +57,13 @@ export function ImportDialog({ files, imagesFrom, onClose }: ImportProps) {
 /** Whether an image for a node of the lab is on its way. */
 const uploads = ({ result }: FileImport): boolean => result.value?.upload.value?.state.value === 'running'
 
+interface EndProps extends Pick<ImportProps, 'onClose'> {
+  readonly imports: readonly FileImport[]
+  readonly onMade: ImportProps['onMade'] | undefined
+}
+
 /** What can be done when all is imported: the lab of a single file is opened from here. */
-function EndActions({ imports: [only, ...others], onClose }: { imports: readonly FileImport[]; onClose: () => void }) {
+function EndActions({ imports: [only, ...others], onMade, onClose }: EndProps) {
   const state = only?.state.value
   const lab = others.length === 0 && state?.step === 'done' && state.made === 'lab' ? state.name : undefined
   return (
@@ -61,30 +72,23 @@ function EndActions({ imports: [only, ...others], onClose }: { imports: readonly
         Close
       </button>
       {lab !== undefined && (
-        <button
-          type="button"
-          class="is-main"
-          autofocus
-          onClick={() => {
-            location.hash = labPath(lab)
-          }}
-        >
-          Open the lab
+        <button type="button" class="is-main" autofocus onClick={() => (onMade ?? openLab)(lab)}>
+          {onMade === undefined ? 'Open the lab' : 'Use the lab'}
         </button>
       )}
     </>
   )
 }
 
-/** Imports all files. Then opens the lab, if there was only one file and all of it was imported. */
-async function runAll(imports: readonly FileImport[]): Promise<void> {
+/** Imports all files. Then takes the lab, if there was only one file and all of it was imported. */
+async function runAll(imports: readonly FileImport[], onMade: (lab: string) => void): Promise<void> {
   for (const it of imports) await it.run()
   const [only, ...others] = imports
   if (only === undefined || others.length > 0) return
   const missing = only.result.value?.missing.length ?? 0
   if (only.leftOut.value.length + only.notTaken.value.length + missing > 0) return
   const { value: state } = only.state
-  if (state.step === 'done' && state.made === 'lab') location.hash = labPath(state.name)
+  if (state.step === 'done' && state.made === 'lab') onMade(state.name)
 }
 
 function ImportView({ given }: { given: FileImport }) {

@@ -13,7 +13,7 @@ import { timePattern, timeText } from '../parts/time-text.ts'
 import { client } from '../state/client.ts'
 import { notifyError } from '../state/notices.ts'
 import { labPath } from '../state/route.ts'
-import { mayEdit } from '../state/session.ts'
+import { hasAllLabs, mayEdit, mayMakeLabs } from '../state/session.ts'
 import { stored } from '../state/stored.ts'
 import type { OpenDialog } from './lab-dialog.tsx'
 import { LabList } from './lab-list.ts'
@@ -116,7 +116,7 @@ export function LabsScreen() {
             </select>
           )}
           <span class="spacer" />
-          {mayEdit() && (
+          {mayMakeLabs() && (
             <>
               <input
                 ref={file}
@@ -139,7 +139,7 @@ export function LabsScreen() {
           <div class="empty">
             <h3>No labs yet</h3>
             <p>A lab is a set of nodes – simulated PCs, switches, routers, machines – and the links between them.</p>
-            {mayEdit() && (
+            {mayMakeLabs() && (
               <>
                 {newLab}
                 <p>Or begin with one of these:</p>
@@ -237,20 +237,24 @@ function Card({ id, list, dialog, chosen }: CardProps) {
           )}
           {(
             [
-              ['rename', 'pencil', 'Rename'],
-              ['duplicate', 'copy', 'Duplicate'],
-              ['delete', 'trash', 'Delete'],
+              ['rename', 'pencil', 'Rename', true],
+              ['duplicate', 'copy', 'Duplicate', mayMakeLabs()],
+              // A student keeps the lab of a class.
+              ['delete', 'trash', 'Delete', hasAllLabs() || lab.class === undefined],
             ] as const
-          ).map(([kind, icon, text]) => (
-            <IconButton
-              key={kind}
-              icon={icon}
-              title={`${text} ${lab.name}`}
-              onClick={() => {
-                dialog.value = { kind, lab }
-              }}
-            />
-          ))}
+          ).map(
+            ([kind, icon, text, isOffered]) =>
+              isOffered && (
+                <IconButton
+                  key={kind}
+                  icon={icon}
+                  title={`${text} ${lab.name}`}
+                  onClick={() => {
+                    dialog.value = { kind, lab }
+                  }}
+                />
+              ),
+          )}
           <IconButton icon="download" title={`Export ${lab.name}`} onClick={() => void exportLab()} />
         </div>
       )}

@@ -2,6 +2,7 @@
  * What is no lab and not the list of labs: loaded when it is first needed, as one file. Several files would be larger together, and
  * would share small ones that each of them asks for.
  */
+export { StudentLink } from '../classes/student-link.tsx'
 export { ImportDialog } from '../importing/import-dialog.tsx'
 export { ServiceScreen } from '../service/service-screen.tsx'
 export { Gallery } from './gallery.tsx'

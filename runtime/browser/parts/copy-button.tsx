@@ -1,13 +1,13 @@
 import { useSignal } from '@preact/signals'
 import { Icon } from './icon.tsx'
 
-/** Copies a text; `what` is its name for screen readers. */
-export function CopyButton({ text, what }: { text: string; what: string }) {
+/** Copies a text; `what` is its name for screen readers, `label` a text beside the icon. */
+export function CopyButton({ text, what, label }: { text: string; what: string; label?: string }) {
   const isCopied = useSignal(false)
   return (
     <button
       type="button"
-      class="is-quiet"
+      class={label === undefined ? 'is-quiet' : undefined}
       aria-label={isCopied.value ? `Copied ${what}` : `Copy ${what}`}
       title={`Copy ${what}`}
       onClick={(event) => {
@@ -15,7 +15,7 @@ export function CopyButton({ text, what }: { text: string; what: string }) {
         isCopied.value = true
       }}
     >
-      <Icon name={isCopied.value ? 'check' : 'copy'} />
+      <Icon name={isCopied.value ? 'check' : 'copy'} /> {label}
     </button>
   )
 }

@@ -2,16 +2,17 @@ import { logOut } from '../state/client.ts'
 import { isAway } from '../state/follow-feed.ts'
 import { notifyError } from '../state/notices.ts'
 import { route } from '../state/route.ts'
-import { isAdministrator, session } from '../state/session.ts'
+import { hasAllLabs, isAdministrator, session } from '../state/session.ts'
 import { ThemeButton } from './theme-button.tsx'
 
 const screens = [
-  { screen: 'labs', title: 'Labs', isForAll: true },
-  { screen: 'images', title: 'Images', isForAll: true },
-  { screen: 'computes', title: 'Computes', isForAll: true },
-  { screen: 'tokens', title: 'Tokens', isForAll: false },
-  { screen: 'doctor', title: 'Doctor', isForAll: true },
-  { screen: 'settings', title: 'Settings', isForAll: true },
+  { screen: 'labs', title: 'Labs', isShown: () => true },
+  { screen: 'images', title: 'Images', isShown: hasAllLabs },
+  { screen: 'computes', title: 'Computes', isShown: hasAllLabs },
+  { screen: 'tokens', title: 'Tokens', isShown: isAdministrator },
+  { screen: 'classes', title: 'Classes', isShown: isAdministrator },
+  { screen: 'doctor', title: 'Doctor', isShown: hasAllLabs },
+  { screen: 'settings', title: 'Settings', isShown: () => true },
 ] as const
 
 /** The head of the screens that belong to no lab. */
@@ -28,7 +29,7 @@ export const ServiceHeader = () => (
       </h1>
       <nav class="screens" aria-label="Screens">
         {screens
-          .filter(({ isForAll }) => isForAll || isAdministrator())
+          .filter(({ isShown }) => isShown())
           .map(({ screen, title }) => (
             <a
               key={screen}

@@ -1,4 +1,5 @@
 import { useEffect } from 'preact/hooks'
+import { ClassesScreen } from '../classes/classes-screen.tsx'
 import { ServiceHeader } from '../parts/service-header.tsx'
 import type { ServiceScreenName } from '../state/route.ts'
 import { ComputesScreen } from './computes-screen.tsx'
@@ -11,6 +12,7 @@ const screens = {
   images: ['Images', ImagesScreen],
   computes: ['Computes', ComputesScreen],
   tokens: ['Tokens', TokensScreen],
+  classes: ['Classes', ClassesScreen],
   doctor: ['Doctor', DoctorScreen],
   settings: ['Settings', SettingsScreen],
 } as const

@@ -14,25 +14,12 @@ import { client } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
 import { isAdministrator, session } from '../state/session.ts'
 import { DeclaredForm } from './declared-form.tsx'
+import { OpenService } from './open-service.tsx'
 import { StackedTable } from './stacked-table.tsx'
 
 const [hour, day] = [3600, 86_400]
 /** Lifetimes of a token to choose from, s. */
 const lifetimes = { '8 hours': 8 * hour, '1 day': day, '1 week': 7 * day, '30 days': 30 * day, '1 year': 365 * day }
-
-/** What tokens are for at a service that asks for none. */
-function OpenService() {
-  const line = `patchbay serve --host 0.0.0.0 --port ${location.port || '80'}`
-  return (
-    <section class="muted open-service">
-      <p>
-        This service asks nobody for a token: who reaches it may do everything. To let others in, make a token with the
-        role admin, and start the service again by this line. Then every client needs a token.
-      </p>
-      <CopyText text={line} what="the line" />
-    </section>
-  )
-}
 
 /** The credentials that were made at the service: a new one is shown once, and each can be revoked. */
 export function TokensScreen() {
@@ -80,7 +67,12 @@ export function TokensScreen() {
         </button>
       </div>
       {isWithout.value ? <p class="muted">{failure.value}</p> : <ErrorMessage text={failure.value} />}
-      {tokens.value !== undefined && session.value?.name === 'anybody' && <OpenService />}
+      {tokens.value !== undefined && session.value?.name === 'anybody' && (
+        <OpenService>
+          This service asks nobody for a token: who reaches it may do everything. To let others in, make a token with
+          the role admin, and start the service again by this line. Then every client needs a token.
+        </OpenService>
+      )}
       {tokens.value?.length === 0 && (
         <p class="muted">No tokens have been created here. Tokens from the configuration are not listed.</p>
       )}

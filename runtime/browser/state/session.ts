@@ -9,3 +9,10 @@ export const mayEdit = (): boolean => session.value?.role !== 'read'
 
 /** Whether the user may change the service itself: computes and tokens. */
 export const isAdministrator = (): boolean => session.value?.role === 'admin'
+
+/** Whether the user may make labs: who has some labs alone may only if their names begin alike. */
+export const mayMakeLabs = (): boolean =>
+  mayEdit() && (hasAllLabs() || session.value?.projects?.some((it) => it.endsWith('*')) === true)
+
+/** Whether the user sees all labs. A student of a class has one, and nothing to do with the service. */
+export const hasAllLabs = (): boolean => session.value?.projects === undefined

@@ -1,0 +1,155 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
+import type { ClassLink, LabJob } from '../../../src/client/patchbay.ts'
+import { ImportDialog } from '../importing/import-dialog.tsx'
+import { Dialog } from '../parts/dialog.tsx'
+import { ErrorMessage } from '../parts/error-message.tsx'
+import { client } from '../state/client.ts'
+import { followJob } from '../state/follow-job.ts'
+import { messageOf } from '../state/notices.ts'
+import { JobProgress } from './job-progress.tsx'
+import { choiceField, Field, LinkFields, linkSettings, linkTexts, textField } from './link-fields.tsx'
+import { namesText, studentNames } from './student-names.ts'
+
+interface ClassFormProps {
+  /** The class that gets more students; absent: a new one. */
+  readonly className?: string | undefined
+  /** The labs are there, and the students have links. */
+  readonly onMade: (className: string, links: readonly ClassLink[]) => void
+  readonly onClose: () => void
+}
+
+/** Makes a class, or adds students to one: a lab and a link for each. */
+export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
+  const texts = useSignal<Readonly<Record<string, string>>>({ name: className ?? '', ...linkTexts() })
+  const labs = useSignal<readonly string[]>([])
+  const files = useSignal<readonly File[]>([])
+  const failure = useSignal('')
+  const job = useSignal<LabJob | 'links' | undefined>(undefined)
+  const input = useRef<HTMLInputElement>(null)
+  const over = useMemo(() => new AbortController(), [])
+  useEffect(() => {
+    client.call('GET /v2/projects').then(
+      (all) => {
+        const own = all.filter((it) => it.class === undefined).map(({ name }) => name)
+        labs.value = own.toSorted(new Intl.Collator('en', { numeric: true }).compare)
+      },
+      (error) => {
+        failure.value = messageOf(error)
+      },
+    )
+    return () => over.abort()
+  }, [])
+  const { name = '', students = '', lab = '' } = texts.value
+  const given = useMemo(() => studentNames(students), [students])
+  const take = (made: string) => {
+    files.value = []
+    if (!labs.value.includes(made)) labs.value = [...labs.value, made]
+    texts.value = { ...texts.value, lab: made }
+  }
+  const send = async () => {
+    failure.value = ''
+    try {
+      const body = { name: name.trim(), project_id: lab, students: [...given.names] }
+      onMade(body.name, await makeClass(body, linkSettings(texts.value), over.signal, (it) => (job.value = it)))
+    } catch (error) {
+      failure.value = messageOf(error)
+    } finally {
+      job.value = undefined
+    }
+  }
+  const isBusy = job.value !== undefined
+  return (
+    <Dialog
+      title={className === undefined ? 'New class' : `Add students to ${className}`}
+      isWide
+      isFirm
+      onClose={onClose}
+    >
+      <form
+        class="schema-form class-form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void send()
+        }}
+      >
+        {className === undefined && <Field texts={texts} field={textField('name', 'Name of the class')} />}
+        <Field
+          texts={texts}
+          field={{
+            ...{ name: 'students', title: 'Students', isRequired: true, kind: 'lines' },
+            ...{
+              description: 'One name a line; a pasted list or table, too.',
+              maxLength: undefined,
+              pattern: undefined,
+            },
+          }}
+        />
+        <p class={given.twice.length > 0 ? 'names-count is-warning' : 'names-count'} role="status">
+          {given.names.length > 0 && namesText(given)}
+        </p>
+        <div class="row class-lab">
+          <Field texts={texts} field={choiceField('lab', 'Each gets a copy of the lab', labs.value)} />
+          <input
+            ref={input}
+            type="file"
+            hidden
+            onChange={({ currentTarget }) => {
+              files.value = [...(currentTarget.files ?? [])]
+              currentTarget.value = ''
+            }}
+          />
+          <button type="button" onClick={() => input.current?.click()}>
+            or of a file …
+          </button>
+        </div>
+        <LinkFields texts={texts} />
+        <ErrorMessage text={failure.value} />
+        {isBusy && <JobProgress job={job.value} />}
+        <div class="row form-actions">
+          <button type="submit" class="is-main" disabled={isBusy}>
+            {className === undefined ? 'Make the class' : 'Add the students'}
+          </button>
+          <button type="button" onClick={onClose}>
+            {isBusy ? 'Close' : 'Cancel'}
+          </button>
+        </div>
+      </form>
+      {files.value.length > 0 && (
+        <ImportDialog
+          files={files.value}
+          onMade={take}
+          onClose={() => {
+            files.value = []
+          }}
+        />
+      )}
+    </Dialog>
+  )
+}
+
+interface ClassInput {
+  readonly name: string
+  readonly project_id: string
+  readonly students: string[]
+}
+
+/** Makes the labs, then links for the students who have none. Rejects when a lab could not be made: asked again, it goes on with the rest. */
+async function makeClass(
+  body: ClassInput,
+  links: ReturnType<typeof linkSettings>,
+  over: AbortSignal,
+  onProgress: (job: LabJob | 'links') => void,
+): Promise<readonly ClassLink[]> {
+  const started = await client.call('POST /v2/classes', { body })
+  const { done, total, reason } = await followJob(started.job_id, over, onProgress)
+  if (done < total) throw new Error(`${done} of ${total} labs are there. ${reason ?? ''}`)
+  onProgress('links')
+  const classes = await client.call('GET /v2/classes')
+  const wanted = new Set(body.students.map((it) => it.toLowerCase()))
+  const students = (classes.find((it) => it.name.toLowerCase() === body.name.toLowerCase())?.students ?? [])
+    .filter(({ student, token }) => token === null && wanted.has(student.toLowerCase()))
+    .map(({ student }) => student)
+  if (students.length === 0) throw new Error('All of them are in the class already, and have links.')
+  return client.call('POST /v2/classes/{class}/links', { params: { class: body.name }, body: { ...links, students } })
+}

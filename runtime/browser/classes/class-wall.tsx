@@ -1,0 +1,211 @@
+import { useComputed, useSignal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import type { ClassLink, LabProject } from '../../../src/client/patchbay.ts'
+import { compareText } from '../../../src/lib/text/compare-text.ts'
+import { symbolShapes } from '../../../src/model/lab/symbol-shapes.ts'
+import { mapSvg } from '../canvas/map-svg.ts'
+import { counted } from '../parts/counted.ts'
+import { Icon } from '../parts/icon.tsx'
+import { themeColours } from '../parts/theme-colours.ts'
+import { client } from '../state/client.ts'
+import { labPath } from '../state/route.ts'
+import { isDark } from '../state/theme.ts'
+import { type ClassAction, ClassDialog } from './class-dialog.tsx'
+import { ClassForm } from './class-form.tsx'
+import { ClassLabs, type LabMap } from './class-labs.ts'
+import { LinksDialog } from './links-dialog.tsx'
+
+type Ask = (action: ClassAction, student?: string) => void
+
+/** The labs of a class side by side, as they are now. */
+export function ClassWall({ name }: { name: string }) {
+  const all = useMemo(() => new ClassLabs(client, name), [])
+  const asked = useSignal<{ action: ClassAction; student?: string | undefined } | undefined>(undefined)
+  const isAdding = useSignal(false)
+  const links = useSignal<readonly ClassLink[]>([])
+  useEffect(() => {
+    document.title = `${name} – Patchbay`
+    const over = new AbortController()
+    void all.follow(over.signal)
+    return () => over.abort()
+  }, [])
+  // The ids as a text, which stays equal when a lab changes: only its card is rendered again then.
+  const shown = useComputed(() =>
+    all.labs
+      .values()
+      .toSorted((a, b) => compareText(studentOf(a), studentOf(b)))
+      .map(({ project_id }) => project_id)
+      .join(' '),
+  )
+  const ids = shown.value.split(' ').filter(Boolean)
+  const ask: Ask = (action, student) => {
+    asked.value = { action, student }
+  }
+  const close = () => {
+    asked.value = undefined
+    isAdding.value = false
+  }
+  const showLinks = (made: readonly ClassLink[]) => {
+    close()
+    links.value = made
+  }
+  return (
+    <>
+      <div class="labs-head">
+        <h2>
+          <a href="#/classes">Classes</a> / <bdi>{name}</bdi>
+        </h2>
+        {ids.length > 0 && <Presence all={all} />}
+        <span class="spacer" />
+        {ids.length > 0 && (
+          <>
+            <button type="button" onClick={() => ask('links')}>
+              New links
+            </button>
+            <button type="button" onClick={() => ask('reset')}>
+              Reset all
+            </button>
+            <button type="button" class="is-danger" onClick={() => ask('delete')}>
+              Delete
+            </button>
+            <button
+              type="button"
+              class="is-main"
+              onClick={() => {
+                isAdding.value = true
+              }}
+            >
+              <Icon name="plus" /> Add students
+            </button>
+          </>
+        )}
+      </div>
+      {all.isLoaded.value && ids.length === 0 && <p class="muted">There is no such class.</p>}
+      <ul class="cards wall">
+        {ids.map((id) => (
+          <StudentCard key={id} {...{ id, all, ask }} />
+        ))}
+      </ul>
+      {asked.value !== undefined && (
+        <ClassDialog
+          {...asked.value}
+          className={name}
+          count={ids.length}
+          onLinks={showLinks}
+          onDeleted={() => {
+            location.hash = '#/classes'
+          }}
+          onClose={close}
+        />
+      )}
+      {isAdding.value && <ClassForm className={name} onMade={(_, made) => showLinks(made)} onClose={close} />}
+      {links.value.length > 0 && (
+        <LinksDialog
+          className={name}
+          links={links.value}
+          onClose={() => {
+            links.value = []
+          }}
+        />
+      )}
+    </>
+  )
+}
+
+const studentOf = (lab: LabProject): string => lab.class?.student ?? lab.name
+
+/** How many of the students have their labs open. */
+function Presence({ all }: { all: ClassLabs }) {
+  const labs = all.labs.values()
+  const there = labs.filter((lab) => lab.present !== undefined).length
+  return (
+    <span class="muted" role="status">
+      {there} of {counted(labs.length, 'student')} there
+    </span>
+  )
+}
+
+/** The lab of a student. */
+function StudentCard({ id, all, ask }: { id: string; all: ClassLabs; ask: Ask }) {
+  const lab = all.labs.get(id)
+  const map = all.maps.get(id)
+  // Pictures do not follow the theme by themselves.
+  const isDarkNow = isDark.value
+  const picture = useMemo(() => map && pictureOf(map), [map, isDarkNow])
+  if (lab === undefined) return null
+  const student = studentOf(lab)
+  const { present = [], score } = lab
+  return (
+    <li class="card">
+      {picture === undefined ? <div class="thumbnail" /> : <img class="thumbnail" src={picture} alt="" />}
+      <a class="card-name" href={labPath(lab.name)}>
+        <bdi>{student}</bdi>
+      </a>
+      <p class={present.length === 0 ? 'muted' : ''}>
+        <span class={`dot is-${present.length === 0 ? 'stopped' : 'started'}`} /> {presenceText(student, present)}
+      </p>
+      <p class="muted">
+        {map !== undefined && runningText(map)}
+        {score !== undefined && ` · ${score.points} of ${counted(score.of, 'point')}`}
+      </p>
+      <LastEvent all={all} id={id} changedAt={lab.changed_at} />
+      <div class="card-actions">
+        <button
+          type="button"
+          class="is-quiet"
+          aria-label={`Reset the lab of ${student}`}
+          onClick={() => ask('reset', student)}
+        >
+          Reset
+        </button>
+        <button
+          type="button"
+          class="is-quiet"
+          aria-label={`New link for ${student}`}
+          onClick={() => ask('links', student)}
+        >
+          New link
+        </button>
+      </div>
+    </li>
+  )
+}
+
+function LastEvent({ all, id, changedAt }: { all: ClassLabs; id: string; changedAt: string | undefined }) {
+  const event = all.events.get(id)
+  const at = event?.at ?? changedAt
+  return (
+    <p class="muted last-event">
+      {at !== undefined &&
+        `${event?.text ?? 'Changed'}, ${new Date(at).toLocaleTimeString([], { timeStyle: 'short' })}`}
+    </p>
+  )
+}
+
+/** Who has the lab of a student open. */
+function presenceText(student: string, present: readonly string[]): string {
+  const others = present.filter((it) => it !== student)
+  const own = others.length < present.length
+  if (others.length === 0) return own ? 'is there' : 'is not there'
+  return `${own ? 'is there, with' : 'is not there;'} ${others.join(', ')}${own ? '' : others.length > 1 ? ' are' : ' is'}`
+}
+
+function runningText({ nodes }: LabMap): string {
+  return `${nodes.filter(({ status }) => status === 'started').length} of ${nodes.length} running`
+}
+
+function pictureOf({ nodes, segments, ...map }: LabMap): string {
+  const { of: colour, end } = themeColours()
+  const svg = mapSvg({
+    ...map,
+    ...{ title: '', nodes: [...nodes, ...segments], hasPortNames: false, symbols: new Map(), colour },
+    symbolOf: ({ symbol, node_type }) =>
+      symbol !== null && Object.hasOwn(symbolShapes, symbol)
+        ? symbol
+        : Object.hasOwn(symbolShapes, node_type)
+          ? node_type
+          : 'machine',
+  })
+  end()
+  return `data:image/svg+xml,${encodeURIComponent(svg)}`
+}

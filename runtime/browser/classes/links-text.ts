@@ -1,0 +1,20 @@
+import type { ClassLink } from '../../../src/client/patchbay.ts'
+
+/** The whole address of a link. */
+export const addressOf = ({ path }: Pick<ClassLink, 'path'>, origin: string = location.origin): string => origin + path
+
+/** The links as a table for other programs (RFC 4180), with a mark by which spreadsheets read it as UTF-8. */
+export function linksCsv(links: readonly Pick<ClassLink, 'student' | 'project' | 'path'>[], origin?: string): string {
+  const rows = links.map((link) => [link.student, link.project, addressOf(link, origin)])
+  return `\ufeff${[['Student', 'Lab', 'Link'], ...rows].map((row) => `${row.map(cell).join(',')}\r\n`).join('')}`
+}
+
+/** A spreadsheet would take a name that begins like a formula for one. */
+function cell(text: string): string {
+  const plain = /^[=+\-@\t]/.test(text) ? `'${text}` : text
+  return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain
+}
+
+/** The links as lines to paste into a message. */
+export const linksText = (links: readonly ClassLink[]): string =>
+  links.map((link) => `${link.student}\t${addressOf(link)}`).join('\n')

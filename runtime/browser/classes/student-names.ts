@@ -1,0 +1,32 @@
+import { nameKey } from '../../../src/model/lab/names.ts'
+
+/** The students of a list, and the names that are in it more than once. */
+export interface StudentNames {
+  readonly names: readonly string[]
+  readonly twice: readonly string[]
+}
+
+/** The names of a list: one a line, or with commas, semicolons or tabs between them, as a table is pasted. Case does not tell two apart. */
+export function studentNames(text: string): StudentNames {
+  const names = new Map<string, string>()
+  const twice = new Map<string, string>()
+  for (const part of text.split(/[\n\r\t,;]/)) {
+    const name = part
+      .trim()
+      .replace(/^"(.*)"$/, '$1')
+      .replace(/\s+/g, ' ')
+      .trim()
+    if (name === '') continue
+    const key = nameKey(name)
+    if (names.has(key)) twice.set(key, names.get(key) ?? name)
+    else names.set(key, name)
+  }
+  return { names: [...names.values()], twice: [...twice.values()] }
+}
+
+/** What such a list says, for the one who types it. */
+export function namesText({ names, twice }: StudentNames): string {
+  const count = names.length === 1 ? '1 student' : `${names.length} students`
+  if (twice.length === 0) return count
+  return `${count}. Twice in the list: ${twice.join(', ')}. Each name gets one lab: tell two people apart by longer names.`
+}

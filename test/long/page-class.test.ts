@@ -1,0 +1,215 @@
+import type { Page } from 'playwright-core'
+import { expect } from 'vitest'
+import type { ClassLink, LabJob, LabNode, LabProject } from '../../src/client/patchbay.ts'
+import { accessibilityFaults } from '../support/accessibility.ts'
+import { requireChromium } from '../support/chromium.ts'
+import { LabPage } from '../support/lab-page.ts'
+import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
+
+const browser = requireChromium()
+const token = 'teacher-of-tests-0123456789'
+
+/** A request of the teacher. */
+async function ask<T>(service: TestService, method: string, path: string, body?: unknown): Promise<T> {
+  const headers = { authorization: `Bearer ${token}` }
+  const answer = await service.fetch(path, {
+    method,
+    headers,
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  const text = await answer.text()
+  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
+  return (text === '' ? undefined : JSON.parse(text)) as T
+}
+
+/** A lab of two pcs, to be copied. */
+async function prepare(service: TestService): Promise<void> {
+  await ask(service, 'POST', '/v2/projects', { name: 'First ping' })
+  for (const [index, name] of ['PC1', 'PC2'].entries())
+    await ask(service, 'POST', '/v2/projects/First ping/nodes', { name, node_type: 'pc', x: index * 200, y: 0 })
+}
+
+const faults: string[] = []
+/** Looks for what axe finds, and for what is wider than the screen, in each width and both themes. */
+async function look(page: Page, screen: string): Promise<void> {
+  for (const width of [390, 800, 1440]) {
+    await page.setViewportSize({ width, height: 900 })
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme })
+      const found = await accessibilityFaults(page, { isRecoloured: colorScheme === 'dark' })
+      faults.push(...found.map((it) => `${screen} ${width} ${colorScheme}: ${it}`))
+    }
+    const excess = await page.evaluate('document.documentElement.scrollWidth - innerWidth')
+    if (Number(excess) > 0) faults.push(`${screen} ${width}: ${excess} px too wide`)
+  }
+}
+
+testWith(browser)(
+  'a teacher makes a class by one form, a student gets into the lab by a link, and the wall shows it',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded', token })
+    await prepare(service)
+    const teacher = await LabPage.open(service.url)
+    const { page } = teacher
+    await teacher.signIn(token)
+    await page.getByRole('link', { name: 'Classes' }).click()
+    await page.getByText('A class gives each student a copy').waitFor()
+    await look(page, 'no classes')
+
+    await page.getByRole('button', { name: 'New class' }).click()
+    await page.getByLabel('Name of the class').fill('net')
+    await page.getByLabel('Students').fill('Ada, Grace\tada\nAlan')
+    await page.getByText('3 students. Twice in the list: Ada.').waitFor()
+    await page.getByLabel('Each gets a copy of the lab').selectOption('First ping')
+    await page.getByLabel('The link ends after').selectOption('1 week')
+    await page.getByText('More', { exact: true }).click()
+    await page.getByLabel('Running at most').fill('4')
+    await look(page, 'form')
+    await page.getByRole('button', { name: 'Make the class' }).click()
+
+    const dialog = page.getByRole('dialog', { name: 'Links of the class net' })
+    await dialog.waitFor()
+    const links = await dialog.locator('code').allInnerTexts()
+    expect(links).toEqual(Array(3).fill(expect.stringContaining(`${service.url}/#/class/pb_`)))
+    await look(page, 'links')
+    const download = page.waitForEvent('download')
+    await dialog.getByRole('button', { name: 'CSV' }).click()
+    expect((await download).suggestedFilename()).toBe('net.csv')
+    await page.emulateMedia({ media: 'print', colorScheme: 'light' })
+    const printed = await page.evaluate('document.body.innerText')
+    expect(String(printed).trim().split(/\s+/)).toEqual([
+      ...['Links', 'of', 'the', 'class', 'net', 'Ada', links[0], 'Alan', links[1], 'Grace', links[2]],
+    ])
+    await page.emulateMedia({ media: 'screen' })
+    await dialog.getByRole('button', { name: 'Done' }).click()
+    await page.getByText('0 of 3 students there').waitFor()
+    const card = (name: string) => page.getByRole('listitem').filter({ hasText: name })
+    await card('Ada').getByText('0 of 2 running').waitFor()
+
+    const student = await LabPage.open(service.url, `/${new URL(links[0] ?? '').hash}`)
+    await student.node('PC1').waitFor()
+    expect(student.page.url()).toBe(`${service.url}/#/labs/net-Ada`)
+    expect(await student.page.title()).toBe('net-Ada – Patchbay')
+    await card('Ada').getByText('is there').waitFor()
+    await page.getByText('1 of 3 students there').waitFor()
+    await student.page.getByRole('button', { name: /^Start all/ }).click()
+    await card('Ada').getByText('2 of 2 running').waitFor()
+    await card('Ada')
+      .getByText(/PC\d started/)
+      .waitFor()
+    await look(page, 'wall')
+    await page.setViewportSize({ width: 1280, height: 900 })
+
+    // The student deletes a node; the teacher puts the lab back.
+    await student.node('PC2').click()
+    await student.page.keyboard.press('Delete')
+    await card('Ada').getByText('1 of 1 running').waitFor()
+    await card('Ada').getByRole('button', { name: 'Reset' }).click()
+    await look(page, 'reset')
+    await page.getByRole('dialog').getByRole('button', { name: 'Reset' }).click()
+    await page.getByText('The lab of Ada put back to the start.').waitFor()
+    await card('Ada').getByText('0 of 2 running').waitFor()
+    expect(await ask<LabNode[]>(service, 'GET', '/v2/projects/net-Ada/nodes')).toHaveLength(2)
+    await student.node('PC2', ', pc, stopped').waitFor()
+
+    // What is no student's is not offered.
+    await student.page.goto(`${service.url}/#/`)
+    await student.page.getByRole('link', { name: 'net-Ada' }).waitFor()
+    const tabs = student.page.getByRole('navigation', { name: 'Screens' }).getByRole('link')
+    expect(await tabs.allInnerTexts()).toEqual(['Labs', 'Settings'])
+    for (const name of ['New lab', 'Delete net-Ada', 'Duplicate net-Ada'])
+      expect(await student.page.getByRole('button', { name }).count()).toBe(0)
+
+    // A new link ends the one before, and has the same limits.
+    await card('Ada').getByRole('button', { name: 'New link' }).click()
+    await expect.poll(() => page.getByLabel('The link ends after').inputValue()).toBe('1 week')
+    expect(await page.getByLabel('Running at most').inputValue()).toBe('4')
+    await page.getByRole('button', { name: 'Make', exact: true }).click()
+    await dialog.waitFor()
+    expect(await dialog.locator('code').count()).toBe(1)
+    await page.getByRole('button', { name: 'Done' }).click()
+    const late = await LabPage.open(service.url, `/${new URL(links[0] ?? '').hash}`)
+    await late.page.getByText('This link is no longer valid. Ask your teacher for a new one.').waitFor()
+    expect(late.page.url()).toBe(`${service.url}/#/`)
+    await look(late.page, 'invalid link')
+    // In a page where somebody else is signed in, it takes over.
+    await student.page.goto(`${service.url}/${new URL(links[1] ?? '').hash}`)
+    await student.node('PC1').waitFor()
+    expect(student.page.url()).toBe(`${service.url}/#/labs/net-Alan`)
+
+    expect([...faults, ...teacher.faults]).toEqual([])
+    await page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByRole('dialog').getByText('The labs of all 3 students are deleted').waitFor()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await page.getByText('No classes yet').waitFor()
+    expect((await ask<LabProject[]>(service, 'GET', '/v2/projects')).map((it) => it.name)).toEqual(['First ping'])
+  },
+  240_000,
+)
+
+testWith(browser)(
+  'at a service that asks for no credentials, a class of a lab file is made, and its links open the labs',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const { page, faults } = await LabPage.open(service.url, '/#/classes')
+    await page.getByRole('button', { name: 'New class' }).click()
+    await page.getByLabel('Name of the class').fill('net')
+    await page.getByLabel('Students').fill('Ada')
+    const buffer = Buffer.from('lab: two\nnodes:\n  PC1: { kind: pc }\n  PC2: { kind: pc }\n')
+    const chooser = page.waitForEvent('filechooser')
+    await page.getByRole('button', { name: 'or of a file' }).click()
+    await (await chooser).setFiles({ name: 'two.lab.yaml', mimeType: '', buffer })
+    await expect.poll(() => page.getByLabel('Each gets a copy of the lab').inputValue()).toBe('two')
+    await page.getByRole('button', { name: 'Make the class' }).click()
+    await page.getByText('the links open the labs and restrict nobody').waitFor()
+    await page.getByText('patchbay serve --host 0.0.0.0').waitFor()
+    const [link = ''] = await page.locator('.class-links td code').allInnerTexts()
+    const student = await LabPage.open(service.url, `/${new URL(link).hash}`)
+    await student.node('PC1').waitFor()
+    expect(student.page.url()).toBe(`${service.url}/#/labs/net-Ada`)
+    // Whether the file is of another program is asked first: the answer is 400 for a lab file.
+    expect(faults.filter((it) => !it.includes('status of 400'))).toEqual([])
+    const { job_id } = await service.call<LabJob>('DELETE', '/v2/classes/net')
+    await expect.poll(() => service.call<LabJob>('GET', `/v2/jobs/${job_id}`)).toMatchObject({ status: 'done' })
+  },
+  120_000,
+)
+
+testWith(browser)(
+  'the wall of twenty labs takes next to nothing while nothing happens',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded', token })
+    await prepare(service)
+    const students = Array.from({ length: 20 }, (_, index) => `student ${index + 1}`)
+    const { job_id } = await ask<LabJob>(service, 'POST', '/v2/classes', {
+      name: 'net',
+      project_id: 'First ping',
+      students,
+    })
+    await expect
+      .poll(() => ask<LabJob>(service, 'GET', `/v2/jobs/${job_id}`), { timeout: 60_000 })
+      .toMatchObject({ status: 'done', done: 20 })
+    expect(await ask<ClassLink[]>(service, 'POST', '/v2/classes/net/links', {})).toHaveLength(20)
+    const teacher = await LabPage.open(service.url)
+    const { page } = teacher
+    await teacher.signIn(token)
+    await page.goto(`${service.url}/#/classes/net`)
+    await expect.poll(() => page.locator('img.thumbnail').count(), { timeout: 60_000 }).toBe(20)
+    const requests: string[] = []
+    page.on('request', (it) => requests.push(it.url()))
+    const session = await page.context().newCDPSession(page)
+    await session.send('Performance.enable')
+    const busy = async () => {
+      const { metrics } = await session.send('Performance.getMetrics')
+      return metrics.find(({ name }) => name === 'TaskDuration')?.value ?? 0
+    }
+    const before = await busy()
+    await new Promise((resolve) => setTimeout(resolve, 10_000))
+    // 2 % of a core.
+    expect((await busy()) - before).toBeLessThan(0.2)
+    expect(requests).toEqual([])
+    expect(teacher.faults).toEqual([])
+  },
+  180_000,
+)
