@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabTemplate } from '../../src/model/lab/template.ts'
 import { accessibilityFaults } from '../support/accessibility.ts'
 import { requireChromium } from '../support/chromium.ts'
@@ -101,6 +102,45 @@ testWith(browser, requireProgram('qemu-system-x86_64'))(
     expect(lab.faults).toEqual([])
   },
 )
+
+testWith(
+  browser,
+  requireProgram('qemu-system-x86_64'),
+  requireProgram('qemu-img'),
+)('from an empty page to the console of a router, cabled by chosen ports: thirteen gestures, one text', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const lab = await LabPage.open(service.url)
+  const { page } = lab
+  const counts = { gestures: 0, texts: 0 }
+  const gesture = async (doing: Promise<unknown>) => {
+    counts.gestures += 1
+    await doing
+  }
+  await gesture(page.getByRole('button', { name: 'New lab' }).first().click())
+  counts.texts += 1
+  await page.getByLabel('Name').fill('Router')
+  await gesture(page.keyboard.press('Enter'))
+  await gesture(page.getByRole('button', { name: 'Add node type' }).click())
+  const disk = { name: 'vios-adventerprisek9-m.qcow2', mimeType: 'application/octet-stream', buffer: emptyDisk() }
+  await gesture(page.locator('.node-type input[type=file]').setInputFiles(disk))
+  await gesture(page.getByRole('button', { name: 'Add', exact: true }).click())
+  await gesture(lab.place('IOSv', { x: 200, y: 250 }, 'IOSv-1'))
+  await gesture(lab.place('Switch', { x: 500, y: 250 }, 'Switch1'))
+  await gesture(lab.draw('IOSv-1', 'Switch1'))
+  await gesture(lab.clickLink('IOSv-1', 'Switch1'))
+  await gesture(page.getByLabel('Port of IOSv-1').selectOption({ index: 2 }))
+  await gesture(page.getByLabel('Port of Switch1').selectOption('Ethernet5'))
+  await gesture(page.getByRole('button', { name: 'Start all nodes' }).click())
+  await lab.node('IOSv-1', '.*running').waitFor()
+  await gesture(lab.node('IOSv-1').dblclick())
+  await page.locator('.xterm').waitFor()
+  const [link] = await service.call<LabLink[]>('GET', '/v2/projects/Router/links')
+  expect(link?.nodes.map(({ adapter_number, port_number }) => `${adapter_number}/${port_number}`).sort()).toEqual([
+    ...['0/5', '2/0'],
+  ])
+  expect(counts).toEqual({ gestures: 13, texts: 1 })
+  expect(lab.faults).toEqual([])
+})
 
 testWith(browser)('an image that is stored becomes a node type from its row', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })

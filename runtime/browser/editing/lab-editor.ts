@@ -59,6 +59,9 @@ export class LabEditor {
   /** The positions that are being sent. */
   #told: ReadonlyMap<string, Point> = new Map()
   readonly #drops = new SerialQueue()
+  readonly #replugs = new SerialQueue()
+  /** Ids of links that were plugged elsewhere -> the ids that they got. */
+  readonly #replugged = new Map<string, string>()
   /** Changes of one resource follow one another: two connections could change their order. */
   readonly #turns = new KeyedMutex()
   /** Keyed by the rows of tables: a resource that is deleted and made again has a new row. */
@@ -356,7 +359,18 @@ export class LabEditor {
   }
 
   /** Plugs an end of a link into another port of its node, as one edit; name and impairment stay. */
-  async replug(link: LabLink, end: LabLinkEnd, port: MapPort): Promise<void> {
+  replug(link: LabLink, end: LabLinkEnd, port: MapPort): Promise<void> {
+    // A person chooses the port of the other end before the first is plugged: then the link has another id, and other ends.
+    return this.#replugs.run(() => this.#replugNow(this.#latest(link), end, port))
+  }
+
+  #latest(link: LabLink): LabLink {
+    let id = link.link_id
+    for (let next: string | undefined = id; next !== undefined; next = this.#replugged.get(id)) id = next
+    return this.store.links.get(id) ?? link
+  }
+
+  async #replugNow(link: LabLink, end: LabLinkEnd, port: MapPort): Promise<void> {
     const { adapter_number, port_number } = port
     const [a, b] = link.nodes.map((other) =>
       other.node_id === end.node_id ? { node_id: end.node_id, adapter_number, port_number } : other,
@@ -377,6 +391,7 @@ export class LabEditor {
       )
     })
     if (made === undefined) return
+    this.#replugged.set(link_id, made.link_id)
     if (!this.store.links.has(made.link_id)) this.store.links.put(made.link_id, made)
     this.select([made.link_id])
   }

@@ -36,6 +36,8 @@ export function NodeTypeDialog({ template, image, onChanged, onClose }: NodeType
   const failure = useSignal('')
   /** What is missing, by the kinds that cannot run without it. */
   const prevented = useSignal<Prevented>(new Map())
+  /** The reading of the kinds. */
+  const reading = useRef<Promise<void>>(Promise.resolve())
   const begin = (kind: LabKind, given?: LabTemplate) => {
     failure.value = ''
     draft.value = new NodeTypeDraft(kind, given)
@@ -46,7 +48,7 @@ export function NodeTypeDialog({ template, image, onChanged, onClose }: NodeType
     void findPrevented().then((found) => {
       prevented.value = found
     })
-    client
+    reading.current = client
       .call('GET /v2/kinds')
       .then((all) => {
         // Those that are made of an image come first: others are in the palette as they are.
@@ -66,6 +68,8 @@ export function NodeTypeDialog({ template, image, onChanged, onClose }: NodeType
       return
     }
     const suggested = await suggestionOf(file)
+    // A file may be dropped as soon as the dialog is there.
+    await reading.current
     const kind = draft.value?.kind ?? kinds.value.find(({ name }) => name === suggested?.kind)
     if (kind === undefined) failure.value = `No node starts from ${file.name}: choose what it is.`
     else await (draft.value ?? begin(kind)).send(file)
