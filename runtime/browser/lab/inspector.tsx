@@ -1,7 +1,7 @@
 import type { LabWindow } from '../editing/lab-window.ts'
 import { Loaded } from '../parts/loaded.tsx'
-import { LabPanel } from './lab-panel.tsx'
 
+const labPanel = () => import('./on-demand.ts').then((module) => module.LabPanel)
 const nodePanel = () => import('./on-demand.ts').then((module) => module.NodePanel)
 const linkPanel = () => import('./on-demand.ts').then((module) => module.LinkPanel)
 const manyPanel = () => import('./on-demand.ts').then((module) => module.ManyPanel)
@@ -20,5 +20,9 @@ export function Inspector({ window: lab }: { window: LabWindow }) {
     const drawing = drawings.get(first)
     if (drawing !== undefined) return <Loaded key={first} load={drawingPanel} props={{ drawing, window: lab }} />
   }
-  return others.length > 0 ? <Loaded key="many" load={manyPanel} props={{ window: lab }} /> : <LabPanel window={lab} />
+  return others.length > 0 ? (
+    <Loaded key="many" load={manyPanel} props={{ window: lab }} />
+  ) : (
+    <Loaded key="lab" load={labPanel} props={{ window: lab }} />
+  )
 }
