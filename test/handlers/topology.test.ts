@@ -263,6 +263,15 @@ segments:
     expect(plan).toMatchObject({ cannot_run })
     expect((await ended(plan.job_id as string)).status).toBe('done')
 
+    // A start names the image, for a client that uploads it and tries again.
+    const start = send(`/v2/projects/${lab}/jobs`, {
+      method: 'POST',
+      body: JSON.stringify({ action: 'start', nodes: ['R1'] }),
+    })
+    const { job_id: startId } = await body<LabJob>(await start)
+    const { nodes: failed } = await ended(startId)
+    expect(failed).toMatchObject([{ name: 'R1', state: 'failed', image }])
+
     const nodes = await nodesOf(lab)
     const R1 = nodes.find(({ name }) => name === 'R1')
     expect(R1).toMatchObject({ x: 10, y: 20, status: 'stopped', status_reason: expect.stringContaining(image) })

@@ -179,7 +179,7 @@ testWith(
   expect(await lab.node('R1').locator('title').textContent()).toMatch(/gone\.qcow2/)
   await page.keyboard.press('Escape')
   await page.locator('header').click()
-  await toast.getByRole('button', { name: 'Show' }).click()
+  await toast.getByRole('button', { name: 'Details' }).click()
   await page.getByRole('complementary', { name: 'Node R1' }).waitFor()
   await page.getByRole('button', { name: 'Start all nodes' }).click()
   await page.locator('.toast', { hasText: /^0 started, 2 failed\. R[12] did not start: / }).waitFor()
@@ -214,3 +214,44 @@ testWith(browser)(
     await page.getByLabel('Name', { exact: true }).waitFor()
   },
 )
+
+testWith(
+  browser,
+  requireProgram('qemu-system-x86_64'),
+  requireProgram('qemu-img'),
+)('the message of a start without an image uploads it, and the node starts', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const file = `lab: routers
+nodes:
+  R1: { kind: machine, platform: x86_64, image: gone.qcow2 }
+  R2: { kind: machine, platform: x86_64, image: gone.qcow2 }
+  R3: { kind: machine, platform: x86_64, image: other.qcow2 }
+`
+  const headers = { 'content-type': 'application/yaml' }
+  await service.fetch('/v2/projects/routers/topology?partial=true', { method: 'PUT', headers, body: file })
+  const lab = await LabPage.open(service.url, '/#/labs/routers')
+  const { page } = lab
+  await lab.node('R1').focus()
+  await page.getByRole('button', { name: 'Start', exact: true }).click()
+  const toast = page.locator('.toast.is-error')
+  await toast.getByText('R1 did not start: "gone.qcow2" does not exist').waitFor()
+  // The press on *Upload* asks for the file at once; it has the name that the node has for it, whatever it is called here.
+  const chooser = page.waitForEvent('filechooser')
+  await toast.getByRole('button', { name: 'Upload' }).click()
+  const given = { name: 'mine.img', mimeType: 'application/octet-stream', buffer: emptyDisk() }
+  await (await chooser).setFiles(given)
+  const dialog = page.getByRole('dialog', { name: 'Upload gone.qcow2' })
+  await dialog.getByText('is uploaded').waitFor()
+  expect(await accessibilityFaults(page)).toEqual([])
+  await dialog.getByRole('button', { name: 'Start R1' }).press('Enter')
+  await lab.node('R1', '.*running').waitFor()
+
+  // Of several nodes each image is in a row.
+  await lab.node('R2').focus()
+  await lab.node('R3').click({ modifiers: ['Shift'] })
+  await page.getByRole('button', { name: 'Start', exact: true }).click()
+  await toast.getByText(/1 failed\. R3 did not start: "other\.qcow2" does not exist/).waitFor()
+  await toast.getByRole('button', { name: 'Details' }).click()
+  await page.getByRole('complementary', { name: 'Node R3' }).waitFor()
+  expect(lab.faults).toEqual([])
+})

@@ -41,12 +41,16 @@ export function failureText({ action, done, nodes, total }: LabJob): string | un
   const failed = nodes.filter(({ state }) => state === 'failed')
   const [first] = failed
   if (first === undefined) return undefined
-  const reason = first.reason === null ? '' : `: ${plainReason(first.reason)}`
+  const reason = first.reason === null ? '' : `: ${plainReason(withoutName(first.reason, first.name))}`
   if (total === 1) return `${first.name} ${not}${reason}`
   const others = total - done - failed.length
   const counts = [`${done} ${past}`, `${failed.length} failed`, ...(others > 0 ? [`${others} not tried`] : [])]
   return `${counts.join(', ')}. ${first.name} ${not}${reason}`
 }
+
+/** The reason of a node that was never made begins with its name. */
+const withoutName = (reason: string, name: string): string =>
+  reason.startsWith(`${name}: `) ? reason.slice(name.length + 2) : reason
 
 /** A reason without the member of the API at its beginning, such as `hda_disk_image: `. */
 export const plainReason = (reason: string): string => reason.replace(/^[a-z]+\d?(?:_[a-z0-9]+)+(?:\[\d+\])*: /, '')

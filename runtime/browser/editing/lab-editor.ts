@@ -47,6 +47,8 @@ export class LabEditor {
   readonly #symbols = signal<Readonly<Record<string, string>>>({})
   /** Ids of the selected nodes, links and drawings. */
   readonly selection = signal<ReadonlySet<string>>(new Set())
+  /** Images that nodes lacked at a start, while they are uploaded. */
+  readonly missing = signal<readonly MissingImage[]>([])
   /** Number of requests without an answer. */
   readonly pending = signal(0)
   /** A drawing whose corner is being pulled, as it is shown meanwhile. */
@@ -526,8 +528,23 @@ export class LabEditor {
         end()
         const text = failureText(now)
         const failed = now.nodes.flatMap(({ node_id, state }) => (state === 'failed' ? node_id : []))
-        if (text !== undefined) notify('error', text, { verb: 'Show', run: () => this.select(failed) })
+        const missing = mayEdit() ? this.#missingIn(now) : []
+        const upload = () => {
+          this.missing.value = missing
+        }
+        const details = { verb: 'Details', run: () => this.select(failed) }
+        if (text === undefined) return
+        if (missing.length > 0) notify('error', text, { verb: 'Upload', run: upload }, details)
+        else notify('error', text, details)
       })
+    })
+  }
+
+  /** The images that the nodes of a job lack. */
+  #missingIn({ nodes }: LabJob): MissingImage[] {
+    return nodes.flatMap(({ node_id, image }) => {
+      const kind = this.store.nodes.get(node_id)?.node_type
+      return image === undefined || kind === undefined ? [] : [{ node_id, kind, image }]
     })
   }
 
@@ -673,6 +690,14 @@ export class LabEditor {
       this.pending.value -= 1
     }
   }
+}
+
+/** An image that a node lacks. */
+export interface MissingImage {
+  readonly node_id: string
+  readonly kind: string
+  /** The name that the node has for it. */
+  readonly image: string
 }
 
 /** Counts a request of an edit when it succeeds. */

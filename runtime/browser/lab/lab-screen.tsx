@@ -21,6 +21,7 @@ const dockView = () => import('./on-demand.ts').then((module) => module.DockView
 const listView = () => import('./on-demand.ts').then((module) => module.ListView)
 const tasksPane = () => import('../tasks/tasks-pane.tsx').then((module) => module.TasksPane)
 const openDialog = () => import('./on-demand.ts').then((module) => module.OpenDialog)
+const uploadDialog = () => import('./on-demand.ts').then((module) => module.UploadDialog)
 const contextMenu = () => import('./on-demand.ts').then((module) => module.ContextMenu)
 
 /** Follows a lab while the component is shown. */
@@ -103,6 +104,9 @@ export function LabScreen({ name }: { name: string }) {
         </div>
         <Inspector window={lab} />
       </main>
+      {lab.editor.missing.value.length > 0 && (
+        <Loaded load={uploadDialog} props={{ editor: lab.editor, missing: lab.editor.missing.value }} />
+      )}
       {lab.dialog.value !== undefined && <Loaded load={openDialog} props={{ window: lab, name: lab.dialog.value }} />}
     </div>
   )

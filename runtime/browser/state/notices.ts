@@ -7,7 +7,7 @@ export interface Notice {
   readonly text: string
   /** When it was shown first. */
   readonly at: number
-  readonly action?: NoticeAction
+  readonly actions: readonly NoticeAction[]
 }
 
 /** What a user can do about a message. */
@@ -27,10 +27,10 @@ export const notices = signal<readonly Notice[]>([])
 let count = 0
 
 /** Shows a message. The same text is not shown twice at a time. */
-export function notify(kind: Notice['kind'], text: string, action?: NoticeAction): void {
-  const notice = { id: ++count, kind, text, at: Date.now(), ...(action !== undefined && { action }) }
+export function notify(kind: Notice['kind'], text: string, ...actions: NoticeAction[]): void {
+  const notice = { id: ++count, kind, text, at: Date.now(), actions }
   notices.value = [...notices.value.filter((it) => it.text !== text), notice].slice(-maxNotices)
-  if (kind !== 'error') setTimeout(() => dismiss(notice.id), action === undefined ? stayMs : actionMs)
+  if (kind !== 'error') setTimeout(() => dismiss(notice.id), actions.length === 0 ? stayMs : actionMs)
 }
 
 /** What was said on one screen is not for the next one, except what was said just now: that it goes there. */

@@ -10,6 +10,8 @@ export interface JobStep {
   before: readonly JobStep[]
   state: LabJobNode['state']
   reason: string | null
+  /** The image that its compute lacks. */
+  image?: string | undefined
   /** Resolve when the request to the node has ended or was skipped, and when the step has ended. */
   readonly requested: Promise<void>
   readonly over: Promise<void>

@@ -289,7 +289,10 @@ export class Jobs implements JobList {
     }
     if (error instanceof Skipped) return this.#show(run, 'skipped', error.message)
     job.failure ??= failureOf(error, job.id)
-    if (error instanceof ApiError) return this.#show(run, 'failed', error.message)
+    if (error instanceof ApiError) {
+      step.image = error.extra.image
+      return this.#show(run, 'failed', error.message)
+    }
     this.#options.report(error, `the job ${job.id} failed to ${job.action} the node ${step.record.node_id}`)
     this.#show(run, 'failed', 'Internal error of the service; see its log')
   }
@@ -472,7 +475,10 @@ function nodeStateOf(steps: readonly JobStep[]): JobState {
     nodes: orderOfStates
       .flatMap(of)
       .slice(0, maxShown)
-      .map(({ record: { node_id, name }, state, reason }) => ({ node_id, name, state, reason })),
+      .map(({ record: { node_id, name }, state, reason, image }) => ({
+        ...{ node_id, name, state, reason },
+        ...(image !== undefined && { image }),
+      })),
   }
 }
 

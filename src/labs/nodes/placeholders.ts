@@ -134,7 +134,12 @@ export async function retryPlaceholder(
 ): Promise<void> {
   if (!isKnownKind(record.node_type)) throw conflict(`node_type: ${placeholderReason(record)}`)
   if (record.creationError === undefined) return
-  const refused = (error: unknown) => (isRefusal(error) ? conflict(`${record.name}: ${error.message}`) : error)
+  const refused = (error: unknown) => {
+    if (!isRefusal(error)) return error
+    const { code, message, extra } = error
+    const { image } = extra
+    return conflict(`${record.name}: ${message}`, { ...(image !== undefined && { code, image }) })
+  }
   const lacksImage = (error: unknown) => error instanceof ApiError && error.code === 'image-missing'
   const make = () =>
     lab.change(async () => {

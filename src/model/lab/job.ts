@@ -14,6 +14,9 @@ export const LabJobNode = objectSchema('LabJobNode', 'A node of a job', {
     description: 'unready: started, but not ready yet; skipped: a node that had to be ready before it has failed',
   }),
   reason: nullable(Type.String({ description: 'What the node waits for, or why it was not done' })),
+  image: Type.Optional(
+    Type.String({ description: 'The image that its compute lacks: upload it, then try again; absent: it lacks none' }),
+  ),
 })
 
 /** A project of a drain, or of a job on a class. */

@@ -16,6 +16,11 @@ test('a failed start is a sentence with the name of the node and the reason', ()
   expect(failureText(job({ nodes, action: 'stop' }))).toBe('R1 did not stop: the image vios.qcow2 is missing')
 })
 
+test('the name of a node is not said twice', () => {
+  const nodes = [node('R1', 'failed', 'R1: hda_disk_image: "vios.qcow2" does not exist')]
+  expect(failureText(job({ nodes }))).toBe('R1 did not start: "vios.qcow2" does not exist')
+})
+
 test('of several nodes the numbers come first, then the first failure', () => {
   const nodes = [node('R1', 'failed', 'no image'), node('R2', 'failed', 'no port'), node('R3', 'skipped', null)]
   expect(failureText(job({ nodes, total: 6, done: 3, failed: 2, skipped: 1 }))).toBe(
