@@ -1,17 +1,17 @@
 import type { NodeKindName } from '../../../src/model/kinds/node.ts'
 import { cloudDriver } from './cloud/index.ts'
 import { dynamipsDriver } from './dynamips/index.ts'
-import type { HostKind } from './host-kind.ts'
 import { hubDriver } from './hub/index.ts'
 import { hypervisorDriver } from './hypervisor/index.ts'
 import { iouDriver } from './iou/index.ts'
 import { natDriver } from './nat/index.ts'
+import type { NodeDriver } from './node-driver.ts'
 import { pcDriver } from './pc/index.ts'
 import { machineEmulatorDriver } from './qemu/index.ts'
 import { switchDriver } from './switch/index.ts'
 
-/** How this host runs every kind of node, in the order of the settings and of the doctor. */
-export const hostKinds = [
+/** The driver of each kind of node, in the order of the settings and of the doctor. */
+export const nodeDrivers = [
   pcDriver,
   iouDriver,
   hypervisorDriver,
@@ -23,8 +23,9 @@ export const hostKinds = [
   natDriver,
 ] as const
 
-/** See `HostKind.isImage`. */
+/** See `NodeDriver.isImage`. */
 export function isImageOf(kind: NodeKindName, file: string, name: string): boolean | Promise<boolean> {
-  const { isImage = () => true }: Partial<HostKind> = hostKinds.find(({ descriptor }) => descriptor.name === kind) ?? {}
+  const { isImage = () => true }: Partial<NodeDriver> =
+    nodeDrivers.find(({ descriptor }) => descriptor.name === kind) ?? {}
   return isImage(file, name)
 }

@@ -55,7 +55,7 @@ export interface NodeAgentOptions {
   /** Default: the records of the data directory; failures to save them reach no feed. */
   readonly records?: ServiceRecords
   readonly diagnose: (settings: Resolved, signal?: AbortSignal) => Promise<Diagnosis>
-  /** See `KindHost.timeouts`. */
+  /** See `DriverHost.timeouts`. */
   readonly timeouts?: KindTimeouts
 }
 

@@ -3,7 +3,7 @@ import type { PortRef } from '../../../../src/host-agent.ts'
 import { badRequest } from '../../../../src/lib/errors/api-error.ts'
 import type { KindNode, Launch, PortWiring } from '../../engine/nodes/kind.ts'
 import type { BridgeSpec } from '../../keeper/protocol/protocol.ts'
-import type { KindHost } from '../host-kind.ts'
+import type { DriverHost } from '../node-driver.ts'
 
 /** A port of the mapping of a node. */
 export type MappedPort = { readonly port_number: number; readonly name: string }
@@ -27,10 +27,10 @@ export const eightPorts: readonly MappedPort[] = Array.from({ length: 8 }, (_, p
  */
 export abstract class MappedPortsKind<M extends MappedPort, P extends MappedProperties<M>> {
   readonly stopGraceMs = 1000
-  readonly host: KindHost<P>
+  readonly host: DriverHost<P>
   abstract readonly schema: TObject & { readonly static: P }
 
-  constructor(host: KindHost<P>) {
+  constructor(host: DriverHost<P>) {
     this.host = host
   }
 

@@ -32,7 +32,7 @@ import type { ProcessSpec } from '../../keeper/protocol/protocol.ts'
 import { give, letRead } from '../../os/sandbox/box.ts'
 import type { Confinement } from '../../os/sandbox/sandbox.ts'
 import { checkMemory } from '../../os/system/memory.ts'
-import type { KindHost } from '../host-kind.ts'
+import type { DriverHost } from '../node-driver.ts'
 import { configsOfFiles } from './configs.ts'
 import { errorsName, logName, prepareFiles, removeTemporary } from './files.ts'
 import { DynamipsGuests } from './guests.ts'
@@ -43,7 +43,7 @@ import { type DynamipsKindNode, DynamipsProperties, hardwareOf, macOf } from './
 import { controlAddress } from './ready.ts'
 import { type DynamipsTimeouts, defaultDynamipsTimeouts } from './timeouts.ts'
 
-type DynamipsHost = KindHost<DynamipsProperties, { readonly path: string }>
+type DynamipsHost = DriverHost<DynamipsProperties, { readonly path: string }>
 
 const settingFields = Object.keys(dynamipsSettings) as (keyof typeof dynamipsSettings)[]
 const plainFields = ['platform', 'ram', 'usage', ...settingFields] as const

@@ -2,7 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { dynamips } from '../../../../src/model/kinds/dynamips.ts'
 import { begins } from '../../engine/storage/file-head.ts'
 import { preventing, programCheck } from '../../os/programs/checks.ts'
-import type { HostKind } from '../host-kind.ts'
+import type { NodeDriver } from '../node-driver.ts'
 import { isIosImage } from './image.ts'
 import { installHint } from './program.ts'
 import type { DynamipsProperties } from './properties.ts'
@@ -17,7 +17,7 @@ const settings = {
 }
 
 /** How this host runs routers that dynamips emulates. */
-export const dynamipsDriver: HostKind<typeof dynamips, typeof settings, DynamipsProperties> = {
+export const dynamipsDriver: NodeDriver<typeof dynamips, typeof settings, DynamipsProperties> = {
   descriptor: dynamips,
   settings,
   isImage: (file) => begins(file, isIosImage),

@@ -17,7 +17,7 @@ import { warningsOf } from '../../engine/nodes/warnings.ts'
 import { nodeRecords } from '../../engine/projects/project-record.ts'
 import type { Exit } from '../../keeper/protocol/protocol.ts'
 import { checkMemory } from '../../os/system/memory.ts'
-import type { KindHost } from '../host-kind.ts'
+import type { DriverHost } from '../node-driver.ts'
 import type { HypervisorDriver, Vm } from './driver.ts'
 import { defaultDriver, type HypervisorSettings } from './drivers.ts'
 import { VmGuests } from './guests.ts'
@@ -30,7 +30,7 @@ import { VmUse } from './vm-use.ts'
 /** Timeout from the start of a VM until its serial port exists, with the read of saved memory, ms. */
 const serialMs = 180_000
 
-type HypervisorHost = KindHost<HypervisorProperties, HypervisorSettings>
+type HypervisorHost = DriverHost<HypervisorProperties, HypervisorSettings>
 
 /** The hypervisor kind: VMs of libvirt or VirtualBox. */
 export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hypervisor> {

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { hypervisor } from '../../../../src/model/kinds/hypervisor.ts'
-import type { HostKind } from '../host-kind.ts'
+import type { NodeDriver } from '../node-driver.ts'
 import type { HypervisorProperties } from './properties.ts'
 
 const settings = {
@@ -22,7 +22,7 @@ const settings = {
 }
 
 /** How this host runs VMs of its hypervisors. */
-export const hypervisorDriver: HostKind<typeof hypervisor, typeof settings, HypervisorProperties> = {
+export const hypervisorDriver: NodeDriver<typeof hypervisor, typeof settings, HypervisorProperties> = {
   descriptor: hypervisor,
   settings,
   doctor: async (settings, signal) => (await import('./doctor.ts')).hypervisorChecks(settings, signal),

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { iou } from '../../../../src/model/kinds/iou.ts'
 import { begins } from '../../engine/storage/file-head.ts'
-import type { HostKind } from '../host-kind.ts'
+import type { NodeDriver } from '../node-driver.ts'
 import { elfHeader } from './elf.ts'
 import type { IouProperties } from './properties.ts'
 
@@ -19,7 +19,7 @@ const settings = {
 }
 
 /** How this host runs routers that are IOU images. */
-export const iouDriver: HostKind<typeof iou, typeof settings, IouProperties> = {
+export const iouDriver: NodeDriver<typeof iou, typeof settings, IouProperties> = {
   descriptor: iou,
   settings,
   isImage: async (file, name) =>

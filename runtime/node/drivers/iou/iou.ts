@@ -28,7 +28,7 @@ import { FileFacts } from '../../engine/storage/file-facts.ts'
 import { removeStaged } from '../../engine/storage/own-files.ts'
 import type { Exit } from '../../keeper/protocol/protocol.ts'
 import { removeBox } from '../../os/sandbox/box.ts'
-import type { KindHost } from '../host-kind.ts'
+import type { DriverHost } from '../node-driver.ts'
 import { ApplicationIds, hasInstance } from './application-ids.ts'
 import { lineIn, netioPortOf, portsOf, requireBays } from './bays.ts'
 import { adoptFiles, removeVlans } from './configs.ts'
@@ -47,7 +47,7 @@ import { currentConfigs, type ReadContext } from './nvram-files.ts'
 import { NvramFollower } from './nvram-follower.ts'
 import { type IouKindNode, IouProperties, plainFields, withDefaultsOf } from './properties.ts'
 
-type IouHost = KindHost<IouProperties, IouSettings>
+type IouHost = DriverHost<IouProperties, IouSettings>
 
 export type IouSettings = { readonly iourc_path: string; readonly license_check: boolean }
 

@@ -3,7 +3,7 @@ import { nat } from '../../../../src/model/kinds/nat.ts'
 import { NetworkText } from '../../os/host/networks.ts'
 import { ok, preventing, warning } from '../../os/programs/checks.ts'
 import { reasonOf } from '../../os/system/error-reason.ts'
-import type { HostKind } from '../host-kind.ts'
+import type { NodeDriver } from '../node-driver.ts'
 import { libslirpInstall } from './libslirp.ts'
 import type { NatProperties } from './properties.ts'
 
@@ -17,7 +17,7 @@ const settings = {
 }
 
 /** How this host runs nats. */
-export const natDriver: HostKind<typeof nat, typeof settings, NatProperties> = {
+export const natDriver: NodeDriver<typeof nat, typeof settings, NatProperties> = {
   descriptor: nat,
   settings,
   doctor: async () => [await libslirpCheck()],

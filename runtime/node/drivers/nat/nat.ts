@@ -25,13 +25,13 @@ import { programArguments } from '../../os/programs/own-program.ts'
 import { give } from '../../os/sandbox/box.ts'
 import type { Confinement } from '../../os/sandbox/sandbox.ts'
 import { reasonOf } from '../../os/system/error-reason.ts'
-import type { KindHost } from '../host-kind.ts'
+import type { DriverHost } from '../node-driver.ts'
 import { bytesOf, leasesName, numberOf4, subnetOf } from './addresses.ts'
 import { libslirpInstall, libslirpVersion } from './libslirp.ts'
 import type { NatConfig } from './network.ts'
 import { type NatKindNode, NatProperties } from './properties.ts'
 
-type NatHost = KindHost<NatProperties, { readonly reach: readonly string[] }>
+type NatHost = DriverHost<NatProperties, { readonly reach: readonly string[] }>
 
 const settingNames = Object.keys(natSettings) as (keyof typeof natSettings)[]
 const loopback = '127.0.0.1'

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { pc } from '../../../../src/model/kinds/pc.ts'
-import type { HostKind } from '../host-kind.ts'
+import type { NodeDriver } from '../node-driver.ts'
 import type { PcProperties } from './properties.ts'
 
 const settings = {
@@ -19,7 +19,7 @@ const settings = {
 }
 
 /** How this host runs pcs. */
-export const pcDriver: HostKind<typeof pc, typeof settings, PcProperties> = {
+export const pcDriver: NodeDriver<typeof pc, typeof settings, PcProperties> = {
   descriptor: pc,
   settings,
   doctor: async (settings) => [await (await import('./doctor.ts')).vpcsCheck(settings)],

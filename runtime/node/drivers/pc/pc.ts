@@ -18,7 +18,7 @@ import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import { withDiskErrors } from '../../engine/storage/disk.ts'
 import { FileFacts } from '../../engine/storage/file-facts.ts'
 import { findProgram } from '../../os/system/find-program.ts'
-import type { KindHost } from '../host-kind.ts'
+import type { DriverHost } from '../node-driver.ts'
 import { type PcKindNode, PcProperties } from './properties.ts'
 import { bootScript, bootScriptName, readScript, renameInScript, scriptName, writeScript } from './startup-script.ts'
 import { findVpcs, type Vpcs } from './vpcs.ts'
@@ -41,7 +41,7 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
   readonly schema = PcProperties
   readonly stopGraceMs = 3000
   readonly canBeHeld = true
-  readonly #host: KindHost<PcProperties, PcSettings>
+  readonly #host: DriverHost<PcProperties, PcSettings>
   /** Scripts as the API shows them. They are read from files, because a guest writes its script, too (`save`). */
   readonly #scripts = new FileFacts<string | null>()
   /** The engine of a start now; shown for stopped pcs. */
@@ -49,7 +49,7 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
   /** Whether a VPCS that starts now binds a second UDP port; assumed of one that has not been probed. */
   #bindsSecondPort: boolean
 
-  constructor(host: KindHost<PcProperties, PcSettings>) {
+  constructor(host: DriverHost<PcProperties, PcSettings>) {
     this.#host = host
     const { engine, vpcs_path } = host.settings()
     this.#bindsSecondPort = engine !== 'embedded' && host.isLocal() && findProgram(vpcs_path) !== undefined

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { machineEmulator } from '../../../../src/model/kinds/machine-emulator.ts'
-import type { HostKind } from '../host-kind.ts'
+import type { NodeDriver } from '../node-driver.ts'
 import type { MachineProperties } from './properties.ts'
 
 const settings = {
@@ -13,7 +13,7 @@ const settings = {
 }
 
 /** How this host runs machines. */
-export const machineEmulatorDriver: HostKind<typeof machineEmulator, typeof settings, MachineProperties> = {
+export const machineEmulatorDriver: NodeDriver<typeof machineEmulator, typeof settings, MachineProperties> = {
   descriptor: machineEmulator,
   settings,
   isImage: (_, name) => !/\.(bin|image|md5sum)$/i.test(name),

@@ -14,7 +14,7 @@ import { withChanges } from '../../engine/nodes/record.ts'
 import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import { removeBox } from '../../os/sandbox/box.ts'
 import { checkMemory } from '../../os/system/memory.ts'
-import type { KindHost } from '../host-kind.ts'
+import type { DriverHost } from '../node-driver.ts'
 import { withOwnAddresses } from './adapters.ts'
 import { factsOf, kvmPlatforms, resolveEmulator, usableEmulators } from './binaries.ts'
 import { requireModel } from './command-line.ts'
@@ -32,7 +32,7 @@ import { imageFields, type MachineKindNode, MachineProperties, plainFields } fro
 import { savedStateTag } from './saved-state.ts'
 import { defaultMachineTimeouts, type MachineTimeouts } from './timeouts.ts'
 
-type MachineHost = KindHost<MachineProperties, { readonly acceleration: 'auto' | 'kvm' | 'tcg' }>
+type MachineHost = DriverHost<MachineProperties, { readonly acceleration: 'auto' | 'kvm' | 'tcg' }>
 
 /** The machine-emulator kind: machines that QEMU runs. */
 export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof machineEmulator> {

@@ -4,8 +4,8 @@ import { defaultDrainS } from '../../../../src/labs/moves/drain.ts'
 import { Role } from '../../../../src/model/access/access-token.ts'
 import { maxToldAddresses } from '../../../../src/model/link-check.ts'
 import { OrganizationId } from '../../../../src/model/organization.ts'
-import type { HostKind } from '../../drivers/host-kind.ts'
-import { hostKinds } from '../../drivers/index.ts'
+import { nodeDrivers } from '../../drivers/index.ts'
+import type { NodeDriver } from '../../drivers/node-driver.ts'
 import { NetworkText } from '../../os/host/networks.ts'
 
 const portRange = (first: number, last: number, description: string) =>
@@ -27,15 +27,17 @@ const group = <P extends TProperties>(properties: P) =>
 
 type Underscored<S extends string> = S extends `${infer A}-${infer B}` ? `${A}_${Underscored<B>}` : S
 type KindGroups = {
-  [K in (typeof hostKinds)[number] as Underscored<K['descriptor']['name']>]: TObject<NonNullable<K['settings']>>
+  [K in (typeof nodeDrivers)[number] as Underscored<K['descriptor']['name']>]: TObject<NonNullable<K['settings']>>
 }
-const groupName = ({ descriptor }: HostKind): string => descriptor.name.replaceAll('-', '_')
+const groupName = ({ descriptor }: NodeDriver): string => descriptor.name.replaceAll('-', '_')
 const kindGroups = Object.fromEntries(
-  hostKinds.flatMap((kind: HostKind) => (kind.settings === undefined ? [] : [[groupName(kind), group(kind.settings)]])),
+  nodeDrivers.flatMap((driver: NodeDriver) =>
+    driver.settings === undefined ? [] : [[groupName(driver), group(driver.settings)]],
+  ),
 ) as unknown as KindGroups
 
 /** The group of settings of a kind. */
-export const groupOf = (settings: Settings, kind: HostKind): Readonly<Record<string, unknown>> =>
+export const groupOf = (settings: Settings, kind: NodeDriver): Readonly<Record<string, unknown>> =>
   (settings as unknown as Readonly<Record<string, Readonly<Record<string, unknown>>>>)[groupName(kind)] ?? {}
 
 /**

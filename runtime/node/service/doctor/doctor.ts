@@ -6,8 +6,8 @@ import { dirname } from 'node:path'
 import { isLoopback } from '../../../../src/lib/http/network.ts'
 import type { Diagnosis, DoctorCheck } from '../../../../src/model/host.ts'
 import { bpfAvailable } from '../../dataplane/bpf/compile.ts'
-import type { HostKind } from '../../drivers/host-kind.ts'
-import { hostKinds } from '../../drivers/index.ts'
+import { nodeDrivers } from '../../drivers/index.ts'
+import type { NodeDriver } from '../../drivers/node-driver.ts'
 import { isTcpFree, isUdpFree } from '../../engine/ports/bind-test.ts'
 import { error, ok, programCheck, warning } from '../../os/programs/checks.ts'
 import type { Resolved } from '../config/config.ts'
@@ -25,7 +25,7 @@ export async function diagnose(settings: Resolved, signal?: AbortSignal): Promis
     () => keeperCheck(settings.data),
     () => ports(settings),
     () => consoleAccess(settings),
-    ...hostKinds.map((kind: HostKind) => () => kind.doctor?.(groupOf(settings, kind), signal) ?? []),
+    ...nodeDrivers.map((driver: NodeDriver) => () => driver.doctor?.(groupOf(settings, driver), signal) ?? []),
     () => programCheck('setpriv', ['setpriv'], setpriv, signal),
     () => confinementCheck(settings),
     privileges,

@@ -1,13 +1,13 @@
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import type { KindHost } from '../../../../runtime/node/drivers/host-kind.ts'
 import type { CloneRequest, HypervisorDriver, Vm } from '../../../../runtime/node/drivers/hypervisor/driver.ts'
 import type { HypervisorSettings } from '../../../../runtime/node/drivers/hypervisor/drivers.ts'
 import { HypervisorKind } from '../../../../runtime/node/drivers/hypervisor/hypervisor.ts'
 import { Leftovers } from '../../../../runtime/node/drivers/hypervisor/leftovers.ts'
 import { LibvirtError } from '../../../../runtime/node/drivers/hypervisor/libvirt/libvirt-error.ts'
 import { HypervisorProperties, type VmKindNode } from '../../../../runtime/node/drivers/hypervisor/properties.ts'
+import type { DriverHost } from '../../../../runtime/node/drivers/node-driver.ts'
 import { parseOrDefault } from '../../../../runtime/node/engine/nodes/record.ts'
 import { PortAllocator } from '../../../../runtime/node/engine/ports/allocator.ts'
 import { conflict } from '../../../../src/lib/errors/api-error.ts'
@@ -47,7 +47,7 @@ async function managed(clone: (wanted: CloneRequest, vms: Map<string, Vm>) => Pr
     settings: () => ({ driver: 'libvirt' }),
     nodes: () => nodes,
     listener: {},
-  } as unknown as KindHost<HypervisorProperties, HypervisorSettings>)
+  } as unknown as DriverHost<HypervisorProperties, HypervisorSettings>)
   const record = { kind: 'hypervisor', node_id: id, name: 'R1', properties: parseOrDefault(HypervisorProperties) }
   const node = {
     ...{ key: `hypervisor:${id}`, record, projectId: id, projectPath: root, status: 'stopped', siblings: [] },

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto'
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { KindHost } from '../../../../runtime/node/drivers/host-kind.ts'
 import { IouKind, type IouSettings } from '../../../../runtime/node/drivers/iou/iou.ts'
 import { maxApplicationId } from '../../../../runtime/node/drivers/iou/netmap.ts'
 import { type IouKindNode, IouProperties } from '../../../../runtime/node/drivers/iou/properties.ts'
+import type { DriverHost } from '../../../../runtime/node/drivers/node-driver.ts'
 import { parseOrDefault } from '../../../../runtime/node/engine/nodes/record.ts'
 import { KeeperClient } from '../../../../runtime/node/keeper/client/client.ts'
 import { freshDirectory } from '../../../support/directory.ts'
@@ -74,7 +74,7 @@ test('a router without an id after its opening gets one when it needs it', async
     keeper: { tidyNetio: async () => {} },
     listener: { changed() {}, updated() {}, happened() {}, queued() {} },
   }
-  const kind = new IouKind(host as unknown as KindHost<IouProperties, IouSettings>, () => false)
+  const kind = new IouKind(host as unknown as DriverHost<IouProperties, IouSettings>, () => false)
   const newNode = (properties = {}): IouKindNode => {
     const record = { node_id: randomUUID(), properties: parseOrDefault(IouProperties, properties) }
     return { key: `iou:${record.node_id}`, record } as unknown as IouKindNode

@@ -10,8 +10,8 @@ import type { Log } from '../os/log/log.ts'
 import type { Sandbox } from '../os/sandbox/sandbox.ts'
 import type { Drivers } from './hypervisor/drivers.ts'
 
-/** The services of the host for a kind; `P`: the properties of its nodes, `S`: its settings. */
-export interface KindHost<P extends Properties = Properties, S = Readonly<Record<string, unknown>>> {
+/** The services of the host for a driver; `P`: the properties of its nodes, `S`: its settings. */
+export interface DriverHost<P extends Properties = Properties, S = Readonly<Record<string, unknown>>> {
   /** The settings in force. */
   settings(): S
   readonly isLocal: () => boolean
@@ -38,8 +38,11 @@ export interface KindHost<P extends Properties = Properties, S = Readonly<Record
   nodes(): Iterable<KindNode<P>>
 }
 
-/** A kind on a host. `open` and `doctor` load further modules on demand, because most commands of the program run no nodes. */
-export interface HostKind<
+/**
+ * How a host runs nodes of a kind. `open` and `doctor` load further modules on demand, because most commands of the program run no nodes;
+ * `open` gives what the engine calls.
+ */
+export interface NodeDriver<
   D extends KindDescriptor = KindDescriptor,
   S extends TProperties = TProperties,
   P extends Properties = Properties,
@@ -54,5 +57,5 @@ export interface HostKind<
   isImage?(file: string, name: string): boolean | Promise<boolean>
   /** Checks the requirements of its nodes. */
   doctor?(settings: Static<TObject<S>>, signal?: AbortSignal): Promise<readonly DoctorCheck[]>
-  open(host: KindHost<P, Static<TObject<S>>>): Promise<NodeKind<P, D>>
+  open(host: DriverHost<P, Static<TObject<S>>>): Promise<NodeKind<P, D>>
 }
