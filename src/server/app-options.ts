@@ -85,7 +85,7 @@ export interface RuntimeParts extends Pick<Context, 'json' | 'upgrade' | 'assets
   /** Runs the handler of a request, so that the host knows on whose behalf it works. */
   readonly runAs?: <T>(caller: Caller, answer: () => Promise<T>) => Promise<T>
   /** The error that clients get for an error of the runtime; undefined: 500. */
-  readonly faultOf?: (error: unknown) => ApiError | undefined
+  readonly apiErrorOf?: (error: unknown) => ApiError | undefined
   /** Called with every error that became a 500. */
   readonly report: (error: unknown, requestId: string) => void
   /** Its clock, ms since any moment; absent: `performance.now`. */

@@ -1,7 +1,7 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import { type ApplianceImport, type LabImport, Patchbay, PatchbayError } from '../../../src/client/patchbay.ts'
 import { abortable } from '../../../src/lib/async/abort.ts'
-import type { Fault } from '../../../src/model/schema/fields.ts'
+import type { ErrorBody } from '../../../src/model/schema/fields.ts'
 import { client, send } from '../state/client.ts'
 import { followJob } from '../state/follow-job.ts'
 import { messageOf } from '../state/notices.ts'
@@ -27,7 +27,7 @@ export type ImportState =
   | { readonly step: 'failed'; readonly reason: string }
 
 /** What a file would run or open on the host of the service. */
-export type UntrustedPart = NonNullable<Fault['untrusted']>[number]
+export type UntrustedPart = NonNullable<ErrorBody['untrusted']>[number]
 
 /** A part of a file that was not imported, or was imported differently. */
 export type LossView = LabImport['left_out'][number]
@@ -87,7 +87,7 @@ export class FileImport {
       return await send({})
     } catch (error) {
       if (!(error instanceof PatchbayError) || error.code !== 'not-trusted') throw error
-      const { untrusted = [] } = error.answer as unknown as Partial<Fault>
+      const { untrusted = [] } = error.answer as unknown as Partial<ErrorBody>
       const answer = new Promise<boolean>((resolve) => {
         this.#answer = resolve
       })

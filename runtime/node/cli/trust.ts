@@ -1,9 +1,9 @@
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
-import type { Fault } from '../../../src/model/schema/fields.ts'
+import type { ErrorBody } from '../../../src/model/schema/fields.ts'
 import { isConfirmed } from './confirm.ts'
 import { type CommandDiagnostic, CommandError, exits } from './exits.ts'
 
-type Untrusted = NonNullable<Fault['untrusted']>[number]
+type Untrusted = NonNullable<ErrorBody['untrusted']>[number]
 
 export interface TrustFlags {
   /** `--trust`: the user answers the question with yes. */
@@ -31,7 +31,7 @@ export async function trusting<T>(
 }
 
 async function requireTrustOf(file: string, error: PatchbayError, json: boolean): Promise<void> {
-  const { untrusted = [] } = error.answer as unknown as Partial<Fault>
+  const { untrusted = [] } = error.answer as unknown as Partial<ErrorBody>
   if (process.stdin.isTTY !== true || process.stderr.isTTY !== true || json)
     throw new CommandError(exits.wrong, refusal(file, untrusted), { cause: error })
   const { shown } = await import('./table.ts')

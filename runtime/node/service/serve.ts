@@ -27,7 +27,7 @@ import { openDataDirectory } from '../engine/storage/data-directory.ts'
 import { removeServiceFile, writeServiceFile } from '../engine/storage/service-file.ts'
 import { ServiceRecords } from '../engine/storage/service-records.ts'
 import { createLog, type Log } from '../os/log/log.ts'
-import { faultOfReplaced } from '../os/programs/replaced-files.ts'
+import { replacedFileError } from '../os/programs/replaced-files.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { IdleMemory } from '../os/system/idle-memory.ts'
 import { type ProcessLock, takeLock } from '../os/system/process-lock.ts'
@@ -131,7 +131,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
       read: readerThreads.read,
       upgrade: webSockets.upgrade,
       assets: assetsWith(current.clients_web_ui),
-      faultOf: faultOfReplaced,
+      apiErrorOf: replacedFileError,
       report: (error, request) => log.error({ err: error, request }, 'a request failed'),
     },
     dialect: await dialectOf(current),

@@ -56,7 +56,7 @@ import { openAuth, sessionKey, tokenKey } from '../shared/auth.ts'
 import { CachedComputes } from '../shared/cached-computes.ts'
 import type { Env } from '../shared/env.ts'
 import { sendWhole } from '../shared/fixed-length-bodies.ts'
-import { commonAdmission, commonOptions, faultOfObject, gatewayHost, jsonBytes, reportDefect } from '../shared/host.ts'
+import { commonAdmission, commonOptions, gatewayHost, jsonBytes, objectError, reportDefect } from '../shared/host.ts'
 import { ObjectTunnels } from '../shared/object-tunnels.ts'
 import { Objects } from '../shared/objects.ts'
 import { isOwnCheck } from '../shared/own-checks.ts'
@@ -414,7 +414,7 @@ function flowing(response: Response): Response {
 
 /** The answer when the object could not search for a project. `headers`: of the answer that there was before. */
 function unsearched(error: unknown, headers: Headers): Response {
-  const known = error instanceof ApiError ? error : faultOfObject(error)
+  const known = error instanceof ApiError ? error : objectError(error)
   if (known === undefined) reportDefect(error, 'the directory could not search for a project')
   const { status, message, code, headers: more } = known ?? new ApiError(500, 'Internal error', { cause: error })
   const all = new Headers(headers)

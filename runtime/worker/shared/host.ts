@@ -59,7 +59,7 @@ export const reportDefect = (error: unknown, what: string): void => {
  * 503 for the failure of an object that has ended while it was asked, such as at a deployment or because it was deleted, or that has too
  * much to do; undefined for other errors.
  */
-export function faultOfObject(error: unknown): ApiError | undefined {
+export function objectError(error: unknown): ApiError | undefined {
   const { durableObjectReset, overloaded, retryable, remote } = Object(error) as Readonly<Record<string, unknown>>
   // A connection to a client or a compute that was lost is retryable, too.
   const isOfObject = durableObjectReset === true || overloaded === true || (retryable === true && remote === true)
@@ -87,7 +87,7 @@ const runtime: RuntimeParts = {
     const text = name === 'rapidoc-min.js' ? script : pageFile(name)
     return text === undefined ? undefined : assetOf(name, text)
   },
-  faultOf: faultOfObject,
+  apiErrorOf: objectError,
   report: (error, requestId) => reportDefect(error, `request ${requestId} failed`),
 }
 

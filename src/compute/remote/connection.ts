@@ -7,8 +7,8 @@ import type { Method } from '../../lib/http/method.ts'
 import { formatIssue } from '../../model/validation/validate.ts'
 import { causeOf, quoteText, readText } from './answer.ts'
 import { minBytesPerMs, type RequestUpload, received } from './bodies.ts'
+import { apiErrorOf } from './compute-error.ts'
 import { Exchange } from './exchange.ts'
-import { faultOf } from './faults.ts'
 import { isRedirect } from './greeting.ts'
 import { type ClientLimits, defaultClientLimits, type RemoteOptions } from './options.ts'
 import { tolerant } from './tolerant.ts'
@@ -146,7 +146,7 @@ export class Connection {
         (accepts.includes(response.status) && !isRedirect(response))
       if (isAnswer) return { response, exchange }
       const text = await exchange.until(readText(response, faultBytes)).catch(() => undefined)
-      throw faultOf(response, text ?? '', this.#name)
+      throw apiErrorOf(response, text ?? '', this.#name)
     } catch (error) {
       exchange.abort()
       throw error

@@ -1,9 +1,9 @@
 import { Kind, type TObject, type TSchema } from '@sinclair/typebox'
 import { errorCodes, errorHeader } from '../../lib/errors/error-codes.ts'
-import { Fault } from '../../model/schema/fields.ts'
+import { ErrorBody } from '../../model/schema/fields.ts'
 import { withReadOnly } from '../../model/validation/read-only-members.ts'
 import { type Endpoint, type ReplyShape, roleOf } from '../../server/http/endpoint.ts'
-import { faultReply } from '../../server/http/params.ts'
+import { errorReply } from '../../server/http/params.ts'
 import { apiOverview, tagOf, tagsOf, titlesOf } from './openapi-outline.ts'
 import { sharedSchemas } from './openapi-sharing.ts'
 
@@ -129,7 +129,7 @@ function responses({ replies, errors, body, bodyKind, websocket }: Endpoint, com
   const all: Record<number, ReplyShape> = {
     ...(websocket === true && { 101: { description: 'The websocket is open' } }),
     ...replies,
-    ...faults({
+    ...errorReplies({
       ...everywhere,
       ...(takesJson && { 408: 'The body sent no data for too long', 413: 'The body is too large' }),
       ...errors,
@@ -149,7 +149,7 @@ function responses({ replies, errors, body, bodyKind, websocket }: Endpoint, com
         websocket === true && status === '200'
           ? { ...content, 'text/event-stream': { schema: { type: 'string' } } }
           : content
-      const headers = schema === Fault && {
+      const headers = schema === ErrorBody && {
         headers: { [errorHeader]: { $ref: `#/components/headers/${errorHeader}` } },
       }
       return [status, { description, ...headers, ...(feed !== undefined && { content: feed }) }]
@@ -157,8 +157,8 @@ function responses({ replies, errors, body, bodyKind, websocket }: Endpoint, com
   )
 }
 
-const faults = (errors: Readonly<Record<number, string>>): Record<number, ReplyShape> =>
-  Object.fromEntries(Object.entries(errors).map(([status, description]) => [status, faultReply(description)]))
+const errorReplies = (errors: Readonly<Record<number, string>>): Record<number, ReplyShape> =>
+  Object.fromEntries(Object.entries(errors).map(([status, description]) => [status, errorReply(description)]))
 
 const errorWord: Json = {
   description: Object.entries(errorCodes)

@@ -59,8 +59,8 @@ export function maybes<T extends TProperties>(members: T): { [K in keyof T]: Ret
  */
 export const changing = <T extends TSchema>(schema: T): T => ({ ...schema, changesByItself: true })
 
-export type Fault = Static<typeof Fault>
-export const Fault = objectSchema('Fault', 'Body of every error', {
+export type ErrorBody = Static<typeof ErrorBody>
+export const ErrorBody = objectSchema('Fault', 'Body of every error', {
   message: Type.String({ description: 'What is wrong, and what is expected' }),
   status: Type.Integer({ description: 'The HTTP status' }),
   exception: Type.Optional(

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { PortRef } from '../../host-agent.ts'
-import { Fault, Uuid } from '../../model/schema/fields.ts'
+import { ErrorBody, Uuid } from '../../model/schema/fields.ts'
 import type { ReplyShape } from './endpoint.ts'
 
 const number = (what: string) =>
@@ -27,7 +27,7 @@ export const portRefOf = (params: { adapter_number: string; port_number: string 
   port: Number(params.port_number),
 })
 
-export const faultReply = (description: string): ReplyShape => ({ description, schema: Fault })
+export const errorReply = (description: string): ReplyShape => ({ description, schema: ErrorBody })
 export const sinceQuery = Type.Object({
   since: Type.Optional(
     Type.String({

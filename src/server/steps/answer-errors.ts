@@ -16,8 +16,8 @@ export const answerErrors: RequestStep = async (context, next) => {
 }
 
 function errorAnswer({ app, id, path, request, answerHeaders }: RequestContext, error: unknown): JsonAnswer {
-  const { faultOf, report } = app.options.runtime
-  const known = error instanceof ApiError ? error : faultOf?.(error)
+  const { apiErrorOf, report } = app.options.runtime
+  const known = error instanceof ApiError ? error : apiErrorOf?.(error)
   if (known === undefined && !request.signal.aborted) report(error, id)
   const { status, code, extra, message, headers: more } = known ?? unexpected(request.signal.aborted)
   Object.assign(answerHeaders, more, { [errorHeader]: code })

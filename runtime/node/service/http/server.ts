@@ -56,12 +56,12 @@ const keepAliveMs = 30_000
 const vanishedMs = 30_000
 const checkMs = 1000
 const closeMs = 1000
-type Fault = readonly [status: number, message: string]
+type Refusal = readonly [status: number, message: string]
 
-const connectFault: Fault = [405, 'CONNECT is not supported: this is not a proxy']
-const expectFault: Fault = [417, 'Expect: only 100-continue is supported']
-const hostFault: Fault = [400, 'Host: the request has no such header']
-const targetFault: Fault = [400, 'The path contains a dot segment or a backslash: send the normalized path']
+const connectRefusal: Refusal = [405, 'CONNECT is not supported: this is not a proxy']
+const expectRefusal: Refusal = [417, 'Expect: only 100-continue is supported']
+const hostRefusal: Refusal = [400, 'Host: the request has no such header']
+const targetRefusal: Refusal = [400, 'The path contains a dot segment or a backslash: send the normalized path']
 
 /** An answer of JSON. Its head and text go to node:http as they are, unless its headers were taken as an object. */
 class JsonResponse extends FastResponse {
@@ -129,7 +129,7 @@ export async function listen({
       connectionsCheckingInterval: checkMs,
       keepAliveTimeout: keepAliveMs,
       maxHeaderSize: largestHeaders,
-      // See `faultOf`: Node would answer without a body.
+      // See `refusalOfRequest`: Node would answer without a body.
       requireHostHeader: false,
       noDelay: true,
       // A feed without pings writes nothing to a client that has vanished.
@@ -137,12 +137,12 @@ export async function listen({
       keepAliveInitialDelay: vanishedMs,
     },
     (req, res) => {
-      const fault = faultOf(req)
-      if (fault !== undefined) return refuse(res, fault, app)
+      const refusal = refusalOfRequest(req)
+      if (refusal !== undefined) return refuse(res, refusal, app)
       // Only wrong credentials are refused so often.
       if (req.headers.authorization !== undefined) endRefused(req, res)
-      const refusal = refusalByHead(req, app, peer)
-      if (refusal !== undefined) return void res.writeHead(refusal.status, refusal.headers).end(refusal.body)
+      const tooMany = refusalByHead(req, app, peer)
+      if (tooMany !== undefined) return void res.writeHead(tooMany.status, tooMany.headers).end(tooMany.body)
       if (hasBody(req)) {
         boundBody(req, res, bodyTimeoutMs, app)
         lingerWhenEarly(req, res)
@@ -152,13 +152,13 @@ export async function listen({
   )
   server.on('clientError', (error, socket) => answerMalformed(error, socket, app))
   server.on('upgrade', (req, socket, head) => {
-    const fault = faultOf(req)
-    if (fault === undefined) void webSockets.accept(req, socket, head, (request) => app.fetch(request))
-    else refuseSocket(socket, fault, app)
+    const refusal = refusalOfRequest(req)
+    if (refusal === undefined) void webSockets.accept(req, socket, head, (request) => app.fetch(request))
+    else refuseSocket(socket, refusal, app)
   })
-  server.on('connect', (_, socket) => refuseSocket(socket, connectFault, app))
+  server.on('connect', (_, socket) => refuseSocket(socket, connectRefusal, app))
   // Node sends 100 Continue when the body is read: the client never sends the body of a request that is refused before.
-  server.on('checkExpectation', (_, res) => refuse(res, expectFault, app))
+  server.on('checkExpectation', (_, res) => refuse(res, expectRefusal, app))
   server.on('checkContinue', (req, res) => server.emit('request', req, res))
   const listening = once(server, 'listening')
   server.listen({ host, port })
@@ -221,15 +221,15 @@ function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /** Why a request is refused before the app sees it. */
-function faultOf({ url, headers, rawHeaders, httpVersion }: IncomingMessage): Fault | undefined {
+function refusalOfRequest({ url, headers, rawHeaders, httpVersion }: IncomingMessage): Refusal | undefined {
   const repeated = repeatedHeader(rawHeaders)
   if (repeated !== undefined) return [400, `${repeated}: the request has this header more than once; send it once`]
-  if (httpVersion === '1.1' && headers.host === undefined) return hostFault
-  return isPlainTarget(url ?? '') ? undefined : targetFault
+  if (httpVersion === '1.1' && headers.host === undefined) return hostRefusal
+  return isPlainTarget(url ?? '') ? undefined : targetRefusal
 }
 
 /** The answer to what the app does not see; the connection ends with it. */
-function refusalOf([status, message]: Fault, app: App): { headers: Record<string, string>; body: string } {
+function refusalAnswer([status, message]: Refusal, app: App): { headers: Record<string, string>; body: string } {
   const body = JSON.stringify({ message, status })
   const headers = {
     ...app.serviceHeaders(),
@@ -241,9 +241,9 @@ function refusalOf([status, message]: Fault, app: App): { headers: Record<string
   return { headers, body }
 }
 
-function refuse(res: ServerResponse, fault: Fault, app: App): void {
-  const { headers, body } = refusalOf(fault, app)
-  res.writeHead(fault[0], headers).end(body)
+function refuse(res: ServerResponse, refusal: Refusal, app: App): void {
+  const { headers, body } = refusalAnswer(refusal, app)
+  res.writeHead(refusal[0], headers).end(body)
 }
 
 /** Refuses a request without a body by its head alone, after too many wrong log-ins of its sender. */
@@ -284,7 +284,7 @@ function boundBody(req: IncomingMessage, res: ServerResponse, ms: number, app: A
   req.once('end', () => void socket.setTimeout(0))
 }
 
-const malformed: Readonly<Record<string, Fault>> = {
+const malformed: Readonly<Record<string, Refusal>> = {
   HPE_HEADER_OVERFLOW: [431, `The headers are larger than ${largestHeaders} bytes`],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not arrive in time'],
   BODY_TIMEOUT: [408, 'The body of the request sent no data for too long'],
@@ -298,10 +298,10 @@ function answerMalformed(error: Error & { code?: string }, socket: Duplex, app: 
   else refuseSocket(socket, malformed[error.code ?? ''] ?? [400, 'The request is not valid HTTP'], app)
 }
 
-function refuseSocket(socket: Duplex, fault: Fault, app: App): void {
+function refuseSocket(socket: Duplex, refusal: Refusal, app: App): void {
   if (!socket.writable) return void socket.destroy()
-  const [status] = fault
-  const { headers, body } = refusalOf(fault, app)
+  const [status] = refusal
+  const { headers, body } = refusalAnswer(refusal, app)
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
   const head = [`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines].join('\r\n')
   socket.end(`${head}\r\n\r\n${body}`, () => socket.destroy())

@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { LabProject } from '../../../../src/model/lab/project.ts'
-import type { Fault } from '../../../../src/model/schema/fields.ts'
+import type { ErrorBody } from '../../../../src/model/schema/fields.ts'
 import { CommandLine } from '../../../support/command-line.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { TestService } from '../../../support/service.ts'
@@ -34,8 +34,8 @@ const apply = (name: string, document: string, more: Record<string, unknown> = {
     headers: { 'content-type': 'application/json', ...headers },
   })
 
-async function refusal(answer: Response): Promise<NonNullable<Fault['untrusted']>> {
-  const { untrusted = [], ...fault } = (await answer.json()) as Fault
+async function refusal(answer: Response): Promise<NonNullable<ErrorBody['untrusted']>> {
+  const { untrusted = [], ...fault } = (await answer.json()) as ErrorBody
   expect([answer.status, answer.headers.get('x-patchbay-error')], fault.message).toEqual([403, 'not-trusted'])
   return untrusted
 }
@@ -144,7 +144,7 @@ describe('a lab file in local mode', () => {
     const document = labFile(name, { kind: 'pc', config: { text: `!id ${name}` } })
     const { message } = (await (
       await apply(name, document, { trust: true }, { 'x-patchbay-via': 'user' })
-    ).json()) as Fault
+    ).json()) as ErrorBody
     expect(message).toContain('Only a client on this host, or an administrator, can trust it')
     expect(await names()).not.toContain(name)
   })
