@@ -22,6 +22,8 @@ export interface EditorCommand {
   readonly isEdit?: boolean
   /** Absent: always. */
   readonly isPossible?: (window: LabWindow) => boolean
+  /** Whether a context menu offers it. Absent: always. Its key works all the same: the page may not know yet what the last key did. */
+  readonly isOffered?: (window: LabWindow) => boolean
   readonly run: (window: LabWindow) => void
 }
 
@@ -44,11 +46,14 @@ export const commands: readonly EditorCommand[] = [
   {
     ...{ id: 'start', title: 'Start selected nodes', keys: ['S'], isEdit: true, isPossible: hasNodes },
     menus: { node: 'Start' },
+    isOffered: ({ editor }) => editor.selectedNodes.some(({ status }) => status !== 'started'),
     run: (window) => void window.editor.act('start', selectedIds(window)),
   },
   {
     ...{ id: 'stop', title: 'Stop selected nodes', keys: ['X'], isEdit: true, isPossible: hasNodes },
     menus: { node: 'Stop' },
+    isOffered: ({ editor }) =>
+      editor.selectedNodes.some((node) => node.status !== 'stopped' || editor.store.phases.value.has(node.node_id)),
     run: (window) => void window.editor.act('stop', selectedIds(window)),
   },
   {
@@ -257,7 +262,10 @@ export const isEnabled = ({ isEdit, isPossible }: EditorCommand, window: LabWind
 
 /** The commands of a context menu that are possible now, in its order. */
 export const menuOf = (subject: MenuSubject, window: LabWindow): EditorCommand[] =>
-  commands.filter((command) => command.menus?.[subject] !== undefined && isEnabled(command, window))
+  commands.filter(
+    (command) =>
+      command.menus?.[subject] !== undefined && isEnabled(command, window) && (command.isOffered?.(window) ?? true),
+  )
 
 /** The part of a KeyboardEvent that names a key. */
 export type KeyPress = Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'shiftKey' | 'altKey'>

@@ -58,19 +58,38 @@ test('a console takes all keys, and F6 leaves a field', () => {
 })
 
 test('a context menu has the commands for what is selected that are possible now', () => {
-  const shown = (subject: MenuSubject, types: readonly string[], copied: readonly string[] = []) => {
-    const nodes = types.map((node_type, index) => ({ node_id: `${index}`, node_type }))
+  const shown = (
+    subject: MenuSubject,
+    states: readonly string[],
+    copied: readonly string[] = [],
+    phases = new Map<string, string>(),
+  ) => {
+    const nodes = states.map((status, index) => ({ node_id: `${index}`, status }))
     const selection = signal(new Set(nodes.map(({ node_id }) => node_id)))
-    const editor = { selection, selectedNodes: nodes, selectedDrawings: [], selectedLinks: [] }
+    const editor = {
+      selection,
+      selectedNodes: nodes,
+      selectedDrawings: [],
+      selectedLinks: [],
+      store: { phases: signal(phases) },
+    }
     return menuOf(subject, { editor, copied: signal(copied) } as unknown as LabWindow).map(({ id }) => id)
   }
   vi.stubGlobal('document', { getSelection: () => null })
-  expect(shown('node', ['pc'])).toEqual(
-    expect.arrayContaining(['start', 'stop', 'console', 'connect', 'duplicate', 'rename', 'symbol', 'pane', 'delete']),
+  expect(shown('node', ['stopped'])).toEqual(
+    expect.arrayContaining(['start', 'console', 'connect', 'duplicate', 'rename', 'symbol', 'pane', 'delete']),
   )
   // One link needs one node, and one name, too.
-  expect(shown('node', ['pc', 'pc'])).not.toContain('connect')
-  expect(shown('node', ['pc', 'pc'])).not.toContain('rename')
+  expect(shown('node', ['stopped', 'started'])).not.toContain('connect')
+  expect(shown('node', ['stopped', 'started'])).not.toContain('rename')
+  // What a node does already is not offered; a start that is under way can be stopped.
+  const runs = (states: readonly string[], phases?: Map<string, string>) =>
+    shown('node', states, [], phases).filter((id) => id === 'start' || id === 'stop')
+  expect(runs(['stopped'])).toEqual(['start'])
+  expect(runs(['started'])).toEqual(['stop'])
+  expect(runs(['suspended'])).toEqual(['start', 'stop'])
+  expect(runs(['stopped', 'started'])).toEqual(['start', 'stop'])
+  expect(runs(['stopped'], new Map([['0', 'starting']]))).toEqual(['start', 'stop'])
   expect(shown('map', [])).not.toContain('paste')
   expect(shown('map', [], ['1'])).toContain('paste')
   vi.unstubAllGlobals()
