@@ -21,10 +21,16 @@ const styleTexts = {
   },
 }
 
-/** For esbuild: noVNC without the ciphers for the password of a screen. The page has none, so that noVNC never gets to use them. */
-const withoutCiphers = {
-  name: 'without-ciphers',
+/**
+ * For esbuild: noVNC without the ciphers for the password of a screen: the page has none, so that noVNC never gets to use them. And without
+ * its compression, which only a text for the clipboard needs.
+ */
+const smallScreens = {
+  name: 'small-screens',
   setup(build) {
+    build.onResolve({ filter: /\/deflator\.js$/ }, ({ importer }) =>
+      /novnc[\\/]core/.test(importer) ? { path: join(root, 'runtime/browser/console/stored-deflate.ts') } : undefined,
+    )
     build.onLoad({ filter: /novnc[\\/]core[\\/](ra2|crypto[\\/]crypto)\.js$/ }, () => ({
       contents: 'export default class { constructor() { throw new Error("This screen needs a password.") } }',
     }))
@@ -54,7 +60,7 @@ export async function bundleBrowser() {
     legalComments: 'none',
     jsx: 'automatic',
     jsxImportSource: 'preact',
-    plugins: [exampleLabs, styleTexts, withoutCiphers],
+    plugins: [exampleLabs, styleTexts, smallScreens],
     define: { PATCHBAY_VERSION: JSON.stringify(version) },
     logLevel: 'warning',
   })
