@@ -11,21 +11,23 @@ const repeatMs = 10_000
 /** The service takes no more ids. */
 const maxShown = 200
 
-/** Shows the selection to the others at the lab. The result ends that. */
+/** Shows the others at the lab who is there, and what is selected, as long as the page is in front. The result ends that. */
 export function showSelection(client: Patchbay, { store, selection }: LabEditor): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined
   let current: readonly string[] = []
+  const tell = async (project_id: string, shown: readonly string[]) => {
+    const body = { client: windowId, selection: [...shown] }
+    const present = await client
+      .call('POST /v2/projects/{project_id}/presence', { params: { project_id }, body })
+      .catch(ignore('the next one is sent soon, and a lost connection is shown'))
+    if (present) store.meetAll(present)
+  }
   const send = async (shown: readonly string[]) => {
     const project = store.project.peek()
     if (project === undefined) return
-    const present = await client
-      .call('POST /v2/projects/{project_id}/presence', {
-        params: { project_id: project.project_id },
-        body: { client: windowId, selection: [...shown] },
-      })
-      .catch(ignore('the next one is sent soon, and a lost connection is shown'))
-    if (present) store.meetAll(present)
-    if (shown === current && shown.length > 0) timer = setTimeout(() => void send(shown), repeatMs)
+    // Who has another page in front is not there.
+    if (!document.hidden) await tell(project.project_id, shown)
+    if (shown === current) timer = setTimeout(() => void send(shown), repeatMs)
   }
   const end = effect(() => {
     current = [...selection.value].slice(0, maxShown)

@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { IdleMemory } from '../../../../runtime/node/os/system/idle-memory.ts'
 import { libcIfAny } from '../../../../runtime/node/os/system/libc.ts'
+import { provided, testWith } from '../../../support/test-with.ts'
 
 test('memory is given back after the start and after work, once, and never while requests come', () => {
   vi.useFakeTimers()
@@ -37,7 +38,7 @@ test('the collector of V8 can be called', () => {
   expect('gc' in globalThis).toBe(false)
 })
 
-test.skipIf(libcIfAny()?.malloc_trim === undefined)(
+testWith(provided(libcIfAny()?.malloc_trim !== undefined, 'libc is not that of GNU'))(
   'what libc has free between memory in use goes back to the system',
   () => {
     vi.useFakeTimers()

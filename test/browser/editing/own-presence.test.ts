@@ -1,0 +1,41 @@
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { LabEditor } from '../../../runtime/browser/editing/lab-editor.ts'
+import { showSelection } from '../../../runtime/browser/editing/own-presence.ts'
+import { LabStore } from '../../../runtime/browser/state/lab-store.ts'
+import { type LabProject, Patchbay } from '../../../src/client/patchbay.ts'
+
+test('who has a lab in front is there, also without a selection, and gone with the page in the back', async () => {
+  vi.useFakeTimers()
+  const document = { hidden: false }
+  vi.stubGlobal('document', document)
+  onTestFinished(() => {
+    vi.useRealTimers()
+    vi.unstubAllGlobals()
+  })
+  const sent: unknown[] = []
+  const client = new Patchbay({
+    server: 'http://127.0.0.1:9',
+    fetch: async (_, { body }) => {
+      sent.push((JSON.parse(String(body)) as { selection: unknown }).selection)
+      // The lab may not be open yet at the first one.
+      return sent.length === 1 ? new Response('{}', { status: 404 }) : Response.json([])
+    },
+  })
+  const store = new LabStore()
+  const editor = new LabEditor(client, store, 'lab')
+  store.project.value = { project_id: 'p' } as LabProject
+  const end = showSelection(client, editor)
+  await vi.advanceTimersByTimeAsync(21_000)
+  expect(sent).toEqual([[], [], []])
+  document.hidden = true
+  await vi.advanceTimersByTimeAsync(20_000)
+  expect(sent).toHaveLength(3)
+  document.hidden = false
+  await vi.advanceTimersByTimeAsync(10_000)
+  editor.select(['n'])
+  await vi.advanceTimersByTimeAsync(100)
+  expect(sent.slice(3)).toEqual([[], ['n']])
+  end()
+  await vi.advanceTimersByTimeAsync(60_000)
+  expect(sent).toHaveLength(5)
+})
