@@ -33,6 +33,19 @@ test('every link of a document leads to an existing file, and to an existing hea
   expect(dead).toEqual([])
 })
 
+test('the files where a change begins declare the names that the architecture says', async () => {
+  const page = await readFile(join(root, 'docs/architecture.md'), 'utf8')
+  const rows = [...page.matchAll(/^\| .* \| `(\w+)` \| \[.*\]\(\.\.\/(.*)\) \|$/gm)]
+  expect(rows.length).toBeGreaterThan(20)
+  const lacking: string[] = []
+  for (const [, name = '', path = ''] of rows) {
+    const text = await readFile(join(root, path), 'utf8')
+    if (!new RegExp(`^export (const|(async )?function|class|interface|type) ${name}\\b`, 'm').test(text))
+      lacking.push(`${path}: ${name}`)
+  }
+  expect(lacking).toEqual([])
+})
+
 test('the README is short, and leads to every page of docs/', async () => {
   const all = await documents()
   expect((await readFile(join(root, 'README.md'), 'utf8')).split('\n').length).toBeLessThanOrEqual(150)

@@ -139,7 +139,7 @@ testWith(browser)(
     expect(student.page.url()).toBe(`${service.url}/#/labs/net-Alan`)
 
     expect([...faults, ...teacher.faults]).toEqual([])
-    await page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByRole('button', { name: 'Delete class' }).click()
     await page.getByRole('dialog').getByText('The labs of all 3 students are deleted').waitFor()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
     await page.getByText('No classes yet').waitFor()

@@ -15,8 +15,8 @@ import { eventText } from '../state/event-text.ts'
 import { followFeed } from '../state/follow-feed.ts'
 import { Table } from '../state/table.ts'
 
-/** Time from the first change of a lab to the reading of its map, ms: changes come many at a time. */
-const changesMs = 2000
+/** Time from the last change of a lab to the reading of its map, ms: changes come many at a time, and the feed may be faster than the map. */
+const quietMs = 1500
 
 /** What the map of a lab shows. */
 export interface LabMap {
@@ -43,8 +43,8 @@ export class ClassLabs {
   readonly #className: string
   /** The nodes of all labs, by which events are put into words. */
   readonly #nodes = new Table<LabNode>()
-  /** Ids of labs whose maps are read soon. */
-  readonly #due = new Set<string>()
+  /** The timers of labs whose maps are read soon, by id. */
+  readonly #due = new Map<string, () => void>()
 
   constructor(client: Patchbay, className: string) {
     this.#client = client
@@ -130,12 +130,13 @@ export class ClassLabs {
   }
 
   #readLater(id: string): void {
-    if (this.#due.has(id) || !this.labs.has(id)) return
-    this.#due.add(id)
-    startTimer(() => {
+    if (!this.labs.has(id)) return
+    this.#due.get(id)?.()
+    const read = () => {
       this.#due.delete(id)
       // It may be deleted by now.
       if (this.labs.has(id)) void this.#readMap(id)
-    }, changesMs)
+    }
+    this.#due.set(id, startTimer(read, quietMs))
   }
 }

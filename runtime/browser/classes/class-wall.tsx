@@ -66,7 +66,7 @@ export function ClassWall({ name }: { name: string }) {
               Reset all
             </button>
             <button type="button" class="is-danger" onClick={() => ask('delete')}>
-              Delete
+              Delete class
             </button>
             <button
               type="button"

@@ -48,7 +48,7 @@ export class LabEditor {
   /** Ids of the selected nodes, links and drawings. */
   readonly selection = signal<ReadonlySet<string>>(new Set())
   /** Images that nodes lacked at a start, while they are uploaded. */
-  readonly missing = signal<readonly MissingImage[]>([])
+  readonly missing = signal<readonly LackedImage[]>([])
   /** Number of requests without an answer. */
   readonly pending = signal(0)
   /** A drawing whose corner is being pulled, as it is shown meanwhile. */
@@ -541,7 +541,7 @@ export class LabEditor {
   }
 
   /** The images that the nodes of a job lack. */
-  #missingIn({ nodes }: LabJob): MissingImage[] {
+  #missingIn({ nodes }: LabJob): LackedImage[] {
     return nodes.flatMap(({ node_id, image }) => {
       const kind = this.store.nodes.get(node_id)?.node_type
       return image === undefined || kind === undefined ? [] : [{ node_id, kind, image }]
@@ -693,7 +693,7 @@ export class LabEditor {
 }
 
 /** An image that a node lacks. */
-export interface MissingImage {
+export interface LackedImage {
   readonly node_id: string
   readonly kind: string
   /** The name that the node has for it. */

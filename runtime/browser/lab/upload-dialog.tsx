@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { LabEditor, MissingImage } from '../editing/lab-editor.ts'
+import type { LabEditor, LackedImage } from '../editing/lab-editor.ts'
 import { counted } from '../parts/counted.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { ErrorMessage } from '../parts/error-message.tsx'
@@ -12,13 +12,13 @@ import { sizeText } from '../parts/size-text.ts'
 interface UploadProps {
   readonly editor: LabEditor
   /** The images that nodes lack; of several nodes the same one. */
-  readonly missing: readonly MissingImage[]
+  readonly missing: readonly LackedImage[]
 }
 
 /** Uploads the images that nodes lacked at a start, then starts these nodes again. */
 export function UploadDialog({ editor, missing }: UploadProps) {
   const images = [...new Map(missing.map((it) => [`${it.kind}/${it.image}`, it])).values()]
-  const uploads = useSignal<ReadonlyMap<MissingImage, ImageUpload>>(new Map())
+  const uploads = useSignal<ReadonlyMap<LackedImage, ImageUpload>>(new Map())
   const start = useRef<HTMLButtonElement>(null)
   const isReady = images.every((it) => uploads.value.get(it)?.state.value === 'done')
   useEffect(() => {
@@ -28,7 +28,7 @@ export function UploadDialog({ editor, missing }: UploadProps) {
     for (const upload of uploads.value.values()) upload.pause()
     editor.missing.value = []
   }
-  const give = (image: MissingImage, file: File) => {
+  const give = (image: LackedImage, file: File) => {
     uploads.value.get(image)?.pause()
     // Whatever its name is here: nodes have it under that one.
     const upload = new ImageUpload(image.kind, new File([file], image.image))
@@ -70,7 +70,7 @@ export function UploadDialog({ editor, missing }: UploadProps) {
 }
 
 interface RowProps {
-  readonly image: MissingImage
+  readonly image: LackedImage
   readonly upload: ImageUpload | undefined
   /** Whether the files of the user are shown at once. */
   readonly isFirst: boolean

@@ -11,13 +11,13 @@ import { IconButton } from '../parts/icon-button.tsx'
 import { ImageUpload } from '../parts/image-upload.ts'
 import { Loaded } from '../parts/loaded.tsx'
 import { sizeText } from '../parts/size-text.ts'
+import { StackedTable } from '../parts/stacked-table.tsx'
 import { TextField } from '../parts/text-field.tsx'
 import { client } from '../state/client.ts'
 import { notifyError } from '../state/notices.ts'
 import { labPath } from '../state/route.ts'
 import { mayEdit } from '../state/session.ts'
 import { listComputes } from './computes.ts'
-import { StackedTable } from './stacked-table.tsx'
 
 type KindOf<T> = T extends `GET /v2/compute/${infer K}/images` ? K : never
 /** A kind whose nodes start from images. */

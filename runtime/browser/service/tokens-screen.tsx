@@ -9,13 +9,13 @@ import { Dialog } from '../parts/dialog.tsx'
 import { ErrorMessage } from '../parts/error-message.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
+import { OpenService } from '../parts/open-service.tsx'
+import { StackedTable } from '../parts/stacked-table.tsx'
 import { timeText } from '../parts/time-text.ts'
 import { client } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
 import { isAdministrator, session } from '../state/session.ts'
 import { DeclaredForm } from './declared-form.tsx'
-import { OpenService } from './open-service.tsx'
-import { StackedTable } from './stacked-table.tsx'
 
 const [hour, day] = [3600, 86_400]
 /** Lifetimes of a token to choose from, s. */

@@ -13,15 +13,8 @@ import { portsOf } from '../../model/lab/ports.ts'
 import type { LabCounts, LabProject } from '../../model/lab/project.ts'
 import type { Placement } from '../../model/placement.ts'
 import { isUuid } from '../../model/schema/fields.ts'
-import {
-  Changes,
-  type DrawingRecord,
-  LabDocument,
-  type LinkRecord,
-  type NodeRecord,
-  type ProjectRecord,
-  shownOf,
-} from './document.ts'
+import { archivedView, archiveFailure } from './archive-status.ts'
+import { Changes, type DrawingRecord, LabDocument, type LinkRecord, type NodeRecord, shownOf } from './document.ts'
 import { withoutNulls } from './fields.ts'
 import { LabHistory, setBy, type UndoGroup } from './history.ts'
 import { defaultLabLimits, inMebibytes, jsonBytes, type LabLimits, limitReached, mebibyte } from './lab-limits.ts'
@@ -423,20 +416,6 @@ const growsBy = (document: LabDocument, changes: LabEntries): boolean => {
     return !key.startsWith('order/') && jsonBytes(setBy(key, value)) > jsonBytes(setBy(key, before.get(key)))
   })
 }
-
-/** Whether there is an archive of a project as it is. */
-export const archivedView = ({ archivedRevision, revision }: ProjectRecord): { archived?: true } =>
-  archivedRevision === revision ? { archived: true } : {}
-
-/** Why a closed project has no archive; undefined where none was to be made, or where that is not known yet. */
-export function archiveFailure({ archiveAttempts }: ProjectRecord): string | undefined {
-  if (archiveAttempts?.failure === undefined) return undefined
-  return `It could not be archived (${retryText(archiveAttempts)}): ${archiveAttempts.failure}`
-}
-
-/** When a failed archive is tried again, in words. */
-export const retryText = ({ again_at }: NonNullable<ProjectRecord['archiveAttempts']>): string =>
-  again_at === undefined ? 'the next attempt is at its next close' : 'it will be tried again'
 
 /** The placement of a record. Documents of earlier versions lack it. */
 export const placementOf = ({ placement }: { placement?: Placement }): { placement: Placement } => ({

@@ -198,7 +198,7 @@ export interface KindDescriptor {
   readonly configs?: Readonly<Record<string, ConfigAccess>>
   /** NIO types of its ports; empty: the nodes have no ports. */
   readonly nioTypes: readonly Nio['type'][]
-  /** The possible forms of its console. */
+  /** The possible forms of its console. Empty: its nodes have none; `hub` shows what else such a kind says. */
   readonly consoles: readonly ('text' | 'screen')[]
   /** Whether its nodes can be suspended. */
   readonly canBeSuspended: boolean

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { CopyText } from '../parts/copy-text.tsx'
+import { CopyText } from './copy-text.tsx'
 
 /** What is so at a service that asks nobody for a token, and the line that starts one that does. */
 export function OpenService({ children }: { children: ComponentChildren }) {

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { ResourceTable } from '../parts/resource-table.tsx'
+import { ResourceTable } from './resource-table.tsx'
 
 interface StackedTableProps {
   readonly columns: readonly string[]
