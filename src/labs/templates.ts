@@ -18,7 +18,8 @@ import { withoutNulls } from './lab/fields.ts'
 import type { Lab } from './lab/lab.ts'
 import { type LabLimits, limitReached } from './lab/lab-limits.ts'
 import type { SharedDocument } from './lab/shared-document.ts'
-import { createNode, noSuchKind } from './nodes/nodes.ts'
+import { createNode } from './nodes/create-node.ts'
+import { noSuchKind } from './nodes/node-settings.ts'
 import type { Labs } from './service.ts'
 
 /** Namespace of the ids of built-in templates (RFC 9562, 5.5). */

@@ -10,8 +10,10 @@ import { sorted } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
 import { requireOneMoreWithin } from '../lab/token-limits.ts'
 import type { Labs } from '../service.ts'
+import { idClaim } from './create-node.ts'
 import { addNewNode, newNodeRecord, type RecordExtras } from './new-record.ts'
-import { noSuchKind, requireStillFree } from './nodes.ts'
+import { requireStillFree } from './node-names.ts'
+import { noSuchKind } from './node-settings.ts'
 import { computesFor, onFirstWithRoom } from './placement.ts'
 
 /**
@@ -40,9 +42,9 @@ export async function createPlaceholder(
   const descriptor: KindDescriptor = kindOf(node_type)
   const node_id = input.node_id?.toLowerCase() ?? crypto.randomUUID()
   const { properties, kept } = sorted(node_type, 'create', input)
-  const idClaim = `node-id/${node_id}`
-  if (lab.claimed.has(idClaim)) throw conflict(`node_id: a node ${node_id} already exists`)
-  lab.claimed.add(idClaim)
+  const claim = idClaim(node_id)
+  if (lab.claimed.has(claim)) throw conflict(`node_id: a node ${node_id} already exists`)
+  lab.claimed.add(claim)
   const settings = {
     console: console ?? null,
     console_type: console_type ?? String(descriptor.node.properties.console_type?.default ?? 'none'),
@@ -60,7 +62,7 @@ export async function createPlaceholder(
     return await onFirstWithRoom(lab, node_id, await computesFor(labs, lab, input), create)
   } finally {
     lab.placing.delete(node_id)
-    lab.claimed.delete(idClaim)
+    lab.claimed.delete(claim)
   }
 }
 

@@ -1,37 +1,26 @@
 import type { NodeAction } from '../../host-agent.ts'
-import { ApiError, badRequest, conflict, ignoreNotFound } from '../../lib/errors/api-error.ts'
-import { nearest } from '../../lib/text/nearest-word.ts'
-import type { KindDescriptor } from '../../model/kinds/kind.ts'
-import type { NodeUpdate } from '../../model/kinds/node.ts'
-import { kindOf, type NodeKindName, nodeKinds } from '../../model/kinds/node.ts'
-import { type FreeName, freeName, nameKey } from '../../model/lab/names.ts'
-import {
-  isKnownKind,
-  type LabLabel,
-  type LabNode,
-  type LabNodeCreate,
-  type LabNodeUpdate,
-} from '../../model/lab/node.ts'
-import { isUuid } from '../../model/schema/fields.ts'
-import { oursFor } from '../../model/validation/foreign-words.ts'
-import { type ComputeAgents, createOnCompute, sendNodeAction, withImages } from '../computes/agents.ts'
+import { conflict, ignoreNotFound } from '../../lib/errors/api-error.ts'
+import { kindOf, type NodeUpdate } from '../../model/kinds/node.ts'
+import { nameKey } from '../../model/lab/names.ts'
+import { isKnownKind, type LabNode, type LabNodeUpdate } from '../../model/lab/node.ts'
+import { type ComputeAgents, sendNodeAction, withImages } from '../computes/agents.ts'
 import type { Conventions } from '../lab/conventions.ts'
 import { Changes, type NodeRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { UndoGroup } from '../lab/history.ts'
 import { keptWith, sorted } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
-import { nodeOrphan, removeOrphan, revertOrphans } from '../lab/leftovers.ts'
 import { requireUnlocked } from '../lab/locked.ts'
-import { nodeRefOf, propertiesOf, type ReportedNode, reportedFields } from '../lab/node-on-compute.ts'
+import { nodeRefOf, reportedFields } from '../lab/node-on-compute.ts'
 import { placeholderReason } from '../lab/placeholder-view.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
-import { requireOneMoreWithin, startWithin } from '../lab/token-limits.ts'
+import { startWithin } from '../lab/token-limits.ts'
 import { unlinkNode } from '../links/links.ts'
 import type { Labs } from '../service.ts'
-import { addNewNode, newNodeRecord, type RecordExtras } from './new-record.ts'
+import { createNode } from './create-node.ts'
+import { nameClaim, requireStillFree, takeName } from './node-names.ts'
+import { adaptersFor, refusedOf } from './node-settings.ts'
 import { makeNode, retryPlaceholder } from './placeholders.ts'
-import { computesFor, onFirstWithRoom } from './placement.ts'
 
 /** Finds a node that its compute has, by its id or name. 404, 409 with the reason for a placeholder. */
 export function nodeOnCompute(lab: Lab, idOrName: string): NodeRecord {
@@ -39,106 +28,6 @@ export function nodeOnCompute(lab: Lab, idOrName: string): NodeRecord {
   const reason = placeholderReason(record, record.creationError)
   if (reason !== undefined) throw conflict(`node_id: ${record.name}: ${reason}`)
   return record
-}
-
-interface CreateOptions {
-  readonly agentFor: ComputeAgents
-  readonly unique?: 'refuse' | undefined
-  readonly undoGroup?: UndoGroup
-  readonly more?: RecordExtras
-  readonly conventions?: Conventions | undefined
-  /** Its label, by its name; default: that of the input, or the name. */
-  readonly label?: (name: string) => LabLabel
-  /** Fills the new node on its compute. The project has the node after that; a failure leaves nothing. */
-  readonly fill?: (nodeId: string) => Promise<unknown>
-}
-
-/**
- * Creates a node on its compute, then in the document. A name that is taken becomes the next free one, or is 409 with
- * `unique: 'refuse'`. A failure leaves nothing. 400 for properties that the kind lacks, 404, 409.
- */
-export async function createNode(
-  labs: Labs,
-  lab: Lab,
-  input: LabNodeCreate,
-  { agentFor, unique, undoGroup, more, conventions, label, fill }: CreateOptions,
-): Promise<LabNode> {
-  const { node_type, console, console_type } = input
-  if (!isKnownKind(node_type)) throw noSuchKind('node_type', node_type)
-  const { properties, kept } = sorted(node_type, 'create', input)
-  lab.requireRoom(1)
-  const node_id = input.node_id?.toLowerCase() ?? crypto.randomUUID()
-  const idClaim = `node-id/${node_id}`
-  const existing = lab.document.nodes.get(node_id)
-  if (existing !== undefined && conventions?.showsExisting === true) return lab.nodeView(existing)
-  if (existing !== undefined || lab.claimed.has(idClaim)) throw nodeExists(node_id)
-  requireOneMoreWithin(agentFor.limits, lab)
-  const name = takeName(lab, input.name, { unique, free: conventions?.nodeName })
-  lab.claimed.add(idClaim)
-  const refused = refusedOf(properties)
-  const adapters = adaptersFor(node_type, 'create', input)
-  const settings = {
-    name,
-    node_id,
-    ...withoutNulls({ console, console_type }),
-    ...adapters,
-    ...withoutNulls(properties),
-  }
-  const macs: string[] = []
-  try {
-    const ref = nodeRefOf(lab, { node_type, node_id })
-    const claimMac = (compute_id: string) => {
-      const free = 'mac_address' in settings ? undefined : freeMac(lab, node_type, compute_id)
-      if (free === undefined) return {}
-      lab.claimedMacs.set(free.mac_address, compute_id)
-      macs.push(free.mac_address)
-      return free.isChosenThere ? {} : { mac_address: free.mac_address }
-    }
-    const save = (compute_id: string, shown: ReportedNode) => {
-      const record = newNodeRecord({ input, node_type, node_id, name, label: label?.(name), kept }, compute_id, {
-        console: shown.console ?? null,
-        console_type: shown.console_type ?? 'none',
-        properties: propertiesOf(shown),
-      })
-      lab.keepReported(shown)
-      const write = () => addNewNode(lab, record, more, undoGroup)
-      return saveOrRevert(lab, write, () => {
-        lab.reported.delete(node_id)
-        return agentFor(compute_id).nodes.remove(ref)
-      })
-    }
-    const make = (compute_id: string) => {
-      const compute = agentFor(compute_id)
-      const mac = claimMac(compute_id)
-      // Images are copied outside the change: that may take minutes, in which nothing is changed.
-      return withImages(compute, () =>
-        lab.change(async () => {
-          if (lab.document.nodes.has(node_id)) throw nodeExists(node_id)
-          requireStillFree(lab, name, node_id)
-          await labs.lifecycle.attachCompute(lab, compute_id, agentFor)
-          const orphan = nodeOrphan(lab, { node_type, node_id, compute_id }, agentFor)
-          const create = () => createOnCompute(compute, lab.id, node_type, { ...settings, ...mac }).catch(refused)
-          await using revert = revertOrphans()
-          let shown = await revert.make(create, () => removeOrphan(lab, orphan))
-          if (fill !== undefined) {
-            await fill(node_id)
-            shown = await compute.nodes.get(ref)
-          }
-          revert.commit()
-          // When the document cannot be saved, the next compute is not tried.
-          const [outcome] = await Promise.allSettled([save(compute_id, shown)])
-          return outcome
-        }),
-      )
-    }
-    const outcome = await onFirstWithRoom(lab, node_id, await computesFor(labs, lab, input), make)
-    if (outcome.status === 'rejected') throw outcome.reason
-    return outcome.value
-  } finally {
-    lab.placing.delete(node_id)
-    for (const claim of [idClaim, nameClaim(name)]) lab.claimed.delete(claim)
-    for (const mac of macs) lab.claimedMacs.delete(mac)
-  }
 }
 
 /**
@@ -261,33 +150,6 @@ function afterRename(nodes: Iterable<NodeRecord>, { node_id, name: old }: NodeRe
     .map((node) => ({ ...node, after: node.after.map((other) => (isOld(other) ? name : other)) }))
 }
 
-/** 400 for a kind that is not here, with the word that was probably meant. */
-export function noSuchKind(field: string, kind: string): ApiError {
-  const guess = oursFor(kind) ?? nearest(kind, nodeKinds)
-  const help = guess === undefined ? `expected one of ${nodeKinds.join(', ')}` : `did you mean ${guess}?`
-  return badRequest(`${field}: this service has no kind ${kind}, ${help}`)
-}
-
-/** For `catch`: an error about a property names the property as the input of the client has it: `properties.{name}`. */
-const refusedOf =
-  (properties: Readonly<Record<string, unknown>>) =>
-  (error: unknown): never => {
-    if (!(error instanceof ApiError) || error.status !== 400) throw error
-    const [, field = ''] = /^(\w+)[^\w ]/.exec(error.message) ?? []
-    if (!Object.hasOwn(properties, field)) throw error
-    throw badRequest(`properties.${error.message}`, { cause: error, code: error.code })
-  }
-
-/** The settings of single adapters; only for kinds whose nodes have them on computes, too. */
-const adaptersFor = (
-  node_type: string,
-  input: 'create' | 'update',
-  { custom_adapters }: Pick<LabNodeUpdate, 'custom_adapters'>,
-): object =>
-  isKnownKind(node_type) && 'custom_adapters' in kindOf(node_type)[input].properties
-    ? withoutNulls({ custom_adapters })
-    : {}
-
 /** Deletes a node with its links. Its directory stays until the project is closed, for an undo. 409 when it is locked. */
 export async function removeNode(
   labs: Pick<Labs, 'computes'>,
@@ -387,71 +249,4 @@ export async function duplicateNode(
     { ...rest, name, properties: settings, x, y, z },
     { agentFor, conventions, label: labelOf, fill },
   )
-}
-
-/**
- * The MAC address of a new node; undefined: its kind has none. `isChosenThere`: its compute chooses the same address itself, the first that
- * is free there, as all nodes of this kind in the lab are on that compute, also those that are being created.
- */
-function freeMac(
-  lab: Lab,
-  kind: NodeKindName,
-  computeId: string,
-): { mac_address: string; isChosenThere: boolean } | undefined {
-  const { freeMac }: KindDescriptor = kindOf(kind)
-  if (freeMac === undefined) return undefined
-  const others = [...lab.document.nodes.values()].filter(({ node_type }) => node_type === kind)
-  const computes = [...others.map(({ compute_id }) => compute_id), ...lab.claimedMacs.values()]
-  return {
-    mac_address: freeMac(
-      new Set([...lab.claimedMacs.keys(), ...others.map(({ properties }) => properties.mac_address)]),
-    ),
-    isChosenThere: computes.every((it) => it === computeId),
-  }
-}
-
-/** 409 when a snapshot that was restored meanwhile has brought back a node of this name. `self`: the node that gets it. */
-export function requireStillFree({ document }: Lab, name: string, self: string): void {
-  const key = nameKey(name)
-  const taken = [...document.nodes.values()].find((it) => it.node_id !== self && nameKey(it.name) === key)
-  if (taken !== undefined) throw nameTaken(taken.name)
-}
-
-const nodeExists = (id: string): ApiError => conflict(`node_id: a node ${id} already exists`, { code: 'node-exists' })
-
-const nameTaken = (name: string): ApiError =>
-  conflict(`name: the project already has a node ${name}; choose another name`, { code: 'name-taken' })
-
-const nameClaim = (name: string): string => `name/${nameKey(name)}`
-
-/**
- * Claims names that nodes get again, until the result is called: of nodes that have others now, or are not there. 409 when another request is
- * giving one to a node.
- */
-export function claimNames(lab: Lab, names: readonly string[]): () => void {
-  const pending = names.find((name) => lab.claimed.has(nameClaim(name)))
-  if (pending !== undefined) throw conflict(`Another request is naming a node ${pending}: try again when it is done`)
-  for (const name of names) lab.claimed.add(nameClaim(name))
-  return () => {
-    for (const name of names) lab.claimed.delete(nameClaim(name))
-  }
-}
-
-interface Naming {
-  readonly unique?: 'refuse' | undefined
-  readonly free?: FreeName | undefined
-  /** The node that gets the name. */
-  readonly self?: string
-}
-
-/** Claims a free name for a node; the caller deletes the claim. 400 for a UUID, 409 for a taken name with `unique`. */
-function takeName(lab: Lab, wanted: string, { unique, free = freeName, self }: Naming): string {
-  if (isUuid(wanted)) throw badRequest('name: a name must not look like an id (UUID); choose another name')
-  const others = [...lab.document.nodes.values()].filter(({ node_id }) => node_id !== self)
-  const taken = new Map(others.map(({ name }) => [nameKey(name), name]))
-  const isTaken = (key: string) => taken.has(key) || lab.claimed.has(`name/${key}`)
-  if (unique === 'refuse' && isTaken(nameKey(wanted))) throw nameTaken(taken.get(nameKey(wanted)) ?? wanted)
-  const name = free(wanted, isTaken)
-  lab.claimed.add(nameClaim(name))
-  return name
 }

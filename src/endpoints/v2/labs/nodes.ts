@@ -2,14 +2,8 @@ import { type Static, Type } from '@sinclair/typebox'
 import type { NodeAction } from '../../../host-agent.ts'
 import { jobHeader } from '../../../labs/jobs/jobs.ts'
 import { nodeRefOf } from '../../../labs/lab/node-on-compute.ts'
-import {
-  createNode,
-  duplicateNode,
-  nodeOnCompute,
-  removeNode,
-  runNodeAction,
-  updateNode,
-} from '../../../labs/nodes/nodes.ts'
+import { createNode } from '../../../labs/nodes/create-node.ts'
+import { duplicateNode, nodeOnCompute, removeNode, runNodeAction, updateNode } from '../../../labs/nodes/nodes.ts'
 import { abortable } from '../../../lib/async/abort.ts'
 import { LabLink } from '../../../model/lab/link.ts'
 import { LabNode, LabNodeCreate, LabNodeUpdate } from '../../../model/lab/node.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createDrawing, removeDrawing, updateDrawing } from '../../../../src/labs/drawings.ts'
 import { defaultLabLimits, type LabLimits } from '../../../../src/labs/lab/lab-limits.ts'
-import { createNode } from '../../../../src/labs/nodes/nodes.ts'
+import { createNode } from '../../../../src/labs/nodes/create-node.ts'
 import { undoEdit } from '../../../../src/labs/undo/undo.ts'
 import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
 import { MemoryLabs } from '../../../support/memory-labs.ts'

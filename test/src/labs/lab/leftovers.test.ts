@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { createLink, createLinks } from '../../../../src/labs/links/links.ts'
-import { createNode, removeNode } from '../../../../src/labs/nodes/nodes.ts'
+import { createNode } from '../../../../src/labs/nodes/create-node.ts'
+import { removeNode } from '../../../../src/labs/nodes/nodes.ts'
 import { undoEdit } from '../../../../src/labs/undo/undo.ts'
 import { ApiError } from '../../../../src/lib/errors/api-error.ts'
 import { hangMs } from '../../../support/limits.ts'

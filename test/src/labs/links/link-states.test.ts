@@ -3,7 +3,8 @@ import { gns3Dialect } from '../../../../src/endpoints/gns3/dialect.ts'
 import { Changes } from '../../../../src/labs/lab/document.ts'
 import { freshLinks } from '../../../../src/labs/links/link-states.ts'
 import { createLink } from '../../../../src/labs/links/links.ts'
-import { createNode, runNodeAction } from '../../../../src/labs/nodes/nodes.ts'
+import { createNode } from '../../../../src/labs/nodes/create-node.ts'
+import { runNodeAction } from '../../../../src/labs/nodes/nodes.ts'
 import { labsInMemory, MemoryCompute, overriding } from '../../../support/memory-compute.ts'
 
 test('the states of links are read while a feed with such events is open', async () => {

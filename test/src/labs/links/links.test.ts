@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { findEnd } from '../../../../src/labs/links/link-ends.ts'
 import { createLink, removeLink, updateLink } from '../../../../src/labs/links/links.ts'
-import { createNode, removeNode, updateNode } from '../../../../src/labs/nodes/nodes.ts'
+import { createNode } from '../../../../src/labs/nodes/create-node.ts'
+import { removeNode, updateNode } from '../../../../src/labs/nodes/nodes.ts'
 import { undoEdit } from '../../../../src/labs/undo/undo.ts'
 import { labsInMemory, MemoryCompute, type OperationName, wrapping } from '../../../support/memory-compute.ts'
 
