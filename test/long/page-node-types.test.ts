@@ -255,3 +255,59 @@ nodes:
   await page.getByRole('complementary', { name: 'Node R3' }).waitFor()
   expect(lab.faults).toEqual([])
 })
+
+testWith(browser, requireProgram('qemu-system-x86_64'))(
+  'disks are rows, with the images that are there, and what differs from the node type is marked',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    for (const name of ['router.qcow2', 'data.qcow2'])
+      await service.fetch(`/v2/compute/machine-emulator/images/${name}`, { method: 'POST', body: emptyDisk() })
+    await service.call('POST', '/v2/projects', { name: 'Disks' })
+    const type = await service.call<LabTemplate>('POST', '/v2/templates', {
+      ...{
+        name: 'IOSv',
+        template_type: 'machine-emulator',
+        platform: 'x86_64',
+        ram: 512,
+        hda_disk_image: 'router.qcow2',
+      },
+    })
+    await service.call('POST', `/v2/projects/Disks/templates/${type.template_id}`, { name: 'R1', x: 0, y: 0 })
+    const lab = await LabPage.open(service.url, '/#/labs/Disks')
+    const { page } = lab
+    await lab.node('R1').focus()
+    const disks = () => page.getByRole('group', { name: /^Disk \d$/ }).count()
+    await page.getByRole('group', { name: 'Disk 1' }).waitFor()
+    expect(await disks()).toBe(1)
+    expect(await page.locator('.different').count()).toBe(0)
+
+    // One more, which has the focus, and offers the images with their sizes.
+    await page.getByRole('button', { name: 'Disk', exact: true }).click()
+    const second = page.getByRole('group', { name: 'Disk 2' })
+    const image = second.getByLabel('HDB disk image')
+    await expect.poll(() => image.evaluate((it) => it === document.activeElement)).toBe(true)
+    const offered = () =>
+      second
+        .locator('datalist option')
+        .evaluateAll((all) => all.map((it) => `${(it as HTMLOptionElement).value} ${(it as HTMLOptionElement).label}`))
+    await expect.poll(offered).toEqual(expect.arrayContaining(['data.qcow2 262 KB', 'router.qcow2 262 KB']))
+    await page.keyboard.type('data.qcow2')
+    await second.getByText('IOSv has none').waitFor()
+    await page.getByLabel('RAM').fill('1024')
+    await page.getByText('IOSv has 512').waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+    await page.getByRole('button', { name: 'Save' }).click()
+    const stored = async () => {
+      const [node] = await service.call<{ properties: object }[]>('GET', '/v2/projects/Disks/nodes')
+      return node?.properties
+    }
+    await expect.poll(stored).toMatchObject({ ram: 1024, hda_disk_image: 'router.qcow2', hdb_disk_image: 'data.qcow2' })
+    await page.getByText('IOSv has 512').waitFor()
+
+    await page.getByRole('button', { name: 'Remove Disk 2' }).click()
+    await expect.poll(disks).toBe(1)
+    await page.getByRole('button', { name: 'Save' }).click()
+    await expect.poll(stored).toMatchObject({ hdb_disk_image: '' })
+    expect(lab.faults).toEqual([])
+  },
+)

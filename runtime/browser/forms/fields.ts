@@ -15,6 +15,8 @@ export interface Schema {
   readonly maxLength?: number
   readonly pattern?: string
   readonly expects?: string
+  /** What a text names. */
+  readonly holds?: string
   readonly properties?: Readonly<Record<string, Schema>>
   readonly items?: Schema
   readonly required?: readonly string[]
@@ -26,6 +28,10 @@ export type FormField = {
   readonly title: string
   readonly description: string | undefined
   readonly isRequired: boolean
+  /** Whether it names an image. */
+  readonly isImage?: boolean
+  /** The value of a new node that does not say. */
+  readonly default?: unknown
 } & (
   | { readonly kind: 'text' | 'lines'; readonly maxLength: number | undefined; readonly pattern: string | undefined }
   | { readonly kind: 'number'; readonly minimum: number | undefined; readonly maximum: number | undefined }
@@ -52,7 +58,10 @@ function fieldOf(name: string, given: Schema, isRequired: boolean): FormField {
   const members = membersOf(given)
   const [first = {}] = members
   const description = given.description ?? first.description ?? given.anyOf?.find((it) => it.description)?.description
-  const common = { name, title: given.title ?? titleOf(name), description, isRequired }
+  const common = {
+    ...{ name, title: given.title ?? titleOf(name), description, isRequired, default: defaultOf(given) },
+    ...(first.holds === 'image' && { isImage: true }),
+  }
   const options = members.flatMap((it) => it.enum ?? [it.const])
   if (options.every((it) => typeof it === 'string' || typeof it === 'number'))
     return { ...common, kind: 'choice', options }
@@ -85,6 +94,10 @@ function portsWith(
   const hasPorts = ['port_number', 'vlan'].every((name) => columns.some((it) => it.name === name))
   return modes !== undefined && hasPorts ? { kind: 'ports', modes, ethertypes } : undefined
 }
+
+/** The default of a value, also of one that may be null. */
+export const defaultOf = (schema: Schema | undefined): unknown =>
+  schema?.default ?? schema?.anyOf?.find((member) => member.default !== undefined)?.default
 
 /** The schemas of which a value fits one, without null. */
 const membersOf = (schema: Schema): readonly Schema[] =>

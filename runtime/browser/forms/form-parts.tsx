@@ -1,5 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { Icon } from '../parts/icon.tsx'
 import { SearchField } from '../parts/search-field.tsx'
 import type { FormField } from './fields.ts'
 
@@ -7,6 +9,8 @@ import type { FormField } from './fields.ts'
 export interface FormPart {
   readonly title: string
   readonly settings: readonly string[]
+  /** Settings that are in rows, such as those of each disk; the first of a row says whether the row is used. */
+  readonly rows?: { readonly noun: string; readonly settings: readonly (readonly string[])[] }
 }
 
 /** Number of fields from which on they can be searched. */
@@ -17,15 +21,20 @@ interface FormPartsProps {
   /** In order; the first has no heading, the last is closed at first. Empty: one part. */
   readonly parts: readonly FormPart[]
   readonly view: (field: FormField) => ComponentChildren
+  /** The value of a setting now, and how it is changed. */
+  readonly currentOf: (name: string) => unknown
+  readonly onType: (name: string, value: string) => void
+  readonly isDisabled: boolean
 }
 
 /** The fields of a form in their parts, with a search where there are many. */
-export function FormParts({ fields, parts, view }: FormPartsProps) {
+export function FormParts({ fields, parts, view, ...rowProps }: FormPartsProps) {
   const wanted = useSignal('')
   const words = wanted.value.trim().toLowerCase()
-  const inPart = ({ settings }: FormPart) =>
+  const named = (settings: readonly string[]) =>
     settings.flatMap((name) => fields.find((field) => field.name === name) ?? [])
-  const named = new Set(parts.flatMap(({ settings }) => settings))
+  const inPart = ({ settings }: FormPart) => named(settings)
+  const inParts = new Set(parts.flatMap(({ settings }) => settings))
   const [first, ...others] = parts.filter((part) => inPart(part).length > 0)
   const found = fields.filter(({ name, title }) => `${name} ${title}`.toLowerCase().includes(words))
   return (
@@ -35,18 +44,91 @@ export function FormParts({ fields, parts, view }: FormPartsProps) {
         <Fields fields={found} view={view} />
       ) : (
         <>
-          <Fields fields={[...inPart(first), ...fields.filter(({ name }) => !named.has(name))]} view={view} />
+          <Fields fields={[...inPart(first), ...fields.filter(({ name }) => !inParts.has(name))]} view={view} />
           {others.map((part, index) => {
             return (
               <details key={part.title} class="form-part" open={index < others.length - 1}>
                 <summary>{part.title}</summary>
-                <Fields fields={inPart(part)} view={view} />
+                {part.rows !== undefined && (
+                  <Rows
+                    noun={part.rows.noun}
+                    rows={part.rows.settings.map((row) => ({ main: row[0] ?? '', fields: named(row) }))}
+                    {...{ view, ...rowProps }}
+                  />
+                )}
+                <Fields
+                  fields={inPart(part).filter(({ name }) => !part.rows?.settings.flat().includes(name))}
+                  view={view}
+                />
               </details>
             )
           })}
         </>
       )}
     </>
+  )
+}
+
+interface RowsProps extends Pick<FormPartsProps, 'view' | 'currentOf' | 'onType' | 'isDisabled'> {
+  readonly noun: string
+  /** `main`: the setting without which the row is not used. */
+  readonly rows: readonly { readonly main: string; readonly fields: readonly FormField[] }[]
+}
+
+/** The rows that are used, and a button for one more. */
+function Rows({ noun, rows, view, currentOf, onType, isDisabled }: RowsProps) {
+  /** Rows that are shown without a value. */
+  const added = useSignal<readonly string[]>([])
+  const isUsed = ({ main }: RowsProps['rows'][number]) => Boolean(currentOf(main)) || added.value.includes(main)
+  const next = rows.find((row) => row.fields.some(({ name }) => name === row.main) && !isUsed(row))
+  return (
+    <>
+      {rows.map((row, index) => {
+        const { main, fields } = row
+        if (!isUsed(row) || fields.length === 0) return null
+        const title = `${noun} ${index + 1}`
+        return (
+          <Row key={main} title={title} isNew={added.value.includes(main)}>
+            <Fields fields={fields} view={view} />
+            {!isDisabled && fields.some(({ name }) => name === main) && (
+              <button
+                type="button"
+                class="is-quiet"
+                onClick={() => {
+                  added.value = added.value.filter((it) => it !== main)
+                  onType(main, '')
+                }}
+              >
+                Remove {title}
+              </button>
+            )}
+          </Row>
+        )
+      })}
+      {next !== undefined && !isDisabled && (
+        <button
+          type="button"
+          onClick={() => {
+            added.value = [...added.value, next.main]
+          }}
+        >
+          <Icon name="plus" /> {noun}
+        </button>
+      )}
+    </>
+  )
+}
+
+function Row({ title, isNew, children }: { title: string; isNew: boolean; children: ComponentChildren }) {
+  const element = useRef<HTMLFieldSetElement>(null)
+  useEffect(() => {
+    if (isNew) element.current?.querySelector('input')?.focus()
+  }, [])
+  return (
+    <fieldset class="form-row" ref={element}>
+      <legend>{title}</legend>
+      {children}
+    </fieldset>
   )
 }
 
@@ -68,4 +150,4 @@ const isShort = (field: FormField): boolean =>
   (field.kind === 'text' && !needsWidth(field))
 
 /** Whether its values are long: paths, names of files, and lines of options. */
-const needsWidth = ({ name }: FormField): boolean => /(^|_)(image|path|initrd|line|options)$/.test(name)
+const needsWidth = ({ name, isImage }: FormField): boolean => isImage === true || /(^|_)(path|line|options)$/.test(name)

@@ -1,9 +1,13 @@
 import { useSignal } from '@preact/signals'
 import type { TargetedEvent } from 'preact'
+import type { Image } from '../../../src/client/patchbay.ts'
 import { ErrorMessage } from '../parts/error-message.tsx'
+import { sizeText } from '../parts/size-text.ts'
 import { messageOf } from '../state/notices.ts'
 import { type FormField, fieldsOf, type Schema, textOf, valueIn } from './fields.ts'
 import { type FormPart, FormParts } from './form-parts.tsx'
+import { useImages } from './images.ts'
+import { differenceFrom, type NodeTypeValues } from './node-type-value.ts'
 import { PortsField } from './ports-field.tsx'
 import { hasFewRows, TableField } from './table-field.tsx'
 
@@ -13,6 +17,10 @@ interface FormProps {
   readonly isDisabled: boolean
   /** Its parts; absent: it has one. */
   readonly parts?: readonly FormPart[]
+  /** The kind whose images its fields can name. */
+  readonly imageKind?: string
+  /** The node type from which the values come: those that differ are marked. */
+  readonly nodeType?: NodeTypeValues
   /** The text of the button. */
   readonly verb?: string
   /** For a form in a dialog: both buttons are always shown, and one calls this. Absent: the buttons are shown when a field was changed. */
@@ -22,7 +30,18 @@ interface FormProps {
 }
 
 /** A form for the members of an object, from its JSON Schema. */
-export function SchemaForm({ schema, values, isDisabled, parts = [], verb = 'Save', onCancel, onSave }: FormProps) {
+export function SchemaForm({
+  schema,
+  values,
+  isDisabled,
+  parts = [],
+  imageKind,
+  nodeType,
+  verb = 'Save',
+  onCancel,
+  onSave,
+}: FormProps) {
+  const { images, read } = useImages(imageKind)
   /** The typed text, by field. Other fields follow the values. */
   const typed = useSignal<Readonly<Record<string, string | boolean>>>({})
   const isSaving = useSignal(false)
@@ -32,6 +51,7 @@ export function SchemaForm({ schema, values, isDisabled, parts = [], verb = 'Sav
   const type = (name: string, value: string | boolean) => {
     typed.value = { ...typed.value, [name]: value }
   }
+  const currentOf = (name: string) => typed.value[name] ?? values[name]
   const save = async () => {
     failure.value = ''
     try {
@@ -50,6 +70,7 @@ export function SchemaForm({ schema, values, isDisabled, parts = [], verb = 'Sav
   return (
     <form
       class="schema-form"
+      onFocusCapture={read}
       onSubmit={(event) => {
         event.preventDefault()
         void save()
@@ -58,11 +79,16 @@ export function SchemaForm({ schema, values, isDisabled, parts = [], verb = 'Sav
       <FormParts
         fields={fields}
         parts={parts}
+        currentOf={currentOf}
+        onType={type}
+        isDisabled={isDisabled}
         view={(field) => (
           <FieldView
             field={field}
-            value={typed.value[field.name] ?? values[field.name]}
+            value={currentOf(field.name)}
             isDisabled={isDisabled}
+            images={imageKind === undefined ? undefined : images.value}
+            difference={nodeType && differenceFrom(nodeType, field, currentOf(field.name))}
             onType={(value) => type(field.name, value)}
           />
         )}
@@ -93,11 +119,15 @@ interface FieldProps {
   readonly field: FormField
   readonly value: unknown
   readonly isDisabled: boolean
+  /** The images that a field for an image offers. */
+  readonly images?: readonly Image[] | undefined
+  /** How the value differs from that of the node type. */
+  readonly difference?: string | undefined
   readonly onType: (value: string | boolean) => void
 }
 
 /** One field of a form, with its label and its help. */
-export function FieldView({ field, value, isDisabled, onType }: FieldProps) {
+export function FieldView({ field, value, isDisabled, images, difference, onType }: FieldProps) {
   const { name, title } = field
   // Descriptions are Markdown of the API document.
   const description = field.description?.replaceAll('`', '')
@@ -105,15 +135,18 @@ export function FieldView({ field, value, isDisabled, onType }: FieldProps) {
   const common = { id, name, disabled: isDisabled, required: field.isRequired }
   if (field.kind === 'flag')
     return (
-      <label class="flag" title={description}>
-        <input
-          {...{ id, name, disabled: isDisabled }}
-          type="checkbox"
-          checked={value === true}
-          onChange={(event) => onType(event.currentTarget.checked)}
-        />
-        {title}
-      </label>
+      <>
+        <label class="flag" title={description}>
+          <input
+            {...{ id, name, disabled: isDisabled }}
+            type="checkbox"
+            checked={value === true}
+            onChange={(event) => onType(event.currentTarget.checked)}
+          />
+          {title}
+        </label>
+        <Different text={difference} />
+      </>
     )
   const text = typeof value === 'string' ? value : textOf(field, value)
   if (field.kind === 'ports') return <PortsField {...{ field, text, isDisabled, onType }} />
@@ -154,15 +187,32 @@ export function FieldView({ field, value, isDisabled, onType }: FieldProps) {
         <TextInput
           {...common}
           isSecret={name === 'password'}
+          list={field.isImage === true && images !== undefined ? `${id}-images` : undefined}
           maxLength={field.maxLength}
           value={text}
           onInput={(event) => onType(event.currentTarget.value)}
         />
       )}
+      {field.isImage === true && images !== undefined && (
+        <datalist id={`${id}-images`}>
+          {images.map(({ path, filesize }) => (
+            <option key={path} value={path} label={sizeText(filesize)} />
+          ))}
+        </datalist>
+      )}
+      <Different text={difference} />
       {description !== undefined && <p class="help">{description}</p>}
     </div>
   )
 }
+
+/** The mark of a value that is not that of the node type. */
+const Different = ({ text }: { text: string | undefined }) =>
+  text === undefined ? null : (
+    <p class="different" dir="auto">
+      {text}
+    </p>
+  )
 
 interface TextProps {
   readonly id: string
@@ -170,6 +220,7 @@ interface TextProps {
   readonly disabled: boolean
   readonly required: boolean
   readonly isSecret: boolean
+  readonly list: string | undefined
   readonly maxLength: number | undefined
   readonly value: string
   readonly onInput: (event: TargetedEvent<HTMLInputElement>) => void

@@ -26,6 +26,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
   const isLocked = !mayEdit()
   const act = (action: Parameters<typeof editor.act>[0]) => void editor.act(action, [node_id])
   const isOn = status === 'started'
+  const type = editor.templates.value.find(({ template_id, builtin }) => !builtin && template_id === node.template_id)
   const state = stateName(node, editor.store.phases.value)
   return (
     <aside class="inspector" aria-label={`Node ${node.name}`}>
@@ -88,6 +89,8 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
           <SchemaForm
             schema={kind.settings as Schema}
             parts={kind.form_parts}
+            {...(kind.has_images && { imageKind: kind.name })}
+            {...(type !== undefined && { nodeType: { name: type.name, settings: type } })}
             values={node.properties}
             isDisabled={isLocked}
             onSave={(properties) => editor.change(node_id, { properties })}

@@ -181,6 +181,7 @@ function TypeForm({ draft, onFiles, prevented, onChanged, onClose }: TypeFormPro
       field={field}
       value={draft.valueOf(field)}
       isDisabled={false}
+      images={kind.has_images ? draft.images.value : undefined}
       onType={(value) => draft.enter(field.name, value)}
     />
   )
@@ -204,7 +205,14 @@ function TypeForm({ draft, onFiles, prevented, onChanged, onClose }: TypeFormPro
       {more.length > 0 && (
         <details>
           <summary>More</summary>
-          <FormParts fields={more} parts={kind.form_parts} view={view} />
+          <FormParts
+            fields={more}
+            parts={kind.form_parts}
+            view={view}
+            isDisabled={false}
+            currentOf={(name) => draft.valueOf({ name })}
+            onType={(name, value) => draft.enter(name, value)}
+          />
         </details>
       )}
       <ErrorMessage text={failure.value} />

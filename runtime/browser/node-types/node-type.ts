@@ -1,13 +1,10 @@
 import { computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
-import type { CallName, Image, LabKind, LabTemplate } from '../../../src/client/patchbay.ts'
+import type { Image, LabKind, LabTemplate } from '../../../src/client/patchbay.ts'
 import { headBytes, type SuggestedType, suggestedFor, suggestedType } from '../../../src/importers/known-images.ts'
-import { type FormField, fieldsOf, type Schema, valueIn } from '../forms/fields.ts'
+import { defaultOf, type FormField, fieldsOf, type Schema, valueIn } from '../forms/fields.ts'
+import { imagesOf } from '../forms/images.ts'
 import { ImageUpload } from '../parts/image-upload.ts'
 import { client } from '../state/client.ts'
-
-type KindOf<T> = T extends `GET /v2/compute/${infer K}/images` ? K : never
-/** A kind whose nodes start from images. */
-type ImageKind = KindOf<CallName>
 
 /** A node type (a template) that is being made or changed: what was entered, and the image on its way. */
 export class NodeTypeDraft {
@@ -77,15 +74,14 @@ export class NodeTypeDraft {
   }
 
   /** The value of a field: what was entered, or what the image suggests, or what the type has, or the default of the kind. */
-  valueOf({ name }: FormField): unknown {
+  valueOf({ name }: Pick<FormField, 'name'>): unknown {
     const schema = (this.kind.settings as Schema).properties?.[name]
     return this.#entered.value[name] ?? this.#suggested.value?.settings[name] ?? this.#stored[name] ?? defaultOf(schema)
   }
 
   async readImages(): Promise<void> {
     if (!this.kind.has_images) return
-    const kind = this.kind.name as ImageKind
-    this.images.value = await client.call(`GET /v2/compute/${kind}/images`)
+    this.images.value = await imagesOf(this.kind.name)
   }
 
   /** Uploads an image, and takes it. */
@@ -127,6 +123,3 @@ export class NodeTypeDraft {
 export async function suggestionOf(file: File): Promise<SuggestedType | undefined> {
   return suggestedType(file.name, new Uint8Array(await file.slice(0, headBytes).arrayBuffer()))
 }
-
-const defaultOf = (schema: Schema | undefined): unknown =>
-  schema?.default ?? schema?.anyOf?.find((member) => member.default !== undefined)?.default

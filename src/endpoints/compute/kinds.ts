@@ -30,7 +30,13 @@ const kindView = (kind: KindDescriptor): LabKind => ({
   can_be_suspended: kind.canBeSuspended,
   has_images: kind.image !== undefined,
   console_types: choicesOf(kind.update.properties.console_type),
-  form_parts: Object.entries(kind.formParts ?? {}).map(([title, settings]) => ({ title, settings: [...settings] })),
+  form_parts: Object.entries(kind.formParts ?? {}).map(([title, settings]) => {
+    const rows = kind.formRows?.[title]
+    return {
+      ...{ title, settings: [...settings] },
+      ...(rows !== undefined && { rows: { noun: rows.noun, settings: rows.rows.map((row) => [...row]) } }),
+    }
+  }),
   settings: settingsOf(kind),
 })
 

@@ -31,6 +31,7 @@ const image = Type.String({
   pattern: oneLine,
   description: 'IOS image: a name in the images directory, or a path',
   expects: 'the name or path of an image, in one line',
+  holds: 'image',
 })
 const ram = Type.Integer({ minimum: 1, maximum: 4096, description: 'Memory, MB. Default: the value of the platform' })
 const usage = Type.String({ maxLength: 65536, description: 'Notes on how to use the router' })

@@ -16,6 +16,7 @@ const path = Type.String({
   pattern: oneLine,
   description: 'Image: a name in the images directory, or a path; answers show a path below that directory as a name',
   expects: 'the name or path of an image, in one line',
+  holds: 'image',
 })
 /** The limit is larger than any NVRAM. */
 const config = (what: string) =>

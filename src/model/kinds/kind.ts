@@ -130,6 +130,8 @@ export interface KindDescriptor {
   readonly typeDefaults?: (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
   /** The parts of a form of its settings, in order: title -> settings. A form shows the last part closed. Absent: one part. */
   readonly formParts?: Readonly<Record<string, readonly string[]>>
+  /** Settings of parts that come in rows, such as the disks: title of the part -> what a row is called, and the settings of each, the main one first. */
+  readonly formRows?: Readonly<Record<string, { readonly noun: string; readonly rows: readonly (readonly string[])[] }>>
   /** Name of a built-in symbol, for a kind without `template`. Default: `machine`. */
   readonly symbol?: string
   /** The settings that somebody is asked for who makes a node type (a template) of the kind. Absent: none. */

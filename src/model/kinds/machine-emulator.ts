@@ -43,6 +43,7 @@ const image = (description: string) =>
     pattern: oneLine,
     description: `${description}; a name in the images directory or a path, empty for none`,
     expects: 'the name or path of an image, in one line',
+    holds: 'image',
   })
 const md5 = (of: string) =>
   nullable(Type.String({ maxLength: 64, description: `MD5 of ${of}, computed; a sent value is ignored` }))
@@ -230,6 +231,9 @@ export const machineEmulator = kind({
     Network: ['adapters', 'adapter_type', 'mac_address'],
     Boot: ['boot_priority', 'firmware', 'bios_image', 'kernel_image', 'initrd', 'kernel_command_line'],
     Advanced: ['options', 'qemu_path', 'cpu_throttling', 'process_priority', 'acpi_shutdown', 'legacy_networking'],
+  },
+  formRows: {
+    Disks: { noun: 'Disk', rows: diskSlots.map((slot) => [`${slot}_disk_image`, `${slot}_disk_interface`]) },
   },
   firstSettings: ['hda_disk_image', 'ram', 'cpus', 'adapters'],
   aliases: ['qemu'],

@@ -23,7 +23,22 @@ export const LabKind = objectSchema('LabKind', 'A kind of node, and the form of 
   configs: Type.Array(Type.String(), { description: 'Names of its configurations, the default first' }),
   console_types: Type.Array(Type.String(), { description: 'Possible values of `console_type`' }),
   form_parts: Type.Array(
-    Type.Object({ title: Type.String(), settings: Type.Array(Type.String()) }, { additionalProperties: false }),
+    Type.Object(
+      {
+        title: Type.String(),
+        settings: Type.Array(Type.String()),
+        rows: Type.Optional(
+          Type.Object(
+            { noun: Type.String(), settings: Type.Array(Type.Array(Type.String())) },
+            {
+              additionalProperties: false,
+              description: 'Its settings that are shown in rows, one for each that is used',
+            },
+          ),
+        ),
+      },
+      { additionalProperties: false },
+    ),
     { description: 'The parts of a form of the settings, in order; empty: one part' },
   ),
   settings: Type.Record(Type.String(), Type.Unknown(), {

@@ -1,7 +1,17 @@
 import { Type } from '@sinclair/typebox'
 import { expect, test } from 'vitest'
-import { fieldsOf, nextRow, type Schema, textOf, valueIn, withCell } from '../../../runtime/browser/forms/fields.ts'
+import {
+  type FormField,
+  fieldsOf,
+  nextRow,
+  type Schema,
+  textOf,
+  valueIn,
+  withCell,
+} from '../../../runtime/browser/forms/fields.ts'
+import { differenceFrom } from '../../../runtime/browser/forms/node-type-value.ts'
 import { kinds } from '../../../src/model/kinds/index.ts'
+import type { KindDescriptor } from '../../../src/model/kinds/kind.ts'
 import { kindOf } from '../../../src/model/kinds/node.ts'
 import { maybe, oneOf } from '../../../src/model/schema/fields.ts'
 
@@ -46,6 +56,43 @@ test('settings have titles of words, and abbreviations as they are written', () 
   const shouldBeCapitals = /\b(Acpi|Bios|Cdrom|Hd[a-d]|Id|Ip|Iou|Mac|Npe|Nvram|Qemu|Ram|Vlan)\b/i
   const wrong = titles.filter(({ title }) => title.match(shouldBeCapitals)?.some((it) => it !== it.toUpperCase()))
   expect(wrong.map(({ title }) => title)).toEqual([])
+})
+
+test('the settings that name images say so, in all kinds', () => {
+  const named = kinds.flatMap(({ name, update }) =>
+    fieldsOf(JSON.parse(JSON.stringify(update)) as Schema).flatMap((it) =>
+      it.isImage === true ? `${name}: ${it.name}` : [],
+    ),
+  )
+  expect(named).toEqual(
+    expect.arrayContaining([
+      'machine-emulator: hdb_disk_image',
+      'machine-emulator: cdrom_image',
+      'dynamips: image',
+      'iou: path',
+    ]),
+  )
+  for (const kind of kinds as readonly KindDescriptor[])
+    for (const [title, { rows }] of Object.entries(kind.formRows ?? {}))
+      expect(kind.formParts?.[title]).toEqual(expect.arrayContaining(rows.flat()))
+})
+
+test('a value that is not that of the node type says what the type has', () => {
+  const [ram, disk, clone, mac] = ['ram', 'hda_disk_image', 'linked_clone', 'mac_address'].map((name) => {
+    const { update } = kindOf('machine-emulator')
+    const field = fieldsOf(JSON.parse(JSON.stringify(update)) as Schema).find((it) => it.name === name)
+    if (field === undefined) throw new Error(name)
+    return field
+  }) as [FormField, FormField, FormField, FormField]
+  const type = { name: 'IOSv', settings: { ram: 512 } }
+  expect(differenceFrom(type, ram, 512)).toBeUndefined()
+  // What is being typed is a text.
+  expect(differenceFrom(type, ram, '512')).toBeUndefined()
+  expect(differenceFrom(type, ram, 1024)).toBe('IOSv has 512')
+  expect(differenceFrom(type, disk, 'a.qcow2')).toBe('IOSv has none')
+  expect(differenceFrom(type, clone, false)).toBe('IOSv has yes')
+  // A node chooses it itself.
+  expect(differenceFrom(type, mac, '0c:00:00:00:00:01')).toBeUndefined()
 })
 
 test('a text becomes a value of the type, or an error that says what is wrong', () => {
