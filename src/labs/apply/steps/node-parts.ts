@@ -1,7 +1,7 @@
 import type { DesiredDay0, DesiredNode } from '../../../labfile/desired.ts'
 import { kindOf } from '../../../model/kinds/node.ts'
 import { day0Image, day0Media } from '../../nodes/day0.ts'
-import { updateNode } from '../../nodes/nodes.ts'
+import { updateNode } from '../../nodes/update-node.ts'
 import type { PlannedChange } from '../../plan/types.ts'
 import type { ApplyContext } from '../context.ts'
 

@@ -1,7 +1,8 @@
 import { expect, test, vi } from 'vitest'
 import { createLink } from '../../../../src/labs/links/links.ts'
 import { createNode } from '../../../../src/labs/nodes/create-node.ts'
-import { removeNode, updateNode } from '../../../../src/labs/nodes/nodes.ts'
+import { removeNode } from '../../../../src/labs/nodes/nodes.ts'
+import { updateNode } from '../../../../src/labs/nodes/update-node.ts'
 import { editsOf, rollBack, undoEdit } from '../../../../src/labs/undo/undo.ts'
 import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
 
