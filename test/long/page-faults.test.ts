@@ -1,7 +1,9 @@
 import { expect } from 'vitest'
+import { accessibilityFaults } from '../support/accessibility.ts'
 import { requireChromium } from '../support/chromium.ts'
 import { LabPage } from '../support/lab-page.ts'
 import { hangMs } from '../support/limits.ts'
+import { phone } from '../support/phone-lab.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
@@ -124,4 +126,80 @@ testWith(browser)('an address that does not exist is a page in a browser, and JS
   await page.getByRole('link', { name: 'Nowhere' }).waitFor()
   const json = await service.fetch('/nonesuch')
   expect(await json.json()).toMatchObject({ status: 404 })
+})
+
+testWith(browser)('packets above a console on a phone show several frames', async () => {
+  const { service, lab, page, keyboard } = await twoPcs('Low')
+  for (const number of [1, 2])
+    await service.call('PUT', `/v2/projects/Low/nodes/PC${number}`, {
+      properties: { startup_script: `ip 10.0.0.${number}/24` },
+    })
+  await lab.draw('PC1', 'PC2')
+  await page.setViewportSize(phone.viewport)
+  await page.getByRole('button', { name: 'Start all nodes' }).click()
+  await lab.node('PC2', ', pc, running').waitFor()
+  await lab.link('PC1', 'PC2').focus()
+  await keyboard.press('p')
+  await page.getByLabel('Filter').waitFor()
+  await lab.node('PC1').focus()
+  await keyboard.press('o')
+  await page.getByRole('textbox', { name: 'Console of PC1' }).waitFor()
+  await page.getByRole('button', { name: 'Side by side' }).click()
+  await page.getByRole('textbox', { name: 'Console of PC1' }).pressSequentially('ping 10.0.0.2 -c 4\r')
+  const rows = page.locator('.packet-rows')
+  const inSight = async () => {
+    const box = await rows.boundingBox()
+    const all = await rows
+      .locator('.packet-row')
+      .evaluateAll((them) => them.map((it) => it.getBoundingClientRect().toJSON() as DOMRect))
+    return all.filter((it) => box !== null && it.top >= box.y - 1 && it.bottom <= box.y + box.height + 1).length
+  }
+  await expect.poll(inSight, { timeout: hangMs }).toBeGreaterThanOrEqual(3)
+  expect(await page.getByRole('button', { name: 'Pause' }).count()).toBe(1)
+  expect(await accessibilityFaults(page)).toEqual([])
+})
+
+testWith(browser)('counters of ports with many frames are whole, and cover no other port', async () => {
+  const { lab, page } = await twoPcs('Counters')
+  await lab.draw('PC1', 'PC2')
+  const traffic = {
+    frames: 1_234_567_890,
+    bytes: 1_234_567_890_123,
+    dropped: 1_234_567,
+    frames_per_s: 0,
+    bits_per_s: 0,
+  }
+  await page.route('**/links', async (route) => {
+    const response = await route.fetch()
+    const links = (await response.json()) as object[]
+    await route.fulfill({ response, json: links.map((it) => ({ ...it, traffic_ab: traffic, traffic_ba: traffic })) })
+  })
+  for (const width of [390, 800, 1440]) {
+    await page.setViewportSize({ width, height: 900 })
+    await page.reload()
+    await lab.node('PC1').focus()
+    const parts = page.locator('.ports small > *')
+    await parts.filter({ hasText: 'dropped' }).waitFor()
+    const faults = await page.locator('.ports').evaluate((list) => {
+      const inside = list.getBoundingClientRect()
+      const rows = [...list.querySelectorAll('li')].map((it) => it.getBoundingClientRect())
+      const texts = [...list.querySelectorAll('small > *')]
+      return [
+        ...rows
+          .slice(1)
+          .filter((row, index) => row.top < (rows[index]?.bottom ?? 0) - 1)
+          .map(() => 'a row covers another'),
+        ...texts
+          .filter((it) => it.getBoundingClientRect().right > inside.right + 1)
+          .map((it) => `cut: ${it.textContent}`),
+        ...texts.filter((it) => it.getBoundingClientRect().height > 24).map((it) => `wrapped: ${it.textContent}`),
+        ...texts
+          .filter(
+            (it) => it.getBoundingClientRect().bottom > (it.closest('li')?.getBoundingClientRect().bottom ?? 0) + 1,
+          )
+          .map((it) => `beside its row: ${it.textContent}`),
+      ]
+    })
+    expect(faults).toEqual([])
+  }
 })

@@ -14,7 +14,10 @@ import { SearchBar } from './search-bar.tsx'
 
 const leastHeight = 120
 /** The height at first: on a phone, what is selected is below it, and the map keeps some room. */
-const defaultHeight = () => Math.round(Math.min(300, innerHeight * (innerWidth > 760 ? 0.4 : 0.28)))
+const defaultHeight = () => Math.round(Math.min(300, innerHeight * (isNarrow() ? 0.28 : 0.4)))
+/** There several panes are one above the other: together they need more. */
+const isNarrow = () => innerWidth <= 760
+const stackedHeight = () => Math.round(Math.min(300, innerHeight * 0.36))
 
 /** The open consoles and captures below the map. */
 export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
@@ -26,6 +29,10 @@ export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
     if (store.project.value === undefined) return
     for (const id of dock.tabs.value) if (!store.nodes.has(id) && !store.links.has(id)) dock.close(id, true)
   }, [store.nodes.ids.value, store.links.ids.value])
+  const isStacked = panes.value.length > 1 && isNarrow()
+  useEffect(() => {
+    if (isStacked) height.value = Math.max(height.value, stackedHeight())
+  }, [isStacked])
   if (tabs.length === 0) return null
   const resize = (by: number) => {
     height.value = Math.min(innerHeight - 160, Math.max(leastHeight, height.value + by))

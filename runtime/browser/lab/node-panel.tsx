@@ -196,7 +196,15 @@ function Ports({ node, window: lab }: { node: LabNode; window: LabWindow }) {
                   <span class="muted">{shortImpairment(link)}</span>
                 </button>
               )}
-              {link !== undefined && <small>{portTraffic(link, node.node_id)}</small>}
+              {link !== undefined && (
+                <small>
+                  {portTraffic(link, node.node_id)
+                    .split(' · ')
+                    .map((part) => (
+                      <span key={part}>{part}</span>
+                    ))}
+                </small>
+              )}
             </li>
           )
         })}
