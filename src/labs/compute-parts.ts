@@ -1,5 +1,5 @@
 import type { EventLog } from '../fleet/events/event-log.ts'
-import { retryAfter } from '../fleet/members/fan-out.ts'
+import { retryAfter } from '../fleet/members/member-errors.ts'
 import { ignore } from '../lib/async/ignore.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'
 import { ApiError, ignoreNotFound } from '../lib/errors/api-error.ts'

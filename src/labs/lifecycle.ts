@@ -1,4 +1,4 @@
-import { retryAfter } from '../fleet/members/fan-out.ts'
+import { retryAfter } from '../fleet/members/member-errors.ts'
 import { ignore } from '../lib/async/ignore.ts'
 import { KeyedMutex } from '../lib/async/keyed-mutex.ts'
 import { mapLimit } from '../lib/async/map-limit.ts'

@@ -1,6 +1,6 @@
 import { RemoteHostAgent } from '../../../src/compute/remote/remote-host-agent.ts'
 import { forward } from '../../../src/fleet/forward/forward.ts'
-import { withComputeContext } from '../../../src/fleet/members/fan-out.ts'
+import { withComputeContext } from '../../../src/fleet/members/member-errors.ts'
 import type { ComputePool } from '../../../src/labs/computes/compute-pool.ts'
 import { headersFor } from '../../../src/model/access/caller.ts'
 import type { FleetArguments, FleetMethod } from '../directory/rpc.ts'

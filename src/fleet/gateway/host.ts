@@ -4,7 +4,8 @@ import { compareText } from '../../lib/text/compare-text.ts'
 import { type DoctorCheck, type Load, ofKinds } from '../../model/host.ts'
 import { namedAction } from '../../model/kinds/kind.ts'
 import { kindOf } from '../../model/kinds/node.ts'
-import { type FanOut, longTimeouts, noCompute } from '../members/fan-out.ts'
+import { type FanOut, longTimeouts } from '../members/fan-out.ts'
+import { noCompute } from '../members/member-errors.ts'
 import type { FleetMembers } from '../members/members.ts'
 
 export interface GatewayHost {

@@ -1,8 +1,8 @@
-import { Unreachable } from '../../compute/remote/unreachable.ts'
 import type { HostAgent } from '../../host-agent.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { withTimeout } from '../../lib/async/timeout.ts'
 import { ApiError } from '../../lib/errors/api-error.ts'
+import { atCompute, noCompute, retryAfter } from './member-errors.ts'
 import type { FleetMembers, Member } from './members.ts'
 import type { RequestingCaller } from './requesting-caller.ts'
 
@@ -152,46 +152,13 @@ export class FanOut {
   }
 }
 
-export const retryAfter = { 'Retry-After': '5' }
-
-export const noCompute = (): ApiError =>
-  new ApiError(503, 'No compute is connected: register one, or see the last_error of the registered ones', {
-    code: 'compute-unreachable',
-    headers: retryAfter,
-  })
-
-export const unreachable = ({ name }: Member): ApiError =>
-  new ApiError(503, `The compute ${name} is not connected`, { code: 'compute-unreachable', headers: retryAfter })
-
 /** The compute was lost before its answer. */
 const isUnreachable = ({ status }: ApiError): boolean => [502, 503, 504].includes(status)
-
-/** An error of a compute as an error of the gateway: 503 for a compute that was not reached. */
-export function withComputeContext(error: unknown, { name }: Pick<Member, 'name'>): unknown {
-  if (!(error instanceof Unreachable)) return error
-  const [, reason = error.message] =
-    /^The compute .+? (?:is not connected|cannot be (?:used|reached)): (.+)$/s.exec(error.message) ?? []
-  return new Unreachable(503, `The compute ${name} is not connected: ${reason}`, {
-    cause: error,
-    headers: { ...retryAfter, ...error.headers },
-  })
-}
 
 async function within<T>(ask: () => Promise<T>, { name }: Member, left: number): Promise<T> {
   const error = () => new ApiError(504, `The compute ${name} did not answer in time`, { headers: retryAfter })
   if (left <= 0) throw error()
   return withTimeout(ask(), left, () => {
     throw error()
-  })
-}
-
-/** An error of a compute with its name in the message, which the error of one that was not reached has already. */
-export function atCompute(error: unknown, member: Member): unknown {
-  if (!(error instanceof ApiError) || error instanceof Unreachable) return error
-  return new ApiError(error.status, `Compute ${member.name}: ${error.message}`, {
-    code: error.code,
-    cause: error,
-    headers: error.headers,
-    ...(error.extra.image !== undefined && { image: error.extra.image }),
   })
 }

@@ -6,7 +6,7 @@ import { localId } from '../../model/compute.ts'
 import type { ReplicateImage } from '../images/image-copies.ts'
 import { computeKey } from '../pool/computes.ts'
 import type { Fleet } from '../pool/fleet.ts'
-import { withComputeContext } from './fan-out.ts'
+import { withComputeContext } from './member-errors.ts'
 
 /**
  * The agent of a compute of a fleet, on behalf of a caller, or of the service itself; of the compute `local` that of this process. It has no

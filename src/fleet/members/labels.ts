@@ -1,7 +1,7 @@
 import { ApiError, conflict } from '../../lib/errors/api-error.ts'
 import { compareText } from '../../lib/text/compare-text.ts'
 import type { Compute, ComputeCapabilities } from '../../model/compute.ts'
-import { retryAfter } from './fan-out.ts'
+import { retryAfter } from './member-errors.ts'
 
 /** Most labels in a message, and most computes of each label there. */
 const maxShown = 20

@@ -1,4 +1,4 @@
-import { noCompute } from '../../fleet/members/fan-out.ts'
+import { noCompute } from '../../fleet/members/member-errors.ts'
 import { ApiError } from '../../lib/errors/api-error.ts'
 import type { ErrorCode } from '../../lib/errors/error-codes.ts'
 import type { LabNodeCreate } from '../../model/lab/node.ts'

@@ -1,4 +1,4 @@
-import { withComputeContext } from '../../fleet/members/fan-out.ts'
+import { withComputeContext } from '../../fleet/members/member-errors.ts'
 import type { Member } from '../../fleet/members/members.ts'
 import { setNewest } from '../../lib/async/newest.ts'
 import { isPlainTarget } from '../../lib/http/plain-target.ts'

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Unreachable } from '../../../src/compute/remote/unreachable.ts'
-import { withComputeContext } from '../../../src/fleet/members/fan-out.ts'
+import { withComputeContext } from '../../../src/fleet/members/member-errors.ts'
 import { Scheduler } from '../../../src/fleet/placement/scheduler.ts'
 import type { LocalHostAgent } from '../../../src/host-agent.ts'
 import { ApiError, conflict, missingImage, notFound } from '../../../src/lib/errors/api-error.ts'

@@ -1,7 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { ask } from '../../../fleet/forward/forward.ts'
-import { noCompute } from '../../../fleet/members/fan-out.ts'
 import { fleetAgent } from '../../../fleet/members/fleet-agent.ts'
+import { noCompute } from '../../../fleet/members/member-errors.ts'
 import type { Fleet } from '../../../fleet/pool/fleet.ts'
 import { ignore } from '../../../lib/async/ignore.ts'
 import { notFound } from '../../../lib/errors/api-error.ts'

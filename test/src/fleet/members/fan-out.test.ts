@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Unreachable } from '../../../../src/compute/remote/unreachable.ts'
-import { withComputeContext } from '../../../../src/fleet/members/fan-out.ts'
+import { withComputeContext } from '../../../../src/fleet/members/member-errors.ts'
 
 test.for([
   ['The compute c2 is not connected: connect ECONNREFUSED 127.0.0.1:3193'],
