@@ -99,6 +99,8 @@ testWith(browser)(
       .getByText(/PC\d started/)
       .waitFor()
     await look(page, 'wall')
+    // The map has been read again meanwhile.
+    expect(await card('Ada').innerText()).toContain('2 of 2 running')
     await page.setViewportSize({ width: 1280, height: 900 })
 
     // The student deletes a node; the teacher puts the lab back.

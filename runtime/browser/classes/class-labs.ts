@@ -20,9 +20,7 @@ const quietMs = 1500
 
 /** What the map of a lab shows. */
 export interface LabMap {
-  /** The nodes that are not segments. */
   readonly nodes: readonly LabNode[]
-  readonly segments: readonly LabNode[]
   readonly links: readonly LabLink[]
   readonly drawings: readonly LabDrawing[]
 }
@@ -70,14 +68,16 @@ export class ClassLabs {
 
   async #readMap(id: string): Promise<void> {
     const params = { project_id: id }
-    const none = ignore('the map is shown as it was')
-    const [topology, drawings] = await Promise.all([
-      this.#client.call('GET /v2/projects/{project_id}/topology', { params }).catch(none),
-      this.#client.call('GET /v2/projects/{project_id}/drawings', { params }).catch(none),
-    ])
-    if (!topology || !this.labs.has(id)) return
-    for (const node of topology.nodes) this.#nodes.put(node.node_id, node)
-    this.maps.put(id, { ...topology, drawings: drawings ?? [] })
+    // Not as one topology: a browser keeps that for as long as nothing is edited, whatever runs.
+    const read = await Promise.all([
+      this.#client.call('GET /v2/projects/{project_id}/nodes', { params }),
+      this.#client.call('GET /v2/projects/{project_id}/links', { params }),
+      this.#client.call('GET /v2/projects/{project_id}/drawings', { params }),
+    ]).catch(ignore('the map is shown as it was'))
+    if (!read || !this.labs.has(id)) return
+    const [nodes, links, drawings] = read
+    for (const node of nodes) this.#nodes.put(node.node_id, node)
+    this.maps.put(id, { nodes, links, drawings })
   }
 
   #isOurs(lab: LabProject): boolean {

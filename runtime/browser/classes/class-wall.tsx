@@ -1,6 +1,7 @@
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { ClassLink, LabProject } from '../../../src/client/patchbay.ts'
+import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
 import { compareText } from '../../../src/lib/text/compare-text.ts'
 import { symbolShapes } from '../../../src/model/lab/symbol-shapes.ts'
 import { mapSvg } from '../canvas/map-svg.ts'
@@ -145,8 +146,15 @@ function StudentCard({ id, all, ask }: { id: string; all: ClassLabs; ask: Ask })
         <span class={`dot is-${present.length === 0 ? 'stopped' : 'started'}`} /> {presenceText(student, present)}
       </p>
       <p class="muted">
-        {map !== undefined && runningText(map)}
-        {score !== undefined && ` · ${score.points} of ${counted(score.of, 'point')}`}
+        {map !== undefined && <span class="whole">{runningText(map)}</span>}
+        {score !== undefined && (
+          <>
+            {' · '}
+            <span class="whole">
+              {score.points} of {counted(score.of, 'point')}
+            </span>
+          </>
+        )}
       </p>
       <LastEvent all={all} id={id} changedAt={lab.changed_at} />
       <div class="card-actions">
@@ -191,14 +199,16 @@ function presenceText(student: string, present: readonly string[]): string {
 }
 
 function runningText({ nodes }: LabMap): string {
-  return `${nodes.filter(({ status }) => status === 'started').length} of ${nodes.length} running`
+  // As on the card of the lab and in commands: switches and the like are segments.
+  const machines = nodes.filter(({ node_type }) => !isSegmentKind(node_type))
+  return `${machines.filter(({ status }) => status === 'started').length} of ${machines.length} running`
 }
 
-function pictureOf({ nodes, segments, ...map }: LabMap): string {
+function pictureOf(map: LabMap): string {
   const { of: colour, end } = themeColours()
   const svg = mapSvg({
     ...map,
-    ...{ title: '', nodes: [...nodes, ...segments], hasPortNames: false, symbols: new Map(), colour },
+    ...{ title: '', hasPortNames: false, symbols: new Map(), colour },
     symbolOf: ({ symbol, node_type }) =>
       symbol !== null && Object.hasOwn(symbolShapes, symbol)
         ? symbol

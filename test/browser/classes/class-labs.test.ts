@@ -34,7 +34,7 @@ async function labsThatHear(...lines: readonly ServiceLine[]) {
     async call(name: string) {
       if (name === 'GET /v2/projects') return [lab, other]
       read.push(name)
-      return name.endsWith('topology') ? { nodes: [node], segments: [], links: [] } : []
+      return name.endsWith('nodes') ? [node] : []
     },
   }
   const labs = new ClassLabs(client as unknown as Patchbay, 'net')
@@ -50,7 +50,7 @@ async function labsThatHear(...lines: readonly ServiceLine[]) {
 test('the labs of the class are read once, and nothing while nothing happens', async () => {
   const { labs, before, read } = await labsThatHear()
   expect(labs.labs.ids.value).toEqual([project_id])
-  expect(before).toHaveLength(2)
+  expect(before).toHaveLength(3)
   expect(read).toEqual([])
 })
 
@@ -66,7 +66,7 @@ test('a node that starts is counted and told at once, and the map is read once f
   const line: ServiceLine = { action: 'node.updated', event, project_id }
   const { labs, read } = await labsThatHear(line, line, { action: 'project.updated', event: { ...lab, revision: 2 } })
   expect(labs.events.get(project_id)?.text).toBe('PC1 started')
-  expect(read).toHaveLength(2)
+  expect(read).toHaveLength(3)
 })
 
 test('a student who is added has a card, and one of another class has none', async () => {
