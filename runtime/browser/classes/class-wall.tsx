@@ -145,17 +145,12 @@ function StudentCard({ id, all, ask }: { id: string; all: ClassLabs; ask: Ask })
       <p class={present.length === 0 ? 'muted' : ''}>
         <span class={`dot is-${present.length === 0 ? 'stopped' : 'started'}`} /> {presenceText(student, present)}
       </p>
-      <p class="muted">
-        {map !== undefined && <span class="whole">{runningText(map)}</span>}
-        {score !== undefined && (
-          <>
-            {' · '}
-            <span class="whole">
-              {score.points} of {counted(score.of, 'point')}
-            </span>
-          </>
-        )}
-      </p>
+      {map !== undefined && <p class="muted">{runningText(map)}</p>}
+      {score !== undefined && (
+        <p>
+          {score.points} of {counted(score.of, 'point')}
+        </p>
+      )}
       <LastEvent all={all} id={id} changedAt={lab.changed_at} />
       <div class="card-actions">
         <button
