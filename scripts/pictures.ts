@@ -56,6 +56,9 @@ topology:
     - endpoints: [leaf1:e1-2, br1:eth2]
 `)
 
+/** The students of a class. */
+const students = ['Ada', 'Barbara', 'Edsger', 'Grace', 'Leslie', 'Lynn', 'Radia', 'Sally', 'Tony', 'Vint', 'Whitfield']
+
 const password = 'of-the-pictures'
 const guarded = await startServiceWith({ PATCHBAY_USER: 'anna', PATCHBAY_PASSWORD: password })
 const service = await startService('--pc-engine', 'embedded')
@@ -72,6 +75,7 @@ try {
   await pictures(page, 'sign-in-organization')
   await page.goto(guarded.url)
   await tokens(page)
+  await course(page)
   await labs(page)
   await exercise(page)
   await machine(page)
@@ -107,6 +111,49 @@ async function tokens(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Create a token' }).click()
   await page.getByText('The token will not be shown again.').waitFor()
   await pictures(page, 'join')
+}
+
+/** A class of the lab with tasks, at the service that has credentials. */
+async function course(page: Page): Promise<void> {
+  const authorization = `Basic ${Buffer.from(`anna:${password}`).toString('base64')}`
+  const ask = (method: string, path: string, body?: BodyInit) =>
+    fetch(guarded.url + path, {
+      method,
+      headers: { authorization, 'content-type': 'application/yaml' },
+      body: body ?? null,
+    })
+  const document = await readFile(join(import.meta.dirname, '../examples/repair/repair.lab.yaml'))
+  await ask('PUT', '/v2/projects/repair/topology', document)
+  await page.goto(`${guarded.url}/#/classes`)
+  await page.getByRole('button', { name: 'New class' }).click()
+  await page.getByLabel('Name of the class').fill('netlab')
+  await page.getByLabel('Students').fill(students.join('\n'))
+  await page.getByLabel('Each gets a copy of the lab').selectOption('repair')
+  await pictures(page, 'class-form')
+  await page.getByRole('button', { name: 'Make the class' }).click()
+  await page.getByRole('button', { name: 'Done' }).waitFor()
+  await pictures(page, 'class-links')
+  const links = await page.locator('.class-links code').allInnerTexts()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByText(`0 of ${students.length} students there`).waitFor()
+  const pages: Page[] = []
+  for (const link of links.slice(0, 4)) {
+    const student = await (await chromium.newContext()).newPage()
+    pages.push(student)
+    await student.goto(link)
+    await student.getByRole('button', { name: /^PRINTER, / }).waitFor({ state: 'attached' })
+  }
+  for (const name of students.slice(0, 3)) await ask('POST', `/v2/projects/netlab-${name}/nodes/start`)
+  await page.getByText('Ada').waitFor()
+  await page.getByText(`4 of ${students.length} students there`).waitFor()
+  const [first] = pages
+  await first?.getByRole('complementary', { name: 'Tasks' }).getByRole('button', { name: 'Check' }).click()
+  await first?.getByText('checked at').waitFor()
+  // The maps are read when the labs are at rest.
+  await pause(firmwareMs)
+  await pictures(page, 'class-wall')
+  for (const it of pages) await it.context().close()
+  await ask('DELETE', '/v2/classes/netlab')
 }
 
 /** The screens of labs. */
