@@ -50,6 +50,7 @@ testWith(browser)(
   async () => {
     const service = await TestService.start({ 'pc.engine': 'embedded', token })
     await prepare(service)
+    await ask(service, 'POST', '/v2/projects/First ping/nodes/start')
     const teacher = await LabPage.open(service.url)
     const { page } = teacher
     await teacher.signIn(token)
@@ -62,6 +63,7 @@ testWith(browser)(
     await page.getByLabel('Students').fill('Ada, Grace\tada\nAlan')
     await page.getByText('3 students. Twice in the list: Ada.').waitFor()
     await page.getByLabel('Each gets a copy of the lab').selectOption('First ping')
+    await page.getByText('2 nodes of it running: stopped first.').waitFor()
     await page.getByLabel('The link ends after').selectOption('1 week')
     await page.getByText('More', { exact: true }).click()
     await page.getByLabel('Running at most').fill('4')

@@ -1,7 +1,9 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ClassLink, LabJob } from '../../../src/client/patchbay.ts'
+import { compareText } from '../../../src/lib/text/compare-text.ts'
 import { ImportDialog } from '../importing/import-dialog.tsx'
+import { counted } from '../parts/counted.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { ErrorMessage } from '../parts/error-message.tsx'
 import { client } from '../state/client.ts'
@@ -22,7 +24,8 @@ interface ClassFormProps {
 /** Makes a class, or adds students to one: a lab and a link for each. */
 export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
   const texts = useSignal<Readonly<Record<string, string>>>({ name: className ?? '', ...linkTexts() })
-  const labs = useSignal<readonly string[]>([])
+  /** The labs to choose from, with how many of their nodes run. */
+  const labs = useSignal<ReadonlyMap<string, number>>(new Map())
   const files = useSignal<readonly File[]>([])
   const failure = useSignal('')
   const job = useSignal<LabJob | 'links' | undefined>(undefined)
@@ -31,8 +34,9 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
   useEffect(() => {
     client.call('GET /v2/projects').then(
       (all) => {
-        const own = all.filter((it) => it.class === undefined).map(({ name }) => name)
-        labs.value = own.toSorted(new Intl.Collator('en', { numeric: true }).compare)
+        const own = all.filter((it) => it.class === undefined)
+        const inOrder = own.toSorted((a, b) => compareText(a.name, b.name))
+        labs.value = new Map(inOrder.map(({ name, counts }) => [name, counts?.running ?? 0]))
       },
       (error) => {
         failure.value = messageOf(error)
@@ -42,14 +46,16 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
   }, [])
   const { name = '', students = '', lab = '' } = texts.value
   const given = useMemo(() => studentNames(students), [students])
+  const running = labs.value.get(lab) ?? 0
   const take = (made: string) => {
     files.value = []
-    if (!labs.value.includes(made)) labs.value = [...labs.value, made]
+    labs.value = new Map([...labs.value, [made, 0]])
     texts.value = { ...texts.value, lab: made }
   }
   const send = async () => {
     failure.value = ''
     try {
+      if (running > 0) await client.call('POST /v2/projects/{project_id}/nodes/stop', { params: { project_id: lab } })
       const body = { name: name.trim(), project_id: lab, students: [...given.names] }
       onMade(body.name, await makeClass(body, linkSettings(texts.value), over.signal, (it) => (job.value = it)))
     } catch (error) {
@@ -89,7 +95,7 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
           {given.names.length > 0 && namesText(given)}
         </p>
         <div class="row class-lab">
-          <Field texts={texts} field={choiceField('lab', 'Each gets a copy of the lab', labs.value)} />
+          <Field texts={texts} field={choiceField('lab', 'Each gets a copy of the lab', [...labs.value.keys()])} />
           <input
             ref={input}
             type="file"
@@ -103,6 +109,7 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
             or of a file …
           </button>
         </div>
+        {running > 0 && <p class="names-count">{counted(running, 'node')} of it running: stopped first.</p>}
         <LinkFields texts={texts} />
         <ErrorMessage text={failure.value} />
         {isBusy && <JobProgress job={job.value} />}
