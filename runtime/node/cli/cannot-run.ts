@@ -39,11 +39,16 @@ export function requireAllRun(source: LabSource, plan: LabPlan): void {
     file: source.name,
     ...placeOf(line, column),
   }))
+  throw new CommandError(exits.wrong, [...diagnostics, ...waysOut(source, nodes)])
+}
+
+/** What somebody can do about nodes that cannot run: upload their images, or start the others. */
+export function waysOut(source: LabSource, nodes: readonly NodeThatCannotRun[]): CommandDiagnostic[] {
   const images = nodes.flatMap((node) => node.images)
   const uploads =
     images.length === 0 ? [] : [{ message: `"patchbay images push FILE --name ${images[0]}" uploads an image` }]
   const hint = `"patchbay up ${source.name} --partial" starts these, and creates the others as placeholders`
-  throw new CommandError(exits.wrong, [...diagnostics, ...uploads, { message: countOf(source, nodes), hint }])
+  return [...uploads, { message: countOf(source, nodes), hint }]
 }
 
 /** What is missing, for people. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Calls, LabJob, LabNode, LabPlan, Patchbay } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { ignore } from '../../../src/lib/async/ignore.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
 import { escapeUnsafeLines } from '../../../src/lib/text/escape.ts'
 import { quoted } from '../os/sandbox/shell.ts'
@@ -90,6 +91,18 @@ async function requireAllRun(source: LabSource, context: CommandContext, query: 
   cannotRun.requireAllRun(source, plan)
 }
 
+/** The refusal of a lab file, with what can be done when missing images are all that is wrong with it. */
+async function withWaysOut(error: unknown, source: LabSource, context: CommandContext, query: Query): Promise<unknown> {
+  if (!(error instanceof CommandError) || error.exit !== exits.wrong) return error
+  const tried = await put(source, context, { ...query, dry_run: 'true', partial: 'true' }).catch(
+    ignore('more than images is wrong with it'),
+  )
+  if (tried?.plan.cannot_run === undefined) return error
+  const cannotRun = await import('./cannot-run.ts')
+  const ways = cannotRun.waysOut(source, cannotRun.nodesThatCannotRun(source, tried.plan))
+  return new CommandError(error.exit, [...error.diagnostics, ...ways])
+}
+
 /** `patchbay diff FILE`: what `apply` would do. */
 export async function diff({ args: [word], flags, signal }: CommandInput<typeof diffing>): Promise<CommandOutcome> {
   const source = await readLab(word, flags)
@@ -162,7 +175,9 @@ async function converge(
       { ...query, ...trust },
       ttl_s === undefined ? {} : { ttl_s },
     ),
-  )
+  ).catch(async (error: unknown) => {
+    throw flags.partial ? error : await withWaysOut(error, source, context, query)
+  })
   if (isDry) {
     const differs = plan.steps.length + plan.withheld.length > 0
     return {

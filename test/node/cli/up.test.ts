@@ -471,3 +471,25 @@ test('up of a topology says all that cannot run and starts nothing; with --parti
   await patchbay.file('hosts.clab.yml', 'name: hosts\ntopology: { nodes: { h1: { kind: linux } } }\n')
   expect((await patchbay.run(['up', 'hosts.clab.yml'])).code).toBe(0)
 })
+
+test('up of a lab file whose images are missing says how they are uploaded, and that --partial starts the others', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const patchbay = await CommandLine.of({ server: service.url })
+  const lab = (more = '') =>
+    `lab: missing\nnodes:\n  R1: { kind: machine, platform: x86_64, image: gone.qcow2 }\n  PC1: { kind: pc }\n${more}`
+  await patchbay.file('missing.lab.yaml', lab())
+  for (const command of ['up', 'apply']) {
+    const refused = await patchbay.run([command, 'missing.lab.yaml'])
+    expect(refused).toMatchObject({ code: 3, out: '' })
+    expect(refused.err.trimEnd().split('\n')).toEqual([
+      'missing.lab.yaml:3:49: nodes.R1.image: there is no image "gone.qcow2"; upload it first',
+      'patchbay: "patchbay images push FILE --name gone.qcow2" uploads an image',
+      'patchbay: 1 of 2 nodes can run ("patchbay up missing.lab.yaml --partial" starts these, and creates the others as placeholders)',
+    ])
+  }
+  expect((await patchbay.run(['ls'])).out).toContain('No labs')
+  expect(await patchbay.run(['up', 'missing.lab.yaml', '--partial'])).toMatchObject({ code: 7 })
+  // Where more is wrong, it is no way out.
+  await patchbay.file('missing.lab.yaml', lab('  PC2: { kind: pcx }\n'))
+  expect((await patchbay.run(['up', 'missing.lab.yaml'])).err).not.toContain('--partial')
+})
