@@ -4,21 +4,19 @@ import { ignore } from '../../lib/async/ignore.ts'
 import { startTimer } from '../../lib/async/pause.ts'
 import { ApiError, notFound, tooMany } from '../../lib/errors/api-error.ts'
 import { counted } from '../../lib/text/counted.ts'
-import { kindIfKnown } from '../../model/kinds/node.ts'
 import type { LabListEvent } from '../../model/lab/event.ts'
 import type { LabJob, LabJobCreate, LabJobNode } from '../../model/lab/job.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
 import type { ComputeAgents } from '../computes/agents.ts'
 import type { ComputePool } from '../computes/compute-pool.ts'
 import type { Conventions } from '../lab/conventions.ts'
-import type { NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodeRefOf } from '../lab/node-on-compute.ts'
 
 import { runNodeAction } from '../nodes/nodes.ts'
 import { untilReady } from '../nodes/ready.ts'
 import { type JobStep, putInOrder, stepOf } from './job-steps.ts'
-import { StartPace } from './start-pace.ts'
+import { StartPaces } from './start-paces.ts'
 
 /** Most running jobs of a service, most ended jobs in its list, and how long these are listed, ms. */
 const maxRunning = 200
@@ -28,11 +26,6 @@ const keptMs = 15 * 60_000
 const tellMs = 100
 /** Most nodes that a job shows. */
 const maxShown = 100
-
-/** The weight of the start of a machine, see StartPace. */
-const machineWeight = 4
-
-const weightKey = ({ compute_id, node_type }: NodeRecord): string => `${compute_id} ${node_type}`
 
 /** The order in which a job shows its nodes. */
 const orderOfStates: readonly LabJobNode['state'][] = ['failed', 'skipped', 'cancelled', 'asked', 'unready', 'waiting']
@@ -134,13 +127,11 @@ export interface JobList {
 export class Jobs implements JobList {
   readonly #options: JobsOptions
   readonly #jobs = new Map<string, Job>()
-  /** One for each compute. */
-  readonly #paces = new Map<string, StartPace>()
-  /** Computes where starts of a kind have no weight, by the last start of the kind: keys of `weightKey`. */
-  readonly #weightless = new Set<string>()
+  readonly #paces: StartPaces
 
   constructor(options: JobsOptions) {
     this.#options = options
+    this.#paces = new StartPaces(options.computes)
   }
 
   list(): LabJob[] {
@@ -315,13 +306,12 @@ export class Jobs implements JobList {
     const { action, lab, input } = job
     const isStart = action === 'start'
     step.reason = 'Waiting for other starts on its compute, or for a lower load'
-    const weigh = () => (isStart ? this.#weightOf(record) : 0)
-    const endTurn = await this.#paceOf(record.compute_id).turn(weigh, signal, input.load_below)
+    const endTurn = await this.#paces.turn(record, { isStart, signal, loadBelow: input.load_below })
     try {
       requireNotGivenUp(job)
       this.#show(run, 'asked')
       const shown = await runNodeAction(this.#options, lab, lab.node(record.node_id), action, agentFor)
-      if (isStart) this.#learnWeight(record, shown.command_line)
+      if (isStart) this.#paces.learnWeight(record, shown.command_line)
     } finally {
       endTurn()
       settle.requested()
@@ -337,26 +327,6 @@ export class Jobs implements JobList {
     lab.unready.add(record.node_id)
     await untilReady(run.agentFor(record.compute_id).nodes, nodeRefOf(lab, record), record.ready, run.signal)
     lab.unready.delete(record.node_id)
-  }
-
-  #weightOf(record: NodeRecord): number {
-    if (this.#weightless.has(weightKey(record))) return 0
-    return kindIfKnown(record.node_type)?.startWeight ?? machineWeight
-  }
-
-  /** Learns from a started node whether starts of its kind have a weight on its compute: a setting of the compute. */
-  #learnWeight(record: NodeRecord, commandLine: string | null): void {
-    if (kindIfKnown(record.node_type)?.startsWithoutWeight?.(commandLine) === true)
-      this.#weightless.add(weightKey(record))
-    else this.#weightless.delete(weightKey(record))
-  }
-
-  #paceOf(computeId: string): StartPace {
-    const known = this.#paces.get(computeId)
-    const load = async () => (await this.#options.computes.agent(computeId).host.load()).cpu_usage_percent
-    const pace = known ?? new StartPace(load)
-    this.#paces.set(computeId, pace)
-    return pace
   }
 
   /** Emits an event of the job, at most every `tellMs`. */
