@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ClassLink, LabJob } from '../../../src/client/patchbay.ts'
-import { compareText } from '../../../src/lib/text/compare-text.ts'
 import { ImportDialog } from '../importing/import-dialog.tsx'
+import { byName } from '../parts/by-name.ts'
 import { counted } from '../parts/counted.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { ErrorMessage } from '../parts/error-message.tsx'
@@ -35,8 +35,7 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
     client.call('GET /v2/projects').then(
       (all) => {
         const own = all.filter((it) => it.class === undefined)
-        const inOrder = own.toSorted((a, b) => compareText(a.name, b.name))
-        labs.value = new Map(inOrder.map(({ name, counts }) => [name, counts?.running ?? 0]))
+        labs.value = new Map(own.toSorted(byName).map(({ name, counts }) => [name, counts?.running ?? 0]))
       },
       (error) => {
         failure.value = messageOf(error)

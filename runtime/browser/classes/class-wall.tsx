@@ -2,9 +2,9 @@ import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { ClassLink, LabProject } from '../../../src/client/patchbay.ts'
 import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
-import { compareText } from '../../../src/lib/text/compare-text.ts'
 import { symbolShapes } from '../../../src/model/lab/symbol-shapes.ts'
 import { mapSvg } from '../canvas/map-svg.ts'
+import { byName } from '../parts/by-name.ts'
 import { counted } from '../parts/counted.ts'
 import { Icon } from '../parts/icon.tsx'
 import { themeColours } from '../parts/theme-colours.ts'
@@ -32,9 +32,11 @@ export function ClassWall({ name }: { name: string }) {
   }, [])
   // The ids as a text, which stays equal when a lab changes: only its card is rendered again then.
   const shown = useComputed(() =>
+    // A student may give the lab another name.
     all.labs
       .values()
-      .toSorted((a, b) => compareText(studentOf(a), studentOf(b)))
+      .map((lab) => ({ ...lab, name: studentOf(lab) }))
+      .toSorted(byName)
       .map(({ project_id }) => project_id)
       .join(' '),
   )

@@ -1,15 +1,9 @@
 import type { LabProject } from '../../../src/client/patchbay.ts'
+import { byName } from '../parts/by-name.ts'
 
 /** The orders of the list of labs. The first one is the default. */
 export const orders = ['name', 'changed', 'running'] as const
 export type LabOrder = (typeof orders)[number]
-
-let collator: Intl.Collator | undefined
-/** By their names, with numbers by their values. localeCompare would make a collator for each comparison. */
-function byName(a: LabProject, b: LabProject): number {
-  collator ??= new Intl.Collator('en', { numeric: true })
-  return collator.compare(a.name, b.name)
-}
 
 /** How much of a lab runs: closed, open, and by the number of running nodes. */
 const running = ({ status, counts }: LabProject): number => (status === 'opened' ? 1 + (counts?.running ?? 0) : 0)
