@@ -200,9 +200,7 @@ function Ports({ node, window: lab }: { node: LabNode; window: LabWindow }) {
                 <small>
                   {portTraffic(link, node.node_id)
                     .split(' · ')
-                    .map((part) => (
-                      <span key={part}>{part}</span>
-                    ))}
+                    .map((part, index) => [index > 0 && ' · ', <span key={part}>{part}</span>])}
                 </small>
               )}
             </li>
