@@ -120,32 +120,44 @@ export const resetClass = (
   by: WorkFor,
 ): Promise<StartedJob> => onOwnLabs(catalog, 'class-reset', studentsOf(catalog, className, names), by)
 
-/** Deletes the labs of a class by a job. 409, 429. */
-export const deleteClass = (catalog: LabCatalog, students: readonly Student[], by: WorkFor): Promise<StartedJob> =>
-  onOwnLabs(catalog, 'class-delete', students, by)
+/** Deletes the labs of a class by a job, after its links: when these stay, nothing is deleted. 404, 409, 429. */
+export const deleteClass = (
+  catalog: LabCatalog,
+  className: string,
+  by: WorkFor,
+  revokeLinks: (students: readonly Student[]) => Promise<void>,
+): Promise<StartedJob> => {
+  const students = studentsOf(catalog, className)
+  return onOwnLabs(catalog, 'class-delete', students, by, () => revokeLinks(students))
+}
 
 function onOwnLabs(
   catalog: LabCatalog,
   action: 'class-reset' | 'class-delete',
   students: readonly Student[],
   by: WorkFor,
+  first?: () => Promise<void>,
 ): Promise<StartedJob> {
   const work: StudentLabWork = { action: action === 'class-reset' ? 'reset' : 'remove' }
   const parts = students.map((student) => newPart(student, [{ of: student.project_id, work }]))
-  return runOnClass(catalog, action, (students[0] as Student).name, parts, by)
+  return runOnClass(catalog, action, (students[0] as Student).name, parts, by, first)
 }
 
 const newPart = ({ project_id, project }: Part['lab'], works: Part['works']): Part => ({
   ...{ lab: { project_id, project }, works, state: works.length === 0 ? 'done' : 'waiting', reason: null },
 })
 
-/** A job on the labs of a class: what fails for one student does not stop the others. 409 while another one runs, 429. */
+/**
+ * A job on the labs of a class: what fails for one student does not stop the others. It ends when all its labs are done with. `first`: is done
+ * before them. 409 while another one runs, 429.
+ */
 async function runOnClass(
   catalog: LabCatalog,
   action: ClassAction,
   className: string,
   parts: readonly Part[],
   by: WorkFor,
+  first: () => Promise<void> = async () => {},
 ): Promise<StartedJob> {
   const busy = catalog.jobs
     .list()
@@ -159,6 +171,8 @@ async function runOnClass(
         Object.assign(part, { state, reason })
         changed()
       }
+      await first()
+      const defects: unknown[] = []
       await mapLimit(
         parts.filter(({ state }) => state === 'waiting'),
         async (part) => {
@@ -173,11 +187,12 @@ async function runOnClass(
               'failed',
               error instanceof ApiError ? error.message : 'Internal error of the service; see its log',
             )
-            if (!(error instanceof ApiError)) throw error
+            if (!(error instanceof ApiError)) defects.push(error)
           }
         },
         maxAtOnce,
       )
+      if (defects.length > 0) throw defects[0]
     },
   })
 }

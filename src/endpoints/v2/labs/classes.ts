@@ -104,14 +104,13 @@ export const classEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'DELETE', path: `${path}/{class}`, ...all, params },
-    summary: 'Delete a class: its links become invalid, then a job deletes its projects',
+    summary: 'Delete a class in a job: its links become invalid, then its projects are deleted',
     replies: started,
-    errors: { 404: noSuchClass, 409: busy, 429: tooMany, 507: 'The disk is full' },
+    errors: { 404: noSuchClass, 409: busy, 429: tooMany },
     async handle({ params }, context) {
-      const catalog = catalogOf(context)
-      const students = studentsOf(catalog, params.class)
-      const job = await deleteClass(catalog, students, workFor(context))
-      await revokeAll(tokensOf(students, await tokensByProject(context.tokens)), context)
+      const revokeLinks = async (students: readonly Student[]) =>
+        revokeAll(tokensOf(students, await tokensByProject(context.tokens)), context)
+      const job = await deleteClass(catalogOf(context), params.class, workFor(context), revokeLinks)
       return answerWith(job, context)
     },
   }),
@@ -131,7 +130,7 @@ function requireTokens({ tokens }: Context): Tokens {
   return tokens
 }
 
-/** The tokens that are for one project alone, the oldest first. */
+/** The tokens that are for one project alone, the oldest first: of a lab of a class, they are the links of its student. */
 async function tokensByProject(tokens: Tokens | undefined): Promise<ReadonlyMap<string, AccessToken[]>> {
   const byProject = new Map<string, AccessToken[]>()
   for (const token of (await tokens?.list()) ?? []) {
