@@ -238,13 +238,13 @@ export class LabLifecycle {
     const id = registry.idOf(idOrName)
     access.requireNotMoving(id)
     // A running apply has locked the lab until it has reverted its changes: it is cancelled before the lock is waited for.
-    jobs.endOf(id, 'The project was closed', { only: 'apply' })
+    jobs.cancelAllOf(id, 'The project was closed', { only: 'apply' })
     return access.locked(id, async () => {
       const lab = documents.get(id)
       if (lab === undefined) return
       await parts.requireConnected(lab, 'close')
       await lab.requireSavable()
-      jobs.endOf(id, 'The project was closed')
+      jobs.cancelAllOf(id, 'The project was closed')
       await lab.exclusive(
         async () => {
           using _ = parts.states.during(id, { event: 'close', onFailure: 'refuse' })
@@ -285,7 +285,7 @@ export class LabLifecycle {
     const { registry, access, jobs, parts, lists } = this.#options
     const id = registry.idOf(idOrName)
     access.requireNotMoving(id)
-    jobs.endOf(id, 'The project was deleted', { only: 'apply' })
+    jobs.cancelAllOf(id, 'The project was deleted', { only: 'apply' })
     return access.locked(id, async () => {
       const lab = await access
         .find(id)
@@ -293,7 +293,7 @@ export class LabLifecycle {
         .catch(ignoreNotFound)
       if (lab === undefined) return lists.removeUnmanaged(id, idOrName, agentFor)
       await parts.requireConnected(lab, 'delete')
-      jobs.endOf(id, 'The project was deleted', { forget: true })
+      jobs.cancelAllOf(id, 'The project was deleted', { forget: true })
       await this.discard(lab, agentFor)
     })
   }

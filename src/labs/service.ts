@@ -155,10 +155,10 @@ export function createLabs(ports: LabPorts, { registry, computes, templates, sym
       sync.end()
       timers.end()
       for (const lab of documents.open()) {
-        jobs.endOf(lab.id, 'The service has stopped')
+        jobs.cancelAllOf(lab.id, 'The service has stopped')
         lab.closing.abort()
       }
-      jobs.endOf(undefined, 'The service has stopped')
+      jobs.cancelAllOf(undefined, 'The service has stopped')
       uses.end()
       events.close()
       await autoStart.end()

@@ -97,7 +97,7 @@ export class LabTimers implements HeadWatcher {
     const { jobs } = this.#options
     const job = jobs.start(lab, input, agentFor, conventions)
     if (input.action !== 'stop' || input.nodes !== undefined) return job
-    jobs.endOf(lab.id, 'All nodes were stopped', { only: 'start' })
+    jobs.cancelAllOf(lab.id, 'All nodes were stopped', { only: 'start' })
     const { stop_at } = lab.document.project
     if (stop_at === undefined) return job
     const forget = async () => {

@@ -5,7 +5,10 @@ import type { RuntimeParts } from './app-options.ts'
 import type { Unfinished } from './http/dialect.ts'
 import { jsonHeaders } from './http/json-headers.ts'
 
-/** The headers that every answer of the service to a client has, whoever makes it. */
+/**
+ * The headers that every answer of the service to a client has, whoever makes it, but for a 101 and an image from R2
+ * (docs/architecture.md, "Answers that the steps do not give").
+ */
 export const serviceHeaders = (version: string, requestId: string): Record<string, string> => ({
   Server: `patchbay/${version}`,
   'X-Request-Id': requestId,

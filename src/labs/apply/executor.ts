@@ -246,7 +246,7 @@ class ApplyExecutor {
       await job.over
     } finally {
       forget()
-      for (const { record, state, reason } of job.steps) {
+      for (const { record, state, reason } of job.nodes) {
         const it = stepOf.get(record.node_id)
         if (it !== undefined) this.#show(it, state === 'done' || state === 'failed' ? state : 'cancelled', reason)
       }

@@ -12,10 +12,9 @@ import type { ComputePool } from '../computes/compute-pool.ts'
 import type { Conventions } from '../lab/conventions.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodeRefOf } from '../lab/node-on-compute.ts'
-
 import { runNodeAction } from '../nodes/nodes.ts'
 import { untilReady } from '../nodes/ready.ts'
-import { type JobStep, putInOrder, stepOf } from './job-steps.ts'
+import { type JobNode, newJobNode, putInOrder } from './job-nodes.ts'
 import { StartPaces } from './start-paces.ts'
 
 /** Most running jobs of a service, most ended jobs in its list, and how long these are listed, ms. */
@@ -60,7 +59,7 @@ interface Job {
 interface NodeJob extends Job {
   readonly lab: Lab
   readonly action: NodeAction
-  readonly steps: readonly JobStep[]
+  readonly nodes: readonly JobNode[]
   readonly input: LabJobCreate
   /** Nodes that were asked to start and are not ready yet, and those that wait until there are fewer. */
   active: number
@@ -68,9 +67,9 @@ interface NodeJob extends Job {
 }
 
 /** The work of a job on one node. */
-interface StepRun {
+interface NodeRun {
   readonly job: NodeJob
-  readonly step: JobStep
+  readonly node: JobNode
   readonly agentFor: ComputeAgents
   readonly signal: AbortSignal
 }
@@ -98,7 +97,7 @@ export interface StartedJob {
 /** A job on nodes, for the request that started it. */
 export interface StartedNodeJob extends StartedJob {
   /** All its nodes and their states, also when the list of the service has forgotten the job. */
-  readonly steps: readonly Pick<JobStep, 'record' | 'state' | 'reason'>[]
+  readonly nodes: readonly Pick<JobNode, 'record' | 'state' | 'reason'>[]
 }
 
 interface JobsOptions {
@@ -162,23 +161,23 @@ export class Jobs implements JobList {
         (action === 'start' || (creationError === undefined && conventions?.runsAlways(node_type) !== true)),
     )
     const records = nodes === undefined ? all : [...new Set(nodes.map((idOrName) => lab.node(idOrName)))]
-    const parts = records.map(stepOf)
+    const jobNodes = records.map(newJobNode)
     const job: NodeJob = {
-      ...newJob(lab, action, () => nodeStateOf(parts)),
-      ...{ lab, action, steps: parts, input, active: 0, waiting: new Set() },
+      ...newJob(lab, action, () => progressOfNodes(jobNodes)),
+      ...{ lab, action, nodes: jobNodes, input, active: 0, waiting: new Set() },
     }
-    if (action === 'start') putInOrder(job.steps)
+    if (action === 'start') putInOrder(job.nodes)
     const { listed, signal } = this.#begin(job)
-    const steps = job.steps.map((step) => this.#runStep({ job, step, agentFor, signal }))
+    const runs = job.nodes.map((node) => this.#runNode({ job, node, agentFor, signal }))
     const orFail = () => {
       if (job.failure !== undefined) throw job.failure
     }
-    const requested = Promise.all(job.steps.map((step) => step.requested)).then(orFail)
-    const over = Promise.all(steps)
+    const requested = Promise.all(job.nodes.map((node) => node.requested)).then(orFail)
+    const over = Promise.all(runs)
       .then(() => this.#end(job))
       .then(orFail)
     for (const it of [requested, over]) it.catch(ignore('the job shows what failed'))
-    return { id: job.id, requested, over, listed, steps: job.steps }
+    return { id: job.id, requested, over, listed, nodes: job.nodes }
   }
 
   /** The list of these jobs, and of those in another list. */
@@ -236,7 +235,7 @@ export class Jobs implements JobList {
   }
 
   /** Cancels the jobs of a project; undefined: the jobs on many labs. `forget` removes them from the list; `only`: jobs of this action. */
-  endOf(
+  cancelAllOf(
     projectId: string | undefined,
     reason: string,
     { forget = false, only }: { forget?: boolean; only?: LabJob['action'] } = {},
@@ -249,11 +248,11 @@ export class Jobs implements JobList {
   }
 
   /** Works on one node of a job, and shows how that ended. Never rejects. */
-  async #runStep(run: StepRun): Promise<void> {
-    const { job, step, signal } = run
-    const { settle } = step
+  async #runNode(run: NodeRun): Promise<void> {
+    const { job, node, signal } = run
+    const { settle } = node
     try {
-      await abortable(this.#stepsBefore(run), signal)
+      await abortable(this.#nodesBefore(run), signal)
       using _ = job.action === 'start' ? await takeTurn(job, signal) : undefined
       await this.#requestAction(run)
       if (job.action === 'start') await this.#untilReady(run)
@@ -266,14 +265,14 @@ export class Jobs implements JobList {
     }
   }
 
-  #show({ job, step }: StepRun, state: JobStep['state'], reason: string | null = null): void {
-    step.state = state
-    step.reason = reason
+  #show({ job, node }: NodeRun, state: JobNode['state'], reason: string | null = null): void {
+    node.state = state
+    node.reason = reason
     this.#changed(job)
   }
 
-  #showFailure(run: StepRun, error: unknown): void {
-    const { job, step, signal } = run
+  #showFailure(run: NodeRun, error: unknown): void {
+    const { job, node, signal } = run
     if (signal.aborted) {
       const why = signal.reason instanceof Cancelled ? signal.reason.message : 'It was closed'
       return this.#show(run, 'cancelled', why)
@@ -281,16 +280,16 @@ export class Jobs implements JobList {
     if (error instanceof Skipped) return this.#show(run, 'skipped', error.message)
     job.failure ??= failureOf(error, job.id)
     if (error instanceof ApiError) {
-      step.image = error.extra.image
+      node.image = error.extra.image
       return this.#show(run, 'failed', error.message)
     }
-    this.#options.report(error, `the job ${job.id} failed to ${job.action} the node ${step.record.node_id}`)
+    this.#options.report(error, `the job ${job.id} failed to ${job.action} the node ${node.record.node_id}`)
     this.#show(run, 'failed', 'Internal error of the service; see its log')
   }
 
-  /** Resolves when the steps before this one are done; throws `Skipped` when one of them ended otherwise. */
-  async #stepsBefore(run: StepRun): Promise<void> {
-    const { before } = run.step
+  /** Resolves when the nodes before this one are done; throws `Skipped` when one of them ended otherwise. */
+  async #nodesBefore(run: NodeRun): Promise<void> {
+    const { before } = run.node
     const names = before.filter(({ state }) => state !== 'done').map(({ record }) => record.name)
     if (names.length > 0) this.#show(run, 'waiting', `Waiting for ${names.join(', ')}`)
     for (const it of before) {
@@ -300,12 +299,12 @@ export class Jobs implements JobList {
   }
 
   /** Sends the action to the node as soon as its compute may start one more. */
-  async #requestAction(run: StepRun): Promise<void> {
-    const { job, step, agentFor, signal } = run
-    const { record, settle } = step
+  async #requestAction(run: NodeRun): Promise<void> {
+    const { job, node, agentFor, signal } = run
+    const { record, settle } = node
     const { action, lab, input } = job
     const isStart = action === 'start'
-    step.reason = 'Waiting for other starts on its compute, or for a lower load'
+    node.reason = 'Waiting for other starts on its compute, or for a lower load'
     const endTurn = await this.#paces.turn(record, { isStart, signal, loadBelow: input.load_below })
     try {
       requireNotGivenUp(job)
@@ -319,8 +318,8 @@ export class Jobs implements JobList {
   }
 
   /** Resolves when a started node is ready by its own conditions. */
-  async #untilReady(run: StepRun): Promise<void> {
-    const { record } = run.step
+  async #untilReady(run: NodeRun): Promise<void> {
+    const { record } = run.node
     const { lab } = run.job
     if (record.ready === null) return
     this.#show(run, 'unready', 'Started, but not ready yet')
@@ -425,20 +424,20 @@ async function takeTurn(job: NodeJob, signal: AbortSignal): Promise<Disposable> 
   }
 }
 
-function requireNotGivenUp({ input, steps }: NodeJob): void {
+function requireNotGivenUp({ input, nodes }: NodeJob): void {
   if (input.give_up !== 'stop') return
-  const failed = steps.find(({ state }) => state === 'failed')
+  const failed = nodes.find(({ state }) => state === 'failed')
   if (failed !== undefined) throw new Skipped(`${failed.record.name} failed; no further node is started`)
 }
 
-function nodeStateOf(steps: readonly JobStep[]): JobState {
-  const of = (state: JobStep['state']) => steps.filter((step) => step.state === state)
+function progressOfNodes(nodes: readonly JobNode[]): JobState {
+  const of = (state: JobNode['state']) => nodes.filter((node) => node.state === state)
   const [failed, cancelled] = [of('failed'), of('cancelled')]
   const first = cancelled[0] ?? failed[0]
   return {
     reason: first === undefined ? null : `${first.record.name}: ${first.reason}`,
     isCancelled: cancelled.length > 0,
-    total: steps.length,
+    total: nodes.length,
     done: of('done').length,
     failed: failed.length,
     skipped: of('skipped').length,

@@ -8,7 +8,7 @@ type Members = Readonly<Record<string, unknown>>
  * Splits the properties of a node from a client of another program (its input has `kept`): `properties` has those that the kind
  * accepts, `kept` those that are unknown to it; read-only ones are dropped. Other input stays as it is, and the compute validates it.
  */
-export function sorted(
+export function splitKept(
   node_type: string,
   input: 'create' | 'update',
   { properties = {}, kept }: { readonly properties?: Members | undefined; readonly kept?: Members | null | undefined },

@@ -4,7 +4,7 @@ import type { TokenLimits } from '../../model/access/access-token.ts'
 import type { NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 
-// The limits of a token: every creation of a node passes `requireNodesWithin`, and every start passes `startWithin`.
+// The limits of a token: every creation of a node passes `requireNodesWithin`, and every start passes `reserveStart`.
 
 /** 409 when a lab would have more nodes than the token of the caller may make in it. */
 export function requireNodesWithin(limits: TokenLimits | undefined, nodes: number): void {
@@ -27,7 +27,7 @@ export function requireOneMoreWithin(limits: TokenLimits | undefined, { document
  * Counts a node as running until the result is disposed of; its compute has reported its state by then. 409 when more nodes would run
  * than the token of the caller may start, or would have more memory.
  */
-export function startWithin(limits: TokenLimits | undefined, lab: Lab, record: NodeRecord): Disposable {
+export function reserveStart(limits: TokenLimits | undefined, lab: Lab, record: NodeRecord): Disposable {
   if (limits !== undefined && !isSegmentKind(record.node_type)) {
     const { max_running: running, max_ram_mb: ram_mb } = limits
     const others = runningNodes(lab).filter(({ node_id }) => node_id !== record.node_id)

@@ -7,7 +7,7 @@ import { type ComputeAgents, createOnCompute, withImages } from '../computes/age
 import type { Conventions } from '../lab/conventions.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { UndoGroup } from '../lab/history.ts'
-import { sorted } from '../lab/kept.ts'
+import { splitKept } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodeOrphan, removeOrphan, revertOrphans } from '../lab/leftovers.ts'
 import { nodeRefOf, propertiesOf, type ReportedNode } from '../lab/node-on-compute.ts'
@@ -39,7 +39,7 @@ export async function createNode(labs: Labs, lab: Lab, input: LabNodeCreate, opt
   const { agentFor, unique, conventions, label } = options
   const { node_type } = input
   if (!isKnownKind(node_type)) throw noSuchKind('node_type', node_type)
-  const { properties, kept } = sorted(node_type, 'create', input)
+  const { properties, kept } = splitKept(node_type, 'create', input)
   lab.requireRoom(1)
   const node_id = input.node_id?.toLowerCase() ?? crypto.randomUUID()
   const existing = lab.document.nodes.get(node_id)

@@ -6,7 +6,7 @@ import { isKnownKind, type LabNode, type LabNodeCreate } from '../../model/lab/n
 import type { ComputeAgents } from '../computes/agents.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { UndoGroup } from '../lab/history.ts'
-import { sorted } from '../lab/kept.ts'
+import { splitKept } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
 import { requireOneMoreWithin } from '../lab/token-limits.ts'
 import type { Labs } from '../service.ts'
@@ -41,7 +41,7 @@ export async function createPlaceholder(
   requireOneMoreWithin(agentFor.limits, lab)
   const descriptor: KindDescriptor = kindOf(node_type)
   const node_id = input.node_id?.toLowerCase() ?? crypto.randomUUID()
-  const { properties, kept } = sorted(node_type, 'create', input)
+  const { properties, kept } = splitKept(node_type, 'create', input)
   const claim = idClaim(node_id)
   if (lab.claimed.has(claim)) throw conflict(`node_id: a node ${node_id} already exists`)
   lab.claimed.add(claim)

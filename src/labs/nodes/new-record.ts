@@ -15,7 +15,7 @@ export interface NewNode {
   readonly name: string
   /** Default: that of the input, or the name. */
   readonly label?: LabLabel | undefined
-  /** See `sorted`. */
+  /** See `splitKept`. */
   readonly kept: Readonly<Record<string, unknown>> | undefined
 }
 

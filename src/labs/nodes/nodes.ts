@@ -11,7 +11,7 @@ import { requireUnlocked } from '../lab/locked.ts'
 import { nodeRefOf } from '../lab/node-on-compute.ts'
 import { placeholderReason } from '../lab/placeholder-view.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
-import { startWithin } from '../lab/token-limits.ts'
+import { reserveStart } from '../lab/token-limits.ts'
 import { unlinkNode } from '../links/links.ts'
 import type { Labs } from '../service.ts'
 import { createNode } from './create-node.ts'
@@ -93,7 +93,7 @@ export async function runNodeAction(
   else nodeOnCompute(lab, record.node_id)
   // A suspended node counts as running, so that the other actions start nothing that does not count yet.
   const starts = action === 'start' || action === 'reload'
-  using _ = starts ? startWithin(agentFor.limits, lab, lab.node(record.node_id)) : undefined
+  using _ = starts ? reserveStart(agentFor.limits, lab, lab.node(record.node_id)) : undefined
   const shown = await sendNodeAction(agentFor(record.compute_id), nodeRefOf(lab, record), action)
   lab.keepReported(shown)
   lab.onNodeActed(shown)

@@ -8,7 +8,7 @@ import { type ComputeAgents, createOnCompute, withImages } from '../computes/age
 import { Changes, type LinkRecord, type NodeRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { UndoGroup } from '../lab/history.ts'
-import { keptWith, sorted } from '../lab/kept.ts'
+import { keptWith, splitKept } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
 import { createOrCleanUp, nodeOrphan } from '../lab/leftovers.ts'
 import { nodeRefOf, reportedFields } from '../lab/node-on-compute.ts'
@@ -62,7 +62,7 @@ async function createOn(lab: Lab, record: NodeRecord, agentFor: ComputeAgents, i
   const create = () => createOnCompute(agentFor(compute_id), lab.id, node_type, input, addresses)
   const shown = await createOrCleanUp(lab, create, nodeOrphan(lab, record, agentFor))
   const { creationError: _, ...made } = record
-  const { kept } = sorted(node_type, 'create', { properties, kept: record.kept ?? {} })
+  const { kept } = splitKept(node_type, 'create', { properties, kept: record.kept ?? {} })
   return { ...made, ...reportedFields(shown), ...keptWith(undefined, kept) }
 }
 

@@ -7,7 +7,7 @@ import type { Conventions } from '../lab/conventions.ts'
 import { Changes, type NodeRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { UndoGroup } from '../lab/history.ts'
-import { keptWith, sorted } from '../lab/kept.ts'
+import { keptWith, splitKept } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodeRefOf, reportedFields } from '../lab/node-on-compute.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
@@ -35,7 +35,7 @@ export async function updateNode(
 ): Promise<LabNode> {
   const record = lab.node(idOrName)
   const { node_id, compute_id, node_type } = record
-  const { properties, kept } = sorted(node_type, 'update', input)
+  const { properties, kept } = splitKept(node_type, 'update', input)
   const wanted = input.name ?? record.name
   const unique = conventions === undefined ? 'refuse' : undefined
   const name =

@@ -136,7 +136,7 @@ export function restoreSnapshot(
       revert.add(() => all('undo'))
       await all('prepare')
       revert.commit()
-      labs.jobs.endOf(lab.id, 'A snapshot was restored', { only: 'start' })
+      labs.jobs.cancelAllOf(lab.id, 'A snapshot was restored', { only: 'start' })
       await restorePrepared(labs, lab, record, agentFor)
     })
     lab.emit({ action: 'snapshot.restored', event: snapshotView(lab, record) })
