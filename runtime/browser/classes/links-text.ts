@@ -9,12 +9,12 @@ export function linksCsv(links: readonly Pick<ClassLink, 'student' | 'project' |
   return `\ufeff${[['Student', 'Lab', 'Link'], ...rows].map((row) => `${row.map(cell).join(',')}\r\n`).join('')}`
 }
 
-/** A spreadsheet would take a name that begins like a formula for one. */
-function cell(text: string): string {
-  const plain = /^[=+\-@\t]/.test(text) ? `'${text}` : text
-  return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain
-}
+/** Always in quotation marks: what separates cells differs from one spreadsheet to another. */
+const cell = (text: string): string => `"${plain(text).replaceAll('"', '""')}"`
 
-/** The links as lines to paste into a message. */
+/** A spreadsheet would take a text that begins like a formula for one, some also by a sign of full width. */
+const plain = (text: string): string => (/^\s*[=+\-@＝＋－＠]|^[\t\r\n]/.test(text) ? `'${text}` : text)
+
+/** The links as lines to paste into a message or a table. */
 export const linksText = (links: readonly ClassLink[]): string =>
-  links.map((link) => `${link.student}\t${addressOf(link)}`).join('\n')
+  links.map((link) => `${plain(link.student)}\t${addressOf(link)}`).join('\n')
