@@ -103,13 +103,30 @@ test('a student has the lab of the link alone, and cannot take it out of the cla
   expect((await own('POST', '/nodes', { name: 'PC3', node_type: 'pc' })).status).toBe(409)
   const [pc] = await answerOf<LabNode[]>(own('GET', '/nodes'))
   expect((await own('DELETE', `/nodes/${pc?.node_id}`)).status).toBe(204)
-  const refused = [403, `This is of the class ${name}: only who may change all projects can delete it`]
+  const refused = [403, `This is of the class ${name}: only who may change all projects can delete or rename it`]
+  expect(await refusal(own('PUT', '', { ttl_s: 1, ttl_deletes: true }))).toEqual(refused)
+  expect(await refusal(own('PUT', '', { name: `${name}-zoe` }))).toEqual(refused)
+  for (const [file, ttl_deletes] of [
+    [`lab: ${name}-ada`, true],
+    [`lab: ${name}-zoe`, false],
+  ] as const)
+    expect(await refusal(own('PUT', '/topology', { document: `${file}\nnodes: {}`, ttl_s: 60, ttl_deletes }))).toEqual(
+      refused,
+    )
   expect(await refusal(own('DELETE', ''))).toEqual(refused)
   const [start] = await answerOf<LabSnapshot[]>(own('GET', '/snapshots'))
   expect(start).toMatchObject({ name: 'Start of the class' })
   expect(await refusal(own('DELETE', `/snapshots/${start?.snapshot_id}`))).toEqual(refused)
   const later = await answerOf<LabSnapshot>(own('POST', '/snapshots', { name: 'mine' }))
   expect((await own('DELETE', `/snapshots/${later.snapshot_id}`)).status).toBe(204)
+  // Nor by the interface of computes, where the lab is a project and a snapshot is files.
+  const there = `/v2/compute/projects/${ada?.project_id}`
+  for (const [method, path] of [
+    ...[['DELETE', there] as const, ['POST', `${there}/close`] as const],
+    ['DELETE', `${there}/snapshots/${start?.snapshot_id}`] as const,
+    ['DELETE', `/v1/projects/${ada?.project_id}`] as const,
+  ])
+    expect([path, (await ask(ada?.token ?? '', method, path)).status]).toEqual([path, 403])
   // A student may begin again without the teacher.
   expect((await own('POST', `/snapshots/${start?.snapshot_id}/restore`)).status).toBe(201)
   expect(await answerOf<LabNode[]>(own('GET', '/nodes'))).toHaveLength(2)
@@ -138,4 +155,51 @@ test('the list of labs says who has a lab open, and its feed who comes and goes'
   expect((await ask(teacher, 'POST', `${path}/close`)).status).toBe(204)
   expect((await answerOf<LabProject>(ask(teacher, 'GET', path))).present).toBeUndefined()
   await ended(ask(teacher, 'DELETE', at))
+})
+
+test('a link ends with its lab, and cannot make it again', async () => {
+  const { name, at } = await newClass()
+  const [ada] = await linksOf(at)
+  const again = { name: 'anything', project_id: ada?.project_id }
+  expect(await refusal(ask(ada?.token ?? '', 'POST', '/v2/projects', again))).toEqual([
+    ...[403, 'project_id: "ada" has limits, and cannot choose the id of a project'],
+  ])
+  expect((await ask(teacher, 'DELETE', `/v2/projects/${ada?.project_id}`)).status).toBe(204)
+  expect((await ask(ada?.token ?? '', 'GET', '/v2/session')).status).toBe(401)
+  expect((await studentsOf(name))?.map(({ student }) => student)).toEqual(['grace'])
+  await ended(ask(teacher, 'DELETE', at))
+})
+
+test('of links that are made at the same time one stays, and other tokens for the lab stay as they are', async () => {
+  const { name, at } = await newClass()
+  const [student] = (await studentsOf(name)) ?? []
+  const grader = { name: 'grader', role: 'operate', projects: [student?.project_id] }
+  const { token } = await answerOf<{ token: string }>(ask(teacher, 'POST', '/v2/tokens', grader))
+  expect((await studentsOf(name))?.map((it) => it.token)).toEqual([null, null])
+  const made = (await Promise.all([linksOf(at), linksOf(at), linksOf(at)])).flat()
+  const statuses = await Promise.all(
+    made.map(async (link) => (await ask(link.token, 'GET', `/v2/projects/${link.project_id}`)).status),
+  )
+  expect(statuses.filter((status) => status === 200)).toHaveLength(2)
+  // One that has ended is no link.
+  await linksOf(at, { students: ['ada'], expires_in_s: 1 })
+  await expect.poll(async () => (await studentsOf(name))?.map((it) => it.token === null)).toEqual([true, false])
+  await ended(ask(teacher, 'DELETE', at))
+  expect((await ask(token, 'GET', '/v2/session')).status).toBe(200)
+})
+
+test('names that look the same are one student, and a class has a name that a path can have', async () => {
+  const { name, at } = await newClass()
+  const [first] = (await studentsOf(name)) ?? []
+  const add = (students: string[]) =>
+    ask(teacher, 'POST', '/v2/classes', { name, project_id: first?.project_id, students })
+  expect(await ended(add(['Jose\u0301']))).toMatchObject({ status: 'done' })
+  expect(await ended(add(['Jos\u00e9']))).toMatchObject({ status: 'done' })
+  expect((await studentsOf(name))?.map(({ student }) => student)).toEqual(['ada', 'grace', 'Jos\u00e9'])
+  expect((await add(['Jose\u0301', 'jos\u00e9'])).status).toBe(400)
+  const dots = ask(teacher, 'POST', '/v2/classes', { name: '..', project_id: first?.project_id, students: ['ada'] })
+  expect(await refusal(dots)).toEqual([400, expect.stringContaining('name: a class cannot be named . or ..')])
+  const jobs = await Promise.all([ask(teacher, 'POST', `${at}/reset`), ask(teacher, 'DELETE', at)])
+  expect(jobs.map(({ status }) => status).sort()).toEqual([201, 409])
+  expect((await ask(teacher, 'GET', '/v2/classes')).status).toBe(200)
 })

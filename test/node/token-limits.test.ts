@@ -139,7 +139,7 @@ test('a client with limits makes and starts nodes in labs only, where they count
   ] as const)
     expect(await refusal(ask(token, method, path, { name: 'PC9' })), path).toMatchObject({
       status: 403,
-      message: expect.stringContaining('makes and starts nodes only in labs') as string,
+      message: expect.stringContaining('works in labs alone') as string,
     })
   expect((await ask(token, 'GET', there)).status).toBe(200)
   expect((await ask(token, 'POST', `${at}/nodes/start`)).status).toBe(204)

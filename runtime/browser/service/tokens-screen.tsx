@@ -155,5 +155,7 @@ export function TokensScreen() {
 
 function rightsOf({ purpose, compute_id, role, limits }: AccessToken): string {
   if (purpose === 'join') return `join ${compute_id ?? 'as any compute'}`
-  return limits === undefined ? role : `${role}, at most ${limitsText(limits)} a lab`
+  return limits === undefined || Object.keys(limits).length === 0
+    ? role
+    : `${role}, at most ${limitsText(limits)} a lab`
 }

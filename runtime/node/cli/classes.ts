@@ -51,7 +51,7 @@ export async function classesLs({
 }
 
 const rightsOf = ({ role, limits }: NonNullable<Class['students'][number]['token']>): string =>
-  limits === undefined ? role : `${role}, at most ${limitsText(limits)}`
+  limits === undefined || Object.keys(limits).length === 0 ? role : `${role}, at most ${limitsText(limits)}`
 
 /** `patchbay classes create CLASS --lab LAB STUDENT...`: a lab and a link for each student. */
 export async function classesCreate({
@@ -78,7 +78,15 @@ export async function classesCreate({
     },
   )
   if (job.status !== 'done') return jobOutcome(job, 'made')
-  return linksOutcome(name, { ...links, students }, context)
+  const { name: className, students: all } = await classNamed(name, context)
+  // Who is there already keeps the link.
+  const without = all.filter(({ token }) => token === null).map(({ student }) => student)
+  if (without.length === 0)
+    return {
+      json: { class: className, links: [] },
+      text: () => 'All students have links; "patchbay classes links" makes new ones',
+    }
+  return linksOutcome(className, { ...links, students: without }, context)
 }
 
 /** `patchbay classes links CLASS [STUDENT...]`: new links, in place of those that students have. */

@@ -26,7 +26,9 @@ export async function tokensLs({ flags, signal }: CommandInput<typeof serviceFla
 const rightsOf = ({ purpose, role, projects, limits, compute_id }: AccessToken): string => {
   if (purpose === 'join') return `join${compute_id === undefined ? '' : ` as ${compute_id}`}`
   const rights = projects === undefined ? role : `${role} of ${projects.join(', ')}`
-  return limits === undefined ? rights : `${rights}, at most ${limitsText(limits)} a lab`
+  return limits === undefined || Object.keys(limits).length === 0
+    ? rights
+    : `${rights}, at most ${limitsText(limits)} a lab`
 }
 
 const endOf = ({ expires_at }: AccessToken): string => (expires_at === null ? 'never' : timeText(expires_at))

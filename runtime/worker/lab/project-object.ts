@@ -153,7 +153,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
     return replyOf(async () => {
       const { labs } = await this.#open(id)
       const agentFor = (computeId: string) => labs.computes.agent(computeId, caller)
-      await labs.workOnStudentLab(id, decode(work), { agentFor, caller })
+      await runAs(caller, () => labs.workOnStudentLab(id, decode(work), { agentFor, caller }))
     })
   }
 

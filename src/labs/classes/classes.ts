@@ -3,13 +3,16 @@ import { ApiError, badRequest, conflict, notFound } from '../../lib/errors/api-e
 import { compareText } from '../../lib/text/compare-text.ts'
 import type { ClassCreate, LabClass } from '../../model/lab/class.ts'
 import type { LabJob, LabJobProject } from '../../model/lab/job.ts'
-import { nameKey } from '../../model/lab/names.ts'
+import { nameKey as keyOfName } from '../../model/lab/names.ts'
 import type { LabCatalog } from '../catalog.ts'
 import type { JobState, StartedJob } from '../jobs/jobs.ts'
 import { requireName } from '../lab/lab-name.ts'
 import type { StudentLabWork, WorkFor } from './student-lab.ts'
 
 // A class has no record of its own: it is the labs that name it (`LabProject.class`), and the tokens that are for one of them alone.
+
+/** Names that look the same are the same. */
+const nameKey = (name: string): string => keyOfName(name.normalize('NFC'))
 
 /** Labs of a class that are copied, reset or deleted at the same time. */
 const maxAtOnce = 2
@@ -85,10 +88,12 @@ export async function createClass(
   if (!registry.has(source))
     throw notFound(`project_id: there is no project ${project_id}`, { code: 'no-such-project' })
   const known = allStudents(catalog).filter((it) => nameKey(it.name) === nameKey(name))
-  const className = known[0]?.name ?? name
+  if (/^\.\.?$/.test(name)) throw badRequest('name: a class cannot be named . or .., which no path can name')
+  const className = known[0]?.name ?? name.normalize('NFC')
   const byName = new Map(known.map((it) => [nameKey(it.student), it]))
   const parts: Part[] = []
-  for (const student of requireUnique(students)) {
+  for (const given of requireUnique(students)) {
+    const student = given.normalize('NFC')
     const own = byName.get(nameKey(student))
     const lab = own ?? { project_id: crypto.randomUUID(), project: await newLabName(catalog, className, student) }
     const keep = { of: lab.project_id, work: { action: 'keep-start' } } as const

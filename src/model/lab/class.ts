@@ -35,6 +35,7 @@ const ClassStudent = objectSchema('ClassStudent', 'A student of a class', {
   student: StudentName,
   project_id: Uuid,
   project: Type.String({ description: 'Name of the project' }),
+  /** Of a link that can be used now. */
   token: nullable(AccessToken),
 })
 

@@ -8,10 +8,13 @@ import { spellingsOf } from './role-needed.ts'
 
 /** Which projects a request may concern; see `ProjectScope`. */
 export class ProjectAccess {
-  readonly #identity: Pick<Identity, 'name' | 'projects'>
+  readonly #identity: Pick<Identity, 'name' | 'projects' | 'limits'>
   readonly #labs: Pick<LabRegistry, 'nameOf' | 'idOf'> | undefined
 
-  constructor(identity: Pick<Identity, 'name' | 'projects'>, labs: Pick<LabRegistry, 'nameOf' | 'idOf'> | undefined) {
+  constructor(
+    identity: Pick<Identity, 'name' | 'projects' | 'limits'>,
+    labs: Pick<LabRegistry, 'nameOf' | 'idOf'> | undefined,
+  ) {
     this.#identity = identity
     this.#labs = labs
   }
@@ -54,8 +57,11 @@ export class ProjectAccess {
     name?: string | null
     path?: string | null
   }): void {
-    const { projects, name: who } = this.#identity
+    const { projects, limits, name: who } = this.#identity
     if (projects === undefined) return
+    // The link of a student is for a lab that is there, and must not make it again when it was deleted.
+    if (id != null && limits !== undefined)
+      throw forbidden(`project_id: "${who}" has limits, and cannot choose the id of a project`)
     if (path != null) throw forbidden(`path: "${who}" is limited to certain projects and cannot choose a directory`)
     const isOwn = id != null ? isInScope(projects, id, undefined) : name != null && isInScope(projects, undefined, name)
     if (!isOwn) throw forbidden(`name: "${who}" is limited to the projects ${projects.join(', ')}`)

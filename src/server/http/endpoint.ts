@@ -124,7 +124,7 @@ export interface Endpoint<
   readonly makesLab?: boolean
   /** Its last word is a name for the methods that its path lacks: these are those of the path with a parameter in its place. */
   readonly leavesName?: boolean
-  /** It makes or starts nodes beside their lab, which would count them: clients with limits may not ask this. */
+  /** It makes or starts nodes beside their lab, which would count them, or takes away what a lab needs: clients with limits may not ask this. */
   readonly isUncounted?: boolean
   /** The project may be gone after it: a gateway forgets where it was. */
   readonly endsProject?: boolean

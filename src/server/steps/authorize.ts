@@ -6,7 +6,7 @@ import { requireDeliberate } from '../access/source.ts'
 import { roleOf } from '../http/endpoint.ts'
 import { identityOf, matchOf, type RequestContext, type RequestStep, targetOf } from '../request-context.ts'
 
-/** 403 for a client with limits that would make or start nodes without their lab, which counts them. */
+/** 403 for a client with limits that would make or start nodes without their lab, which counts them, or change what a lab needs. */
 function requireCounted({ name }: Identity, context: RequestContext): void {
   const { app, request } = context
   const { endpoint } = matchOf(context)
@@ -18,7 +18,7 @@ function requireCounted({ name }: Identity, context: RequestContext): void {
   // A kind of the compute may be unknown here.
   if (endpoints.every((known) => (known === undefined ? request.method === 'GET' : known.isUncounted !== true))) return
   throw forbidden(
-    `Authorization: "${name}" has limits, so it makes and starts nodes only in labs: use /v2/projects/{project_id}/nodes`,
+    `Authorization: "${name}" has limits, so it works in labs alone: use /v2/projects/{project_id} and what is below it`,
   )
 }
 

@@ -35,12 +35,19 @@ test('a class is made of a list of names, its links are renewed, its labs reset 
     /^STUDENT +LAB +LINK +ENDS\nada +netlab-ada +operate, at most 2 running +\d{4}-.*\nalan .*\nGrace Hopper .*\n$/,
   )
   const student = await CommandLine.of({ server: service.url })
-  const token = rows[0]?.split('/#/class/')[1] ?? ''
+  const token = rows.find((row) => row.startsWith('Grace'))?.split('/#/class/')[1] ?? ''
+  // Who is there already keeps the link.
+  expect(await teacher.run([...create, 'ada', 'grace hopper'])).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('All students have links'),
+  })
   expect(await student.run(['login'], { input: token })).toMatchObject({ code: 0 })
   expect((await student.run(['ls'])).out).toMatch(/^LAB .*\nnetlab-Grace Hopper [^\n]*\n$/)
   expect(await student.run(['down', 'netlab-Grace Hopper', '--delete', '--yes'])).toMatchObject({
     code: 5,
-    err: expect.stringContaining('This is of the class netlab: only who may change all projects can delete it'),
+    err: expect.stringContaining(
+      'This is of the class netlab: only who may change all projects can delete or rename it',
+    ),
   })
 
   const again = await teacher.json<{ links: { student: string; link: string }[] }>([

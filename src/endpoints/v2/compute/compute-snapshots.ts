@@ -33,7 +33,7 @@ export const computeSnapshotEndpoints: readonly Endpoint[] = [
       created(await agent.snapshots.take(params.project_id, params.snapshot_id.toLowerCase())),
   }),
   endpoint({
-    ...{ method: 'DELETE', path: `${path}/{snapshot_id}`, tag, params },
+    ...{ method: 'DELETE', path: `${path}/{snapshot_id}`, tag, params, isUncounted: true },
     summary: 'Delete a snapshot',
     replies: { 204: { description: 'Deleted' } },
     errors: { 404: unknown },

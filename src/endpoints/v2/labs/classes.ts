@@ -10,7 +10,6 @@ import {
 import type { WorkFor } from '../../../labs/classes/student-lab.ts'
 import { jobHeader, type StartedJob } from '../../../labs/jobs/jobs.ts'
 import { notFound } from '../../../lib/errors/api-error.ts'
-import type { AccessToken } from '../../../model/access/access-token.ts'
 import {
   Class,
   ClassCreate,
@@ -20,7 +19,8 @@ import {
   classParam,
 } from '../../../model/lab/class.ts'
 import { LabJob } from '../../../model/lab/job.ts'
-import { keyOfToken, type Tokens } from '../../../server/auth/tokens.ts'
+import { linksOf, revokeAll, validLinkOf } from '../../../server/auth/class-links.ts'
+import type { Tokens } from '../../../server/auth/tokens.ts'
 import { type Context, created, type Endpoint, endpoint, ok } from '../../../server/http/endpoint.ts'
 import { agentsOf, catalogOf } from './lab-request.ts'
 
@@ -40,12 +40,12 @@ export const classEndpoints: readonly Endpoint[] = [
     summary: 'List the classes with their students',
     replies: { 200: { description: 'The classes, by name', schema: Type.Array(Class) } },
     async handle(_, context) {
-      const tokens = await tokensByProject(context.tokens)
+      const tokens = (await context.tokens?.list()) ?? []
       return ok(
         listClasses(catalogOf(context)).map(({ name, students }) => ({
           name,
           students: students.map(({ student, project_id, project }) => ({
-            ...{ student, project_id, project, token: tokens.get(project_id)?.at(-1) ?? null },
+            ...{ student, project_id, project, token: validLinkOf({ student, project_id }, tokens) },
           })),
         })),
       )
@@ -79,17 +79,25 @@ export const classEndpoints: readonly Endpoint[] = [
     async handle({ params, body }, context) {
       const students = studentsOf(catalogOf(context), params.class, body.students)
       const tokens = requireTokens(context)
-      const before = await tokensByProject(tokens)
       const { limits, expires_in_s, role } = body
       const links: ClassLink[] = []
       for (const { student, project_id, project } of students) {
         const { token_id, token, expires_at } = await tokens.create({
-          ...{ name: student, role: role ?? 'operate', projects: [project_id], expires_in_s: expires_in_s ?? null },
-          ...(limits != null && { limits }),
+          ...{ name: student, role: role ?? 'operate', projects: [project_id] },
+          ...{ limits: limits ?? {}, expires_in_s: expires_in_s ?? null },
         })
         links.push({ student, project_id, project, token_id, token, path: `/#/class/${token}`, expires_at })
       }
-      await revokeAll(tokensOf(students, before), context)
+      // Of two requests at the same time the links of the later one stay.
+      const all = await tokens.list()
+      const older = links.flatMap((link) => {
+        const own = linksOf(link, all)
+        return own.slice(
+          0,
+          own.findIndex(({ token_id }) => token_id === link.token_id),
+        )
+      })
+      await revokeAll(tokens, context.tickets, older)
       return created(links)
     },
   }),
@@ -108,8 +116,16 @@ export const classEndpoints: readonly Endpoint[] = [
     replies: started,
     errors: { 404: noSuchClass, 409: busy, 429: tooMany },
     async handle({ params }, context) {
-      const revokeLinks = async (students: readonly Student[]) =>
-        revokeAll(tokensOf(students, await tokensByProject(context.tokens)), context)
+      const { tokens, tickets } = context
+      const revokeLinks = async (students: readonly Student[]) => {
+        if (tokens === undefined) return
+        const all = await tokens.list()
+        await revokeAll(
+          tokens,
+          tickets,
+          students.flatMap((student) => linksOf(student, all)),
+        )
+      }
       const job = await deleteClass(catalogOf(context), params.class, workFor(context), revokeLinks)
       return answerWith(job, context)
     },
@@ -128,24 +144,4 @@ async function answerWith({ id, listed }: StartedJob, context: Context): Promise
 function requireTokens({ tokens }: Context): Tokens {
   if (tokens === undefined) throw notFound(noTokens)
   return tokens
-}
-
-/** The tokens that are for one project alone, the oldest first: of a lab of a class, they are the links of its student. */
-async function tokensByProject(tokens: Tokens | undefined): Promise<ReadonlyMap<string, AccessToken[]>> {
-  const byProject = new Map<string, AccessToken[]>()
-  for (const token of (await tokens?.list()) ?? []) {
-    const [project, ...others] = token.projects ?? []
-    if (project !== undefined && others.length === 0) byProject.set(project, [...(byProject.get(project) ?? []), token])
-  }
-  return byProject
-}
-
-const tokensOf = (students: readonly Student[], tokens: ReadonlyMap<string, AccessToken[]>): AccessToken[] =>
-  students.flatMap(({ project_id }) => tokens.get(project_id) ?? [])
-
-async function revokeAll(tokens: readonly AccessToken[], context: Context): Promise<void> {
-  for (const { token_id } of tokens) {
-    await requireTokens(context).revoke(token_id)
-    context.tickets.void(keyOfToken(token_id))
-  }
 }

@@ -48,10 +48,12 @@ export function agentsOf({ computes }: LabCatalog, { caller, identity, noteCompu
   return identity.limits === undefined ? agentFor : Object.assign(agentFor, { limits: identity.limits })
 }
 
-/** 403 for a student who would delete the lab of a class, or the snapshot to which it is reset. */
+/** 403 for a student who would delete or rename the lab of a class, or delete the snapshot to which it is reset. */
 export function requireNotHandedOut(project: Pick<ProjectRecord, 'class'> | undefined, { identity }: Context): void {
   if (project?.class === undefined || ownsLabs(identity)) return
-  throw forbidden(`This is of the class ${project.class.name}: only who may change all projects can delete it`)
+  throw forbidden(
+    `This is of the class ${project.class.name}: only who may change all projects can delete or rename it`,
+  )
 }
 
 const noLabs = () => notFound('This service has no labs', { code: 'not-supported' })

@@ -27,7 +27,15 @@ import { applyOptions, LabApply, LabCheckRun, LabPlan, LabTopology } from '../..
 import { isUuid, oneOf } from '../../../model/schema/fields.ts'
 import { validate } from '../../../model/validation/validate.ts'
 import { type Context, type Endpoint, endpoint } from '../../../server/http/endpoint.ts'
-import { base, labsOf, noSuchProject, notTrusted, projectParam, trustQuery } from './lab-request.ts'
+import {
+  base,
+  labsOf,
+  noSuchProject,
+  notTrusted,
+  projectParam,
+  requireNotHandedOut,
+  trustQuery,
+} from './lab-request.ts'
 
 const tag = 'v2 projects'
 const owner = 'self'
@@ -170,9 +178,11 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       if (!isNew) context.projects.require(lab.id, word)
       await using revert = new Revert(ignore('the client gets the first error'))
       if (isNew) revert.add(() => labs.lifecycle.remove(lab.id, agentFor))
+      const isRenamed = desired.lab !== lab.document.project.name
+      if (isRenamed || ttl_deletes === true) requireNotHandedOut(lab.document.project, context)
       requireOwn(lab, by, options)
       requireRevision(lab, ifMatch)
-      if (desired.lab !== lab.document.project.name) context.projects.requireName(lab.id, desired.lab)
+      if (isRenamed) context.projects.requireName(lab.id, desired.lab)
       const prepared = await prepare(labs, lab, desired, options, agentFor)
       // Only after the checks: a refused file does not change the time.
       if (!isDry) await labs.timers.stopAfter(lab, { ttl_s, ttl_deletes })

@@ -1,0 +1,40 @@
+import { ignoreNotFound } from '../../lib/errors/api-error.ts'
+import type { AccessToken } from '../../model/access/access-token.ts'
+import { nameKey } from '../../model/lab/names.ts'
+import type { TicketOffice } from '../http/tickets.ts'
+import { keyOfToken, type Tokens } from './tokens.ts'
+
+// The link of a student is a token with limits, be they empty, the name of the student, and one project by its id.
+
+/** Whose link, and to which project. */
+export interface LinkOf {
+  readonly student: string
+  readonly project_id: string
+}
+
+/** The link of a student among all tokens, valid or not, the oldest first. */
+export const linksOf = ({ student, project_id }: LinkOf, tokens: readonly AccessToken[]): AccessToken[] =>
+  tokens.filter(
+    ({ name, role, limits, projects = [] }) =>
+      projects.length === 1 &&
+      projects[0] === project_id &&
+      nameKey(name) === nameKey(student) &&
+      role !== 'admin' &&
+      limits !== undefined,
+  )
+
+/** The link that a student can use now; null: there is none. */
+export const validLinkOf = (link: LinkOf, tokens: readonly AccessToken[]): AccessToken | null =>
+  linksOf(link, tokens).findLast(({ expires_at }) => expires_at === null || Date.parse(expires_at) > Date.now()) ?? null
+
+/** Revokes tokens, and those who hold tickets of them lose these. */
+export async function revokeAll(
+  tokens: Tokens,
+  tickets: Pick<TicketOffice, 'void'>,
+  links: readonly AccessToken[],
+): Promise<void> {
+  for (const { token_id } of links) {
+    await tokens.revoke(token_id).catch(ignoreNotFound)
+    tickets.void(keyOfToken(token_id))
+  }
+}
