@@ -7,6 +7,7 @@ import { counted } from '../parts/counted.ts'
 import { Icon } from '../parts/icon.tsx'
 import { messageOf, notify } from '../state/notices.ts'
 import type { LabList } from './lab-list.ts'
+import { selectedLabs } from './selected-labs.ts'
 
 interface SelectionProps {
   readonly list: LabList
@@ -19,7 +20,7 @@ interface SelectionProps {
 export function LabSelection({ list, shown, chosen }: SelectionProps) {
   const isAsking = useSignal(false)
   const isBusy = useSignal(false)
-  const labs = list.labs.values().filter(({ project_id }) => chosen.value.has(project_id))
+  const labs = selectedLabs(list.labs.values(), chosen.value, shown)
   const choose = (ids: readonly string[]) => {
     chosen.value = new Set(ids)
   }
@@ -37,7 +38,9 @@ export function LabSelection({ list, shown, chosen }: SelectionProps) {
     return failed.length === 0
   }
   const remove = async () => {
-    if (await each((lab) => removed(list, lab), 'deleted')) choose([])
+    const gone = new Set(labs.map(({ project_id }) => project_id))
+    // Those that the search hides stay selected.
+    if (await each((lab) => removed(list, lab), 'deleted')) choose([...chosen.value].filter((id) => !gone.has(id)))
   }
   if (labs.length === 0) return null
   return (
