@@ -1,13 +1,12 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { LabProject } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay.ts'
-import { plainReason } from '../editing/job-text.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
 import { counted } from '../parts/counted.ts'
 import { Icon } from '../parts/icon.tsx'
-import { messageOf, notify } from '../state/notices.ts'
+import { notify } from '../state/notices.ts'
 import type { LabList } from './lab-list.ts'
-import { selectedLabs } from './selected-labs.ts'
+import { failuresText, selectedLabs, withEach } from './selected-labs.ts'
 
 interface SelectionProps {
   readonly list: LabList
@@ -25,31 +24,37 @@ export function LabSelection({ list, shown, chosen }: SelectionProps) {
     chosen.value = new Set(ids)
   }
   /** Does something with each of them, and says what became of it. */
-  const each = async (act: (lab: LabProject) => Promise<unknown>, done: string) => {
+  const each = async (act: (lab: LabProject) => Promise<unknown>, done: string, not: string) => {
     isBusy.value = true
-    const results = await Promise.allSettled(labs.map(act))
+    const failed = await withEach(labs, act)
     isBusy.value = false
-    const failed = results.flatMap((result, index) =>
-      result.status === 'rejected' ? [`${labs[index]?.name}: ${plainReason(messageOf(result.reason))}`] : [],
-    )
     const count = labs.length - failed.length
     if (count > 0) notify('done', `${counted(count, 'lab')} ${done}.`)
-    for (const text of failed) notify('error', text)
+    if (failed.length > 0) notify('error', failuresText(failed, labs.length, not))
     return failed.length === 0
   }
   const remove = async () => {
     const gone = new Set(labs.map(({ project_id }) => project_id))
     // Those that the search hides stay selected.
-    if (await each((lab) => removed(list, lab), 'deleted')) choose([...chosen.value].filter((id) => !gone.has(id)))
+    if (await each((lab) => removed(list, lab), 'deleted', 'could not be deleted'))
+      choose([...chosen.value].filter((id) => !gone.has(id)))
   }
   if (labs.length === 0) return null
   return (
     <div class="row selection" role="group" aria-label="Selected labs">
       <b role="status">{labs.length} selected</b>
-      <button type="button" disabled={isBusy.value} onClick={() => void each((lab) => list.start(lab), 'started')}>
+      <button
+        type="button"
+        disabled={isBusy.value}
+        onClick={() => void each((lab) => list.start(lab), 'started', 'did not start')}
+      >
         <Icon name="play" /> Start
       </button>
-      <button type="button" disabled={isBusy.value} onClick={() => void each((lab) => list.stop(lab), 'stopped')}>
+      <button
+        type="button"
+        disabled={isBusy.value}
+        onClick={() => void each((lab) => list.stop(lab), 'stopped', 'did not stop')}
+      >
         <Icon name="stop" /> Stop
       </button>
       <button
