@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { ClassLink, LabJob } from '../../../src/client/patchbay.ts'
+import { nameKey } from '../../../src/model/lab/names.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
 import { counted } from '../parts/counted.ts'
 import { client } from '../state/client.ts'
@@ -34,7 +35,7 @@ export function ClassDialog({ action, className, count, student, onLinks, onDele
   useEffect(() => {
     if (isLinks)
       client.call('GET /v2/classes').then((all) => {
-        const { students = [] } = all.find(({ name }) => name === className) ?? {}
+        const { students = [] } = all.find(({ name }) => nameKey(name) === nameKey(className)) ?? {}
         const own = students.filter((it) => it.student === student)
         texts.value = linkTexts([...own, ...students])
       }, notifyError)

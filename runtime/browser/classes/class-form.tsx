@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ClassLink, LabJob } from '../../../src/client/patchbay.ts'
+import { nameKey } from '../../../src/model/lab/names.ts'
 import { ImportDialog } from '../importing/import-dialog.tsx'
 import { byName } from '../parts/by-name.ts'
 import { counted } from '../parts/counted.ts'
@@ -56,7 +57,8 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
     try {
       if (running > 0) await client.call('POST /v2/projects/{project_id}/nodes/stop', { params: { project_id: lab } })
       const body = { name: name.trim(), project_id: lab, students: [...given.names] }
-      onMade(body.name, await makeClass(body, linkSettings(texts.value), over.signal, (it) => (job.value = it)))
+      const made = await makeClass(body, linkSettings(texts.value), over.signal, (it) => (job.value = it))
+      onMade(made.className, made.links)
     } catch (error) {
       failure.value = messageOf(error)
     } finally {
@@ -140,22 +142,28 @@ interface ClassInput {
   readonly students: string[]
 }
 
-/** Makes the labs, then links for the students who have none. Rejects when a lab could not be made: asked again, it goes on with the rest. */
+/**
+ * Makes the labs, then links for the students who have none. Rejects when a lab could not be made: asked again, it goes on with the rest.
+ * A class that is there keeps its name, which may be in another case.
+ */
 async function makeClass(
   body: ClassInput,
-  links: ReturnType<typeof linkSettings>,
+  settings: ReturnType<typeof linkSettings>,
   over: AbortSignal,
   onProgress: (job: LabJob | 'links') => void,
-): Promise<readonly ClassLink[]> {
+): Promise<{ className: string; links: readonly ClassLink[] }> {
   const started = await client.call('POST /v2/classes', { body })
   const { done, total, reason } = await followJob(started.job_id, over, onProgress)
   if (done < total) throw new Error(`${done} of ${total} labs are there. ${reason ?? ''}`)
   onProgress('links')
   const classes = await client.call('GET /v2/classes')
-  const wanted = new Set(body.students.map((it) => it.toLowerCase()))
-  const students = (classes.find((it) => it.name.toLowerCase() === body.name.toLowerCase())?.students ?? [])
-    .filter(({ student, token }) => token === null && wanted.has(student.toLowerCase()))
+  const { class: className = body.name } = started
+  const wanted = new Set(body.students.map(nameKey))
+  const students = (classes.find((it) => nameKey(it.name) === nameKey(className))?.students ?? [])
+    .filter(({ student, token }) => token === null && wanted.has(nameKey(student)))
     .map(({ student }) => student)
   if (students.length === 0) throw new Error('All of them are in the class already, and have links.')
-  return client.call('POST /v2/classes/{class}/links', { params: { class: body.name }, body: { ...links, students } })
+  const params = { class: className }
+  const links = await client.call('POST /v2/classes/{class}/links', { params, body: { ...settings, students } })
+  return { className, links }
 }

@@ -11,6 +11,7 @@ import type {
 } from '../../../src/client/patchbay.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { startTimer } from '../../../src/lib/async/pause.ts'
+import { nameKey } from '../../../src/model/lab/names.ts'
 import { eventText } from '../state/event-text.ts'
 import { followFeed } from '../state/follow-feed.ts'
 import { Table } from '../state/table.ts'
@@ -38,7 +39,7 @@ export class ClassLabs {
   readonly events = new Table<LastEvent>()
   readonly isLoaded = signal(false)
   readonly #client: Patchbay
-  readonly #className: string
+  readonly #key: string
   /** The nodes of all labs, by which events are put into words. */
   readonly #nodes = new Table<LabNode>()
   /** The timers of labs whose maps are read soon, by id. */
@@ -46,7 +47,7 @@ export class ClassLabs {
 
   constructor(client: Patchbay, className: string) {
     this.#client = client
-    this.#className = className
+    this.#key = nameKey(className)
   }
 
   /** Follows the labs until the signal aborts. Never rejects. */
@@ -81,7 +82,7 @@ export class ClassLabs {
   }
 
   #isOurs(lab: LabProject): boolean {
-    return lab.class?.name === this.#className
+    return lab.class !== undefined && nameKey(lab.class.name) === this.#key
   }
 
   #apply(line: ServiceLine): void {

@@ -25,7 +25,6 @@ export function ClassWall({ name }: { name: string }) {
   const isAdding = useSignal(false)
   const links = useSignal<readonly ClassLink[]>([])
   useEffect(() => {
-    document.title = `${name} – Patchbay`
     const over = new AbortController()
     void all.follow(over.signal)
     return () => over.abort()
@@ -40,6 +39,11 @@ export function ClassWall({ name }: { name: string }) {
       .map(({ project_id }) => project_id)
       .join(' '),
   )
+  // The address may have it in another case.
+  const ownName = useComputed(() => all.labs.values()[0]?.class?.name ?? name).value
+  useEffect(() => {
+    document.title = `${ownName} – Patchbay`
+  }, [ownName])
   const ids = shown.value.split(' ').filter(Boolean)
   const ask: Ask = (action, student) => {
     asked.value = { action, student }
@@ -56,7 +60,7 @@ export function ClassWall({ name }: { name: string }) {
     <>
       <div class="labs-head">
         <h2>
-          <a href="#/classes">Classes</a> / <bdi>{name}</bdi>
+          <a href="#/classes">Classes</a> / <bdi>{ownName}</bdi>
         </h2>
         {ids.length > 0 && <Presence all={all} />}
         <span class="spacer" />
@@ -92,7 +96,7 @@ export function ClassWall({ name }: { name: string }) {
       {asked.value !== undefined && (
         <ClassDialog
           {...asked.value}
-          className={name}
+          className={ownName}
           count={ids.length}
           onLinks={showLinks}
           onDeleted={() => {
@@ -101,10 +105,10 @@ export function ClassWall({ name }: { name: string }) {
           onClose={close}
         />
       )}
-      {isAdding.value && <ClassForm className={name} onMade={(_, made) => showLinks(made)} onClose={close} />}
+      {isAdding.value && <ClassForm className={ownName} onMade={(_, made) => showLinks(made)} onClose={close} />}
       {links.value.length > 0 && (
         <LinksDialog
-          className={name}
+          className={ownName}
           links={links.value}
           onClose={() => {
             links.value = []

@@ -15,7 +15,10 @@ const node = { node_id: 'n1', project_id, name: 'PC1', node_type: 'pc', status: 
 const began: ServiceLine = { action: 'ping', event: { cpu_usage_percent: 0, memory_usage_percent: 0 } }
 
 /** The labs of the class `net`, which hear `lines`; what was read of them since. */
-async function labsThatHear(...lines: readonly ServiceLine[]) {
+const labsThatHear = (...lines: readonly ServiceLine[]) => labsOf('net', ...lines)
+
+/** As `labsThatHear`, of the class with a name. */
+async function labsOf(className: string, ...lines: readonly ServiceLine[]) {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const over = new AbortController()
@@ -37,7 +40,7 @@ async function labsThatHear(...lines: readonly ServiceLine[]) {
       return name.endsWith('nodes') ? [node] : []
     },
   }
-  const labs = new ClassLabs(client as unknown as Patchbay, 'net')
+  const labs = new ClassLabs(client as unknown as Patchbay, className)
   void labs.follow(over.signal)
   await vi.advanceTimersByTimeAsync(1)
   const before = read.splice(0)
@@ -52,6 +55,11 @@ test('the labs of the class are read once, and nothing while nothing happens', a
   expect(labs.labs.ids.value).toEqual([project_id])
   expect(before).toHaveLength(3)
   expect(read).toEqual([])
+})
+
+test('the case of the name of a class does not matter', async () => {
+  const { labs } = await labsOf('NET', { action: 'project.updated', event: { ...lab, revision: 2 } })
+  expect(labs.labs.get(project_id)?.revision).toBe(2)
 })
 
 test('who comes is shown without another reading', async () => {
