@@ -30,6 +30,7 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
   const files = useSignal<readonly File[]>([])
   const failure = useSignal('')
   const job = useSignal<LabJob | 'links' | undefined>(undefined)
+  const isBusy = useSignal(false)
   const input = useRef<HTMLInputElement>(null)
   const over = useMemo(() => new AbortController(), [])
   useEffect(() => {
@@ -53,6 +54,9 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
     texts.value = { ...texts.value, lab: made }
   }
   const send = async () => {
+    // A second press comes before the button is shown as disabled.
+    if (isBusy.value) return
+    isBusy.value = true
     failure.value = ''
     try {
       if (running > 0) await client.call('POST /v2/projects/{project_id}/nodes/stop', { params: { project_id: lab } })
@@ -62,10 +66,10 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
     } catch (error) {
       failure.value = messageOf(error)
     } finally {
+      isBusy.value = false
       job.value = undefined
     }
   }
-  const isBusy = job.value !== undefined
   return (
     <Dialog
       title={className === undefined ? 'New class' : `Add students to ${className}`}
@@ -113,13 +117,13 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
         {running > 0 && <p class="names-count">{counted(running, 'node')} of it running: stopped first.</p>}
         <LinkFields texts={texts} />
         <ErrorMessage text={failure.value} />
-        {isBusy && <JobProgress job={job.value} />}
+        <JobProgress job={job.value} />
         <div class="row form-actions">
-          <button type="submit" class="is-main" disabled={isBusy}>
+          <button type="submit" class="is-main" disabled={isBusy.value}>
             {className === undefined ? 'Make the class' : 'Add the students'}
           </button>
           <button type="button" onClick={onClose}>
-            {isBusy ? 'Close' : 'Cancel'}
+            {isBusy.value ? 'Close' : 'Cancel'}
           </button>
         </div>
       </form>
