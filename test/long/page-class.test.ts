@@ -64,6 +64,7 @@ testWith(browser)(
     await page.getByText('3 students. Twice in the list: Ada.').waitFor()
     await page.getByLabel('Each gets a copy of the lab').selectOption('First ping')
     await page.getByText('2 nodes of it running: stopped first.').waitFor()
+    await page.getByLabel('The link ends after').selectOption('never')
     await page.getByLabel('The link ends after').selectOption('1 week')
     await page.getByText('More', { exact: true }).click()
     await page.getByLabel('Running at most').fill('4')

@@ -33,7 +33,7 @@ const limits = [
   ['max_running', 'Running at most'],
   ['max_ram_mb', 'Memory at most, MB'],
 ] as const
-const never = 'nothing: it stays valid'
+const never = 'never'
 
 /** What the fields of links have at first; as the links of a class have it, where there are some. */
 export function linkTexts(students: readonly ClassStudent[] = []): Readonly<Record<string, string>> {
