@@ -10,7 +10,7 @@ export interface StudentNames {
 export function studentNames(text: string): StudentNames {
   const names = new Map<string, string>()
   const twice = new Map<string, string>()
-  for (const part of text.split(/[\n\r\t,;]/)) {
+  for (const part of text.normalize('NFC').split(/[\n\r\t,;]/)) {
     const name = part
       .trim()
       .replace(/^"(.*)"$/, '$1')

@@ -12,6 +12,10 @@ test.each([
   expect(studentNames(text)).toEqual({ names: ['Ada Lovelace', 'Grace Hopper'], twice: [] })
 })
 
+test('letters with accents are the same, in whichever form a system writes them', () => {
+  expect(studentNames('Zo\u00eb\nZoe\u0308')).toEqual({ names: ['Zo\u00eb'], twice: ['Zo\u00eb'] })
+})
+
 test('who is in the list more than once gets one lab, and is named', () => {
   const given = studentNames('Ada\nGrace\nada\nADA\nGrace Brewster')
   expect(given).toEqual({ names: ['Ada', 'Grace', 'Grace Brewster'], twice: ['Ada'] })
