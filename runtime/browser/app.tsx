@@ -3,7 +3,7 @@ import { LabScreen } from './lab/lab-screen.tsx'
 import { LabsScreen } from './labs/labs-screen.tsx'
 import { Loaded } from './parts/loaded.tsx'
 import { Toasts } from './parts/toasts.tsx'
-import { linkToken, route, type ServiceScreenName } from './state/route.ts'
+import { isLinkFollowed, linkToken, route, type ServiceScreenName } from './state/route.ts'
 import { session } from './state/session.ts'
 
 /** Longest time until what is loaded ahead is asked for, ms. */
@@ -22,7 +22,8 @@ export function loadAhead(): void {
 /** The page: the screen of its address, or the sign-in. */
 export const App = () => (
   <>
-    <Screen />
+    {!isLinkFollowed.value && <Screen />}
+    {linkToken.value !== undefined && <Loaded load={studentLink} props={{ token: linkToken.value }} />}
     <Toasts />
   </>
 )
@@ -41,7 +42,6 @@ const signIn = () => import('./labs/on-demand.ts').then((module) => module.SignI
 const studentLink = () => import('./labs/on-demand.ts').then((module) => module.StudentLink)
 
 function Screen() {
-  if (linkToken.value !== undefined) return <Loaded load={studentLink} props={{ token: linkToken.value }} />
   if (session.value === undefined) return null
   if (session.value === null) return <Loaded load={signIn} props={{}} />
   const wanted = route.value

@@ -142,10 +142,37 @@ testWith(browser)(
     await late.page.getByText('This link is no longer valid. Ask your teacher for a new one.').waitFor()
     expect(late.page.url()).toBe(`${service.url}/#/`)
     await look(late.page, 'invalid link')
-    // In a page where somebody else is signed in, it takes over.
+    // In a page whose session has ended, it signs in.
     await student.page.goto(`${service.url}/${new URL(links[1] ?? '').hash}`)
     await student.node('PC1').waitFor()
     expect(student.page.url()).toBe(`${service.url}/#/labs/net-Alan`)
+    // In a page where somebody else is signed in, it asks, and the page stays as it is meanwhile.
+    const question = teacher.page.getByRole('dialog', { name: 'Open this link?' })
+    const openLink = (at: LabPage) => at.page.goto(`${service.url}/${new URL(links[1] ?? '').hash}`)
+    await openLink(teacher)
+    await question.getByText(/You are signed in as .+ Open this link and sign out/).waitFor()
+    expect(page.url()).toBe(`${service.url}/#/classes/net`)
+    await look(page, 'question')
+    await page.setViewportSize({ width: 1280, height: 900 })
+    await question.getByRole('button', { name: 'Stay' }).click()
+    await card('Ada').waitFor()
+    const other = await LabPage.open(service.url)
+    await other.signIn(token)
+    await openLink(other)
+    await other.page.getByRole('button', { name: 'Open the link' }).click()
+    await other.node('PC1').waitFor()
+    expect(other.page.url()).toBe(`${service.url}/#/labs/net-Alan`)
+    // Who opens the own link again is not asked, unless something is not saved.
+    const again = other.page.waitForRequest((it) => it.method() === 'POST' && it.url().endsWith('/v2/session'))
+    await openLink(other)
+    await again
+    await other.node('PC1').waitFor()
+    await other.page.evaluate(`addEventListener('beforeunload', (event) => event.preventDefault())`)
+    await openLink(other)
+    await other.page.getByText('You have changes that are not saved.').waitFor()
+    await other.page.getByRole('button', { name: 'Open the link' }).click()
+    await other.node('PC1').waitFor()
+    expect(other.page.url()).toBe(`${service.url}/#/labs/net-Alan`)
 
     expect([...faults, ...teacher.faults]).toEqual([])
     await page.getByRole('button', { name: 'Delete class' }).click()

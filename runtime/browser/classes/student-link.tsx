@@ -1,21 +1,53 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { PatchbayError } from '../../../src/client/patchbay.ts'
+import { forgetUnsavedTexts } from '../editing/config-draft.ts'
+import { Dialog } from '../parts/dialog.tsx'
 import { client, logIn, recognize } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
-import { labPath, leaveLink } from '../state/route.ts'
+import { forgetLink, isLinkFollowed, labPath, leaveLink, linkToken } from '../state/route.ts'
+import { session } from '../state/session.ts'
 
-/** Shown for the link of a student: signs in by its token, and goes on to the lab of it. */
+/** What is asked before a link is opened. */
+interface Question {
+  /** Who is signed in, and would be signed out. */
+  readonly user: string | undefined
+  readonly isUnsaved: boolean
+}
+
+/** Shown for the link of a student: signs in by its token, and goes on to the lab of it. Asks first, if somebody else is signed in. */
 export function StudentLink({ token }: { token: string }) {
+  const question = useSignal<Question | undefined>(undefined)
   const failure = useSignal<unknown>(undefined)
+  /** Whether the page has another link meanwhile, or none. */
+  const isOver = () => linkToken.peek() !== token
+  const fail = (error: unknown) => {
+    if (isOver()) return
+    failure.value = error
+    isLinkFollowed.value = true
+  }
+  const follow = (user?: string) => {
+    question.value = undefined
+    isLinkFollowed.value = true
+    labOf(token).then((path) => {
+      if (user !== undefined) forgetUnsavedTexts()
+      if (!isOver()) leaveLink(path)
+    }, fail)
+  }
   const enter = () => {
     failure.value = undefined
-    labOf(token).then(leaveLink, (error: unknown) => {
-      failure.value = error
-    })
+    question.value = undefined
+    questionOf(token).then((asked) => {
+      if (isOver()) return
+      if (asked === undefined) follow()
+      else question.value = asked
+    }, fail)
   }
   useEffect(enter, [token])
   const { value: error } = failure
+  const { value: asked } = question
+  if (asked !== undefined) return <LinkQuestion {...asked} onOpen={() => follow(asked.user)} />
+  if (!isLinkFollowed.value && session.value !== undefined) return null
   const isRefused = error instanceof PatchbayError && error.status === 401
   return (
     <main class="ended">
@@ -32,21 +64,67 @@ export function StudentLink({ token }: { token: string }) {
           Try again
         </button>
       )}
+      {error !== undefined && session.value != null && (
+        <button type="button" onClick={forgetLink}>
+          Back
+        </button>
+      )}
     </main>
   )
+}
+
+function LinkQuestion({ user, isUnsaved, onOpen }: Question & { readonly onOpen: () => void }) {
+  return (
+    <Dialog title="Open this link?" isFirm onClose={forgetLink}>
+      {user !== undefined && (
+        <p>
+          You are signed in as <bdi>{user}</bdi>. Open this link and sign out?
+        </p>
+      )}
+      {isUnsaved && <p>You have changes that are not saved. They may be lost.</p>}
+      <div class="row form-actions">
+        <button type="button" class="is-main" onClick={onOpen}>
+          Open the link
+        </button>
+        <button type="button" autofocus onClick={forgetLink}>
+          Stay
+        </button>
+      </div>
+    </Dialog>
+  )
+}
+
+/** Under which the browser keeps the id of the token of the link by which it was signed in last. */
+const ownLink = 'patchbay.link'
+const idOf = (token: string): string => token.split('_')[1] ?? ''
+
+/** What to ask first; undefined: nothing. Who opens the own link again is not asked. */
+async function questionOf(token: string): Promise<Question | undefined> {
+  const now = await client.call('GET /v2/session').catch((error: unknown) => {
+    if (error instanceof PatchbayError && error.status === 401) return undefined
+    throw error
+  })
+  if (now === undefined) return undefined
+  const isOwn = now.projects?.length === 1 && localStorage.getItem(ownLink) === idOf(token)
+  const user = isOwn || now.name === 'anybody' ? undefined : now.name
+  // As the browser would, when it left the page.
+  const isUnsaved = !dispatchEvent(new Event('beforeunload', { cancelable: true }))
+  if (user === undefined && !isUnsaved) return undefined
+  session.value = now
+  return { user, isUnsaved }
 }
 
 /** Signs in; the address of the lab of the token, or of the list of labs where it has several. */
 async function labOf(token: string): Promise<string> {
   try {
     await logIn({ token })
+    localStorage.setItem(ownLink, idOf(token))
   } catch (error) {
     if (!(error instanceof PatchbayError) || error.status !== 404) throw error
     // The service asks nobody who they are, so that it tells everybody whose token that is.
     await recognize()
-    const [, id] = token.split('_')
     const classes = await client.call('GET /v2/classes')
-    const own = classes.flatMap((it) => it.students).find((it) => it.token?.token_id === id)
+    const own = classes.flatMap((it) => it.students).find((it) => it.token?.token_id === idOf(token))
     return own === undefined ? '#/' : labPath(own.project)
   }
   const [lab, ...others] = await client.call('GET /v2/projects')

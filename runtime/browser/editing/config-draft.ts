@@ -20,6 +20,9 @@ const keyOf = ({ project_id, node_id, name }: ConfigRef): string => `${project_i
 /** Whether a text was typed that no lab has. */
 export const hasUnsavedTexts = (): boolean => unsaved.size > 0
 
+/** Forgets what was typed: it is not for the next user of the page. */
+export const forgetUnsavedTexts = (): void => unsaved.clear()
+
 /** A configuration of a node: the text that the service has, and the one that was typed instead. */
 export class ConfigDraft {
   /** What the service has; undefined: it was not read yet. */

@@ -14,17 +14,24 @@ export type Route =
 /** The token of the link of a student, which the page was opened by. It is in no address any more. */
 export const linkToken = signal<string | undefined>(undefined)
 
-/** The part of the address after `#`. The token of `#/class/TOKEN` is taken out of it before anything is loaded or asked for. */
-function readHash(): string {
+/** Whether the page has left its screen for that link. Until the user has agreed to that, the screen stays. */
+export const isLinkFollowed = signal(false)
+
+/**
+ * The part of the address after `#`. The token of `#/class/TOKEN` is taken out of it before anything is loaded or asked for: the address
+ * is the one before again.
+ */
+function readHash(before = ''): string {
   const [, token] = /^#\/class\/(.+)/.exec(location.hash) ?? []
   linkToken.value = token
-  if (token !== undefined) history.replaceState(null, '', '#/')
+  isLinkFollowed.value = false
+  if (token !== undefined) history.replaceState(null, '', before || '#/')
   return location.hash
 }
 
 const hash = signal(readHash())
 addEventListener('hashchange', () => {
-  hash.value = readHash()
+  hash.value = readHash(hash.value)
 })
 
 /** Goes from the link of a student to another screen, which takes its place in the history. */
@@ -32,7 +39,15 @@ export function leaveLink(path: string): void {
   history.replaceState(null, '', path)
   batch(() => {
     hash.value = path
+    forgetLink()
+  })
+}
+
+/** Stays at the screen of the address. */
+export function forgetLink(): void {
+  batch(() => {
     linkToken.value = undefined
+    isLinkFollowed.value = false
   })
 }
 

@@ -34,9 +34,13 @@ test('the token of a link is out of the address as soon as the page begins', () 
   expect(route.route.value).toEqual({ screen: 'lab', lab: 'net-ada' })
 })
 
-test('a link that is opened in a page which is there already is taken, too', () => {
+test('a link that is opened in a page which is there already is taken, too, and the page stays until it is followed', () => {
   go('#/class/pb_2_other')
-  expect([route.linkToken.value, addresses.at(-1)]).toEqual(['pb_2_other', '#/'])
+  expect([route.linkToken.value, addresses.at(-1)]).toEqual(['pb_2_other', '#/labs/net-ada'])
+  expect(route.isLinkFollowed.value).toBe(false)
+  route.forgetLink()
+  expect(route.linkToken.value).toBeUndefined()
+  go('#/class/pb_2_other')
   go('#/labs')
   expect(route.linkToken.value).toBeUndefined()
 })
