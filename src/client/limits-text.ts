@@ -1,13 +1,11 @@
 import type { AccessToken } from './patchbay.ts'
 
-/** The limits of a token, for people: `5 nodes, 3 running, 2048 MB`. */
-export const limitsText = ({
-  max_nodes: nodes,
-  max_running: running,
-  max_ram_mb: ram_mb,
-}: NonNullable<AccessToken['limits']>): string =>
-  [
-    ...(nodes === undefined ? [] : [`${nodes} nodes`]),
-    ...(running === undefined ? [] : [`${running} running`]),
-    ...(ram_mb === undefined ? [] : [`${ram_mb} MB`]),
-  ].join(', ')
+type Limits = NonNullable<AccessToken['limits']>
+
+const units: Readonly<Record<keyof Limits, string>> = { max_nodes: 'nodes', max_running: 'running', max_ram_mb: 'MB' }
+
+/** The limits of a token, for people: `5 nodes, 3 running, 2048 MB`; empty: there are none. */
+export const limitsText = (limits: Limits): string =>
+  (Object.keys(units) as (keyof Limits)[])
+    .flatMap((name) => (limits[name] === undefined ? [] : [`${limits[name]} ${units[name]}`]))
+    .join(', ')

@@ -155,7 +155,6 @@ export function TokensScreen() {
 
 function rightsOf({ purpose, compute_id, role, limits }: AccessToken): string {
   if (purpose === 'join') return `join ${compute_id ?? 'as any compute'}`
-  return limits === undefined || Object.keys(limits).length === 0
-    ? role
-    : `${role}, at most ${limitsText(limits)} a lab`
+  const text = limitsText(limits ?? {})
+  return text === '' ? role : `${role}, at most ${text} a lab`
 }

@@ -50,8 +50,10 @@ export async function classesLs({
   }
 }
 
-const rightsOf = ({ role, limits }: NonNullable<Class['students'][number]['token']>): string =>
-  limits === undefined || Object.keys(limits).length === 0 ? role : `${role}, at most ${limitsText(limits)}`
+const rightsOf = ({ role, limits = {} }: NonNullable<Class['students'][number]['token']>): string => {
+  const text = limitsText(limits)
+  return text === '' ? role : `${role}, at most ${text}`
+}
 
 /** `patchbay classes create CLASS --lab LAB STUDENT...`: a lab and a link for each student. */
 export async function classesCreate({

@@ -14,7 +14,7 @@ export async function ls({ flags, signal }: CommandInput<typeof serviceFlags>): 
   const labs = await mapLimit(
     projects,
     async ({ project_id, name, status, status_reason, stop_at, ttl_deletes, counts: listed }) => {
-      // What the list lacks is unknown there: the lab is counted.
+      // A list without the number of running nodes: the lab is asked for its statistics.
       const count = () => client.call('GET /v2/projects/{project_id}/stats', { params: { project_id }, signal })
       const known = listed?.running === undefined ? await count().catch(unlessUncounted) : listed
       const counts = known && { nodes: known.nodes - known.segments, running: known.running ?? 0 }

@@ -70,14 +70,17 @@ export async function tokensCreate({
   }
 }
 
+type Limits = NonNullable<AccessToken['limits']>
+/** The flag of each limit. */
+const limitFlags = { max_nodes: 'nodes', max_running: 'running', max_ram_mb: 'ram' } as const satisfies Readonly<
+  Record<keyof Limits, string>
+>
+
 /** The limits of a token, as flags say; undefined without one. CommandError 64. */
-export function limitsOf(flags: { readonly [K in 'nodes' | 'running' | 'ram']: string | undefined }) {
-  const given = [
-    ['max_nodes', 'nodes'],
-    ['max_running', 'running'],
-    ['max_ram_mb', 'ram'],
-  ] as const
-  const limits = given.flatMap(([member, flag]) => {
+export function limitsOf(
+  flags: Readonly<Record<(typeof limitFlags)[keyof Limits], string | undefined>>,
+): Limits | undefined {
+  const limits = Object.entries(limitFlags).flatMap(([member, flag]) => {
     const text = flags[flag]
     if (text === undefined) return []
     if (/^\d{1,8}$/.test(text)) return [[member, Number(text)] as const]

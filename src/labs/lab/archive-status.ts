@@ -6,7 +6,10 @@ import type { ProjectRecord } from './document.ts'
 export const archivedView = ({ archivedRevision, revision }: ProjectRecord): { archived?: true } =>
   archivedRevision === revision ? { archived: true } : {}
 
-/** Why a closed project has no archive, for its `status_reason`; undefined where none was to be made, or where that is not known yet. */
+/**
+ * Why a closed project has no archive: its `status_reason` where nothing worse is to say. Undefined where none was to be made, or the attempt has
+ * not ended.
+ */
 export function archiveFailure({ archiveAttempts }: ProjectRecord): string | undefined {
   if (archiveAttempts?.failure === undefined) return undefined
   return `It could not be archived (${retryText(archiveAttempts)}): ${archiveAttempts.failure}`

@@ -4,7 +4,8 @@ import type { TokenLimits } from '../../model/access/access-token.ts'
 import type { NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 
-// The limits of a token: every creation of a node passes `requireNodesWithin`, and every start passes `reserveStart`.
+// The limits of a token: every creation of a node passes `requireNodesWithin`, and every start passes `reserveStart`. Where they are given and
+// shown the compiler asks for each member of `TokenLimits`.
 
 /** 409 when a lab would have more nodes than the token of the caller may make in it. */
 export function requireNodesWithin(limits: TokenLimits | undefined, nodes: number): void {

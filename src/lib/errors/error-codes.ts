@@ -50,7 +50,7 @@ export const errorCodes = {
   'label-missing': [[409], 'No compute has the labels that the project or node requires'],
   'limit-reached': [
     [409, 413],
-    'A limit is reached: projects or computes of the organization, organizations of the deployment (409), or data stored by clients (413)',
+    'A limit is reached: projects or computes of the organization, organizations of the deployment, nodes, running nodes or memory of a token in a lab (409), or data stored by clients (413)',
   ],
   'compute-refuses': [[409], 'A compute has an incompatible version, or rejected the credentials'],
   'changed-meanwhile': [[412], 'If-Match does not name the current version; read the resource again'],
