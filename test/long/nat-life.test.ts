@@ -77,6 +77,7 @@ describeWith(...needed, requireProgram('busybox'))('a nat', () => {
       status: 'warning',
       found: expect.stringMatching(/^cannot be loaded \(.*\); for nat nodes$/),
       fix: 'sudo apt-get install libslirp0',
+      prevents: ['nat'],
     })
   })
 

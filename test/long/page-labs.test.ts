@@ -74,7 +74,7 @@ testWith(
   await page.getByLabel('Select Bad').check()
   await page.getByRole('group', { name: 'Selected labs' }).getByRole('button', { name: 'Start' }).click()
   await page.getByText('1 lab started.').waitFor()
-  await page.locator('.toast.is-error', { hasText: /^Bad: .*router\.qcow2/ }).waitFor()
+  await page.locator('.toast.is-error', { hasText: /^1 of 2 labs did not start: Bad: .*router\.qcow2/ }).waitFor()
 })
 
 testWith(browser)('while the service is away the list says so, and it comes when the service is back', async () => {

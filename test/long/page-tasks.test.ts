@@ -132,7 +132,8 @@ testWith(browser)(
         await lab.node('FLOOR1').waitFor({ state: 'attached' })
         const pane = page.getByRole('complementary', { name: 'Tasks' })
         // On a phone the map comes first.
-        expect(await pane.count()).toBe(width > 760 ? 1 : 0)
+        if (width > 760) await pane.waitFor()
+        else expect(await pane.count()).toBe(0)
         await page.getByRole('application').focus()
         if (width > 760) await page.keyboard.press('k')
         await expect.poll(() => pane.count()).toBe(0)
