@@ -128,3 +128,28 @@ test('the names of credentials add a limited number of series', () => {
   expect(samples.find(({ labels }) => labels?.credential === 'token 1')?.value).toBe(6)
   expect(samples.find(({ labels }) => labels?.credential === 'other')?.value).toBe(907)
 })
+
+test('what the job of a lab file changes after its answer is an edit of who applied the file', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded', token: 't0ken' })
+  const headers = { authorization: bearer('t0ken') }
+  const call = async (method: string, path: string, body?: string) => {
+    const answer = await service.fetch(path, { method, headers, ...(body !== undefined && { body }) })
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> }
+  }
+  const nodes = ['PC1', 'PC2', 'PC3'].map((name) => `${name}: { kind: pc }`).join(', ')
+  const apply = async (document: string) => {
+    const { body } = await call('PUT', '/v2/projects/lab/topology?delete_extra=true', JSON.stringify({ document }))
+    for (;;) {
+      const job = await call('GET', `/v2/jobs/${String(body.job_id)}`)
+      if (job.body.status !== 'running') return job.body.status
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+  expect(await apply(`lab: lab\nnodes: { ${nodes} }\n`)).toBe('done')
+  expect(await apply('lab: lab\nnodes: { PC1: { kind: pc } }\n')).toBe('done')
+  expect((await call('GET', '/v2/projects/lab/edits')).body).toMatchObject({
+    undo: { by: expect.any(String) as string },
+  })
+  expect((await call('POST', '/v2/projects/lab/undo')).status).toBe(200)
+  expect((await call('GET', '/v2/projects/lab/nodes')).body).toHaveLength(3)
+})

@@ -30,7 +30,7 @@ export class ApplyContext {
   readonly agentFor: ComputeAgents
   readonly by: string
   /** The edits of all steps: what they change in the document is reverted together. */
-  readonly undoGroup: UndoGroup = { by: 'edit', consoles: new Set() }
+  readonly undoGroup: UndoGroup
   /** Reverts changes that are not in the document. */
   readonly revert = new Revert((error) => this.noteUnreverted(error))
   /** Why changes could not be reverted. */
@@ -46,6 +46,7 @@ export class ApplyContext {
     this.lab = lab
     this.by = by
     this.agentFor = agentFor
+    this.undoGroup = { by: 'edit', consoles: new Set(), madeBy: lab.caller }
     this.prepared = prepared
   }
 

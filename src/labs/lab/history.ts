@@ -21,6 +21,8 @@ export interface UndoGroup {
   readonly by: 'edit' | 'undo' | 'redo' | 'rollback'
   /** Keys of the nodes whose console ports these edits have set. All other changes of console ports are made by the service itself. */
   readonly consoles?: Set<string>
+  /** The caller of a job, whose edits go on when its request has been answered; absent: the caller of the present request. */
+  readonly madeBy?: string | undefined
 }
 
 /** The entries of a document that one group of edits changed, before and after it. */

@@ -199,7 +199,7 @@ export class Lab {
     change: (document: LabDocument) => Omit<Edit, 'undoGroup' | 'madeBy'> & { readonly result: T },
     undoGroup?: UndoGroup,
   ): Promise<T> {
-    const madeBy = this.caller
+    const madeBy = undoGroup?.madeBy ?? this.caller
     return this.#edits.run(async () => {
       const { result, ...edit } = change(this.document)
       this.#requireRoomOf({ ...edit, undoGroup })
@@ -211,7 +211,7 @@ export class Lab {
   /** An edit that does not depend on the document. Such edits that come during a write are written together after it. */
   async add(changes: Changes, news: () => readonly LabEvent[], undoGroup?: UndoGroup): Promise<void> {
     this.#requireRoomOf({ changes, undoGroup })
-    this.#added.push({ changes, news, undoGroup, madeBy: this.caller })
+    this.#added.push({ changes, news, undoGroup, madeBy: undoGroup?.madeBy ?? this.caller })
     this.#adding ??= this.#edits.run(async () => {
       const all = this.#added
       this.#added = []
