@@ -1,8 +1,8 @@
 import { onAbort } from '../../lib/async/abort.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
-import { ApiError } from '../../lib/errors/api-error.ts'
 import type { LabJobCreate } from '../../model/lab/job.ts'
 import type { ComputeAgents } from '../computes/agents.ts'
+import { reasonOf } from '../jobs/failure-reason.ts'
 import type { JobState, StartedJob, StartedNodeJob } from '../jobs/jobs.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { Lab } from '../lab/lab.ts'
@@ -141,8 +141,7 @@ class ApplyExecutor {
     const isOver = () => failures.length > 0 || this.#context.signal.aborted
     const fail = (it: StepProgress, error: unknown) => {
       failures.push(error)
-      const reason = error instanceof ApiError ? error.message : 'Internal error of the service; see its log'
-      this.#show(it, 'failed', reason)
+      this.#show(it, 'failed', reasonOf(error))
     }
     const links: { it: StepProgress; link: WantedLink }[] = []
     const others: { it: StepProgress; task: SingleTask }[] = []

@@ -2,22 +2,22 @@ import { mapLimit } from '../../lib/async/map-limit.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../lib/errors/api-error.ts'
 import { compareText } from '../../lib/text/compare-text.ts'
 import type { ClassCreate, LabClass } from '../../model/lab/class.ts'
-import type { LabJob, LabJobProject } from '../../model/lab/job.ts'
+import type { LabJob } from '../../model/lab/job.ts'
 import { nameKey as keyOfName } from '../../model/lab/names.ts'
 import type { LabCatalog } from '../catalog.ts'
-import type { JobState, StartedJob } from '../jobs/jobs.ts'
+import { reasonOf } from '../jobs/failure-reason.ts'
+import type { StartedJob } from '../jobs/jobs.ts'
+import { type JobProject, progressOfProjects } from '../jobs/project-progress.ts'
 import { requireName } from '../lab/lab-name.ts'
 import type { StudentLabWork, WorkFor } from './student-lab.ts'
 
-// A class has no record of its own: it is the labs that name it (`LabProject.class`), and the tokens that are for one of them alone.
+// A class has no record of its own: it is the labs that name it (`LabProject.class`). Which tokens are its links: server/auth/class-links.ts.
 
 /** Names that look the same are the same. */
 const nameKey = (name: string): string => keyOfName(name.normalize('NFC'))
 
 /** Labs of a class that are copied, reset or deleted at the same time. */
 const maxAtOnce = 2
-/** Most projects that a job shows. */
-const maxShown = 100
 
 /** A student of a class, and the lab. */
 export interface Student extends LabClass {
@@ -27,11 +27,8 @@ export interface Student extends LabClass {
 }
 
 /** What a job does with the lab of a student, one after the other; the first is asked of the lab `of`, the others of the student's own. */
-interface Part {
-  readonly lab: Pick<Student, 'project_id' | 'project'>
+interface Part extends JobProject {
   readonly works: readonly { readonly of: string; readonly work: StudentLabWork }[]
-  state: LabJobProject['state']
-  reason: string | null
 }
 
 type ClassAction = Extract<LabJob['action'], `class-${string}`>
@@ -148,8 +145,15 @@ function onOwnLabs(
   return runOnClass(catalog, action, (students[0] as Student).name, parts, by, first)
 }
 
-const newPart = ({ project_id, project }: Part['lab'], works: Part['works']): Part => ({
-  ...{ lab: { project_id, project }, works, state: works.length === 0 ? 'done' : 'waiting', reason: null },
+const newPart = ({ project_id, project }: Pick<Student, 'project_id' | 'project'>, works: Part['works']): Part => ({
+  ...{
+    project_id,
+    name: project,
+    works,
+    state: works.length === 0 ? 'done' : 'waiting',
+    reason: null,
+    compute_id: null,
+  },
 })
 
 /**
@@ -170,7 +174,7 @@ async function runOnClass(
   if (busy !== undefined)
     throw conflict(`The class ${className} is being changed by the job ${busy.job_id}: wait for it`)
   return catalog.jobs.run(undefined, action, {
-    state: () => stateOf(className, parts),
+    state: () => progressOfProjects(parts, { class: className }),
     async work({ signal, changed }) {
       const show = (part: Part, state: Part['state'], reason: string | null = null) => {
         Object.assign(part, { state, reason })
@@ -187,11 +191,7 @@ async function runOnClass(
             for (const { of, work } of part.works) await catalog.workOnStudentLab(of, work, by)
             show(part, 'done')
           } catch (error) {
-            show(
-              part,
-              'failed',
-              error instanceof ApiError ? error.message : 'Internal error of the service; see its log',
-            )
+            show(part, 'failed', reasonOf(error))
             if (!(error instanceof ApiError)) defects.push(error)
           }
         },
@@ -200,31 +200,6 @@ async function runOnClass(
       if (defects.length > 0) throw defects[0]
     },
   })
-}
-
-/** The order in which a job shows its labs. */
-const orderOfStates: readonly Part['state'][] = ['failed', 'cancelled', 'working', 'waiting', 'done']
-
-function stateOf(className: string, parts: readonly Part[]): JobState {
-  const of = (state: Part['state']) => parts.filter((part) => part.state === state)
-  const [failed, cancelled] = [of('failed'), of('cancelled')]
-  const first = failed[0]
-  return {
-    reason: first === undefined ? null : `${first.lab.project}: ${first.reason}`,
-    isCancelled: cancelled.length > 0,
-    class: className,
-    total: parts.length,
-    done: of('done').length,
-    failed: failed.length,
-    skipped: 0,
-    nodes: [],
-    projects: orderOfStates
-      .flatMap(of)
-      .slice(0, maxShown)
-      .map(({ lab, state, reason }) => ({
-        ...{ project_id: lab.project_id, name: lab.project, state, reason, compute_id: null },
-      })),
-  }
 }
 
 /** 400 for a name that is given twice. */

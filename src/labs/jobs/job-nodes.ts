@@ -17,6 +17,8 @@ export interface JobNode {
   readonly over: Promise<void>
   readonly settle: { requested(): void; over(): void }
 }
+
+/** A node that waits for its turn. */
 export function newJobNode(record: NodeRecord): JobNode {
   const settle = { requested() {}, over() {} }
   const settled = (of: keyof typeof settle) =>

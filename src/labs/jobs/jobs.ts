@@ -14,6 +14,7 @@ import type { Lab } from '../lab/lab.ts'
 import { nodeRefOf } from '../lab/node-on-compute.ts'
 import { runNodeAction } from '../nodes/nodes.ts'
 import { untilReady } from '../nodes/ready.ts'
+import { reasonOf } from './failure-reason.ts'
 import { type JobNode, newJobNode, putInOrder } from './job-nodes.ts'
 import { StartPaces } from './start-paces.ts'
 
@@ -279,12 +280,9 @@ export class Jobs implements JobList {
     }
     if (error instanceof Skipped) return this.#show(run, 'skipped', error.message)
     job.failure ??= failureOf(error, job.id)
-    if (error instanceof ApiError) {
-      node.image = error.extra.image
-      return this.#show(run, 'failed', error.message)
-    }
-    this.#options.report(error, `the job ${job.id} failed to ${job.action} the node ${node.record.node_id}`)
-    this.#show(run, 'failed', 'Internal error of the service; see its log')
+    if (error instanceof ApiError) node.image = error.extra.image
+    else this.#options.report(error, `the job ${job.id} failed to ${job.action} the node ${node.record.node_id}`)
+    this.#show(run, 'failed', reasonOf(error))
   }
 
   /** Resolves when the nodes before this one are done; throws `Skipped` when one of them ended otherwise. */

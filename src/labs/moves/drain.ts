@@ -1,21 +1,15 @@
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { ApiError, conflict } from '../../lib/errors/api-error.ts'
-import type { LabJobProject } from '../../model/lab/job.ts'
 import type { LabCatalog } from '../catalog.ts'
 import type { ComputeAgents } from '../computes/agents.ts'
-import type { JobState, StartedJob } from '../jobs/jobs.ts'
+import { reasonOf } from '../jobs/failure-reason.ts'
+import type { StartedJob } from '../jobs/jobs.ts'
+import { type JobProject, progressOfProjects } from '../jobs/project-progress.ts'
 
 /** Labs that move at the same time: each copies its files through the service. */
 const maxAtOnce = 2
-/** Most projects that the job shows. */
-const maxShown = 100
 /** Default of the longest drain, s. */
 export const defaultDrainS = 3600
-
-type Part = { -readonly [K in keyof LabJobProject]: LabJobProject[K] }
-
-/** The order in which the job shows its projects. */
-const orderOfStates: readonly Part['state'][] = ['failed', 'skipped', 'cancelled', 'moving', 'waiting', 'done']
 
 /**
  * Moves the labs of a compute to other computes by a job. Labs with running nodes stay, and so do projects that are not labs; the job says
@@ -33,21 +27,21 @@ export async function drainCompute(
   await close()
   // Another request may have started a drain meanwhile. From here until this job is in the list nothing is awaited, so none can.
   requireUndrained(catalog, computeId)
-  const parts = catalog.registry.on(computeId).map(({ project_id, name }): Part => {
+  const parts = catalog.registry.on(computeId).map(({ project_id, name }): JobProject => {
     return { project_id, name, state: 'waiting', reason: null, compute_id: null }
   })
   return catalog.jobs.run(undefined, 'drain', {
-    state: () => stateOf(computeId, parts),
+    state: () => progressOfProjects(parts, { compute_id: computeId }),
     async work({ signal: cancelled, changed }) {
       const drainS = catalog.drainS?.() ?? defaultDrainS
       const over = new AbortController()
       const timer = setTimeout(() => over.abort(), drainS * 1000)
       const signal = AbortSignal.any([cancelled, over.signal])
-      const show = (part: Part, state: Part['state'], reason: string | null = null) => {
+      const show = (part: JobProject, state: JobProject['state'], reason: string | null = null) => {
         Object.assign(part, { state, reason })
         changed()
       }
-      const leave = (part: Part) => {
+      const leave = (part: JobProject) => {
         if (cancelled.aborted) return show(part, 'cancelled')
         show(part, 'skipped', `It was not moved within ${drainS} s (fleet.drain_s); drain the compute again`)
       }
@@ -92,11 +86,8 @@ function requireUndrained(catalog: LabCatalog, computeId: string): void {
   if (busy !== undefined) throw conflict(`The compute ${computeId} is being drained by the job ${busy.job_id}`)
 }
 
-const reasonOf = (error: unknown): string =>
-  error instanceof ApiError ? error.message : 'Internal error of the service; see its log'
-
 /** Projects that clients of the compute interface made: only these clients know on which computes their nodes are. */
-async function unmanagedOn(catalog: LabCatalog, computeId: string, agentFor: ComputeAgents): Promise<Part[]> {
+async function unmanagedOn(catalog: LabCatalog, computeId: string, agentFor: ComputeAgents): Promise<JobProject[]> {
   const all = await agentFor(computeId)
     .projects.list('all')
     .catch(() => [])
@@ -106,24 +97,4 @@ async function unmanagedOn(catalog: LabCatalog, computeId: string, agentFor: Com
     .map(({ project_id, name }) => ({
       ...{ project_id, name: name ?? project_id, state: 'skipped' as const, reason, compute_id: null },
     }))
-}
-
-function stateOf(computeId: string, parts: readonly Part[]): JobState {
-  const of = (state: Part['state']) => parts.filter((part) => part.state === state)
-  const [failed, skipped, cancelled] = [of('failed'), of('skipped'), of('cancelled')]
-  const first = failed[0] ?? skipped[0]
-  return {
-    reason: first === undefined ? null : `${first.name}: ${first.reason}`,
-    isCancelled: cancelled.length > 0,
-    compute_id: computeId,
-    total: parts.length,
-    done: of('done').length,
-    failed: failed.length,
-    skipped: skipped.length,
-    nodes: [],
-    projects: orderOfStates
-      .flatMap(of)
-      .slice(0, maxShown)
-      .map((part) => ({ ...part })),
-  }
 }

@@ -27,7 +27,7 @@ export const linksOf = ({ student, project_id }: LinkOf, tokens: readonly Access
 export const validLinkOf = (link: LinkOf, tokens: readonly AccessToken[]): AccessToken | null =>
   linksOf(link, tokens).findLast(({ expires_at }) => expires_at === null || Date.parse(expires_at) > Date.now()) ?? null
 
-/** Revokes tokens, and those who hold tickets of them lose these. */
+/** Revokes links, and the tickets of them. One that is gone already is no failure. */
 export async function revokeAll(
   tokens: Tokens,
   tickets: Pick<TicketOffice, 'void'>,
@@ -37,4 +37,15 @@ export async function revokeAll(
     await tokens.revoke(token_id).catch(ignoreNotFound)
     tickets.void(keyOfToken(token_id))
   }
+}
+
+/** Revokes the links of students, where the service has tokens. */
+export async function revokeLinks(
+  { tokens, tickets }: { readonly tokens: Tokens | undefined; readonly tickets: Pick<TicketOffice, 'void'> },
+  students: readonly LinkOf[],
+): Promise<void> {
+  if (tokens === undefined) return
+  const all = await tokens.list()
+  const links = students.flatMap((student) => linksOf(student, all))
+  await revokeAll(tokens, tickets, links)
 }

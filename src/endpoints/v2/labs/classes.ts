@@ -19,7 +19,7 @@ import {
   classParam,
 } from '../../../model/lab/class.ts'
 import { LabJob } from '../../../model/lab/job.ts'
-import { linksOf, revokeAll, validLinkOf } from '../../../server/auth/class-links.ts'
+import { linksOf, revokeAll, revokeLinks, validLinkOf } from '../../../server/auth/class-links.ts'
 import type { Tokens } from '../../../server/auth/tokens.ts'
 import { type Context, created, type Endpoint, endpoint, ok } from '../../../server/http/endpoint.ts'
 import { agentsOf, catalogOf } from './lab-request.ts'
@@ -116,17 +116,8 @@ export const classEndpoints: readonly Endpoint[] = [
     replies: started,
     errors: { 404: noSuchClass, 409: busy, 429: tooMany },
     async handle({ params }, context) {
-      const { tokens, tickets } = context
-      const revokeLinks = async (students: readonly Student[]) => {
-        if (tokens === undefined) return
-        const all = await tokens.list()
-        await revokeAll(
-          tokens,
-          tickets,
-          students.flatMap((student) => linksOf(student, all)),
-        )
-      }
-      const job = await deleteClass(catalogOf(context), params.class, workFor(context), revokeLinks)
+      const revoke = (students: readonly Student[]) => revokeLinks(context, students)
+      const job = await deleteClass(catalogOf(context), params.class, workFor(context), revoke)
       return answerWith(job, context)
     },
   }),

@@ -6,7 +6,7 @@ import { onAbort } from '../../../lib/async/abort.ts'
 import type { LabEvent } from '../../../model/lab/event.ts'
 import { LabProject, LabProjectCreate, LabProjectLoad, LabProjectUpdate, LabStats } from '../../../model/lab/project.ts'
 import { yesOrNo } from '../../../model/schema/fields.ts'
-import { linksOf, revokeAll } from '../../../server/auth/class-links.ts'
+import { revokeLinks } from '../../../server/auth/class-links.ts'
 import { type EventEncoder, openFeed, requireUpgrade } from '../../../server/feeds/feed.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
 import { LabFeedLine } from '../feed-lines.ts'
@@ -116,9 +116,10 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     async handle({ params, body }, context) {
       const { labs, agentFor } = labsOf(context)
       const { name, ttl_deletes } = body
-      const head = labs.registry.get(labs.registry.idOf(params.project_id))
+      const id = labs.registry.idOf(params.project_id)
+      const head = labs.registry.get(id)
       if (ttl_deletes === true || (name != null && name !== head?.name)) requireNotHandedOut(head, context)
-      if (name != null) context.projects.requireName(labs.registry.idOf(params.project_id), name)
+      if (name != null) context.projects.requireName(id, name)
       return ok(await labs.settings.update(params.project_id, body, agentFor))
     },
   }),
@@ -129,13 +130,11 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     errors: { 404: unknown, 503: 'A compute of the project is not connected' },
     async handle({ params }, context) {
       const { labs, agentFor } = labsOf(context)
-      const id = labs.registry.idOf(params.project_id)
-      const student = labs.registry.get(id)?.class
-      requireNotHandedOut(labs.registry.get(id), context)
+      const project_id = labs.registry.idOf(params.project_id)
+      const head = labs.registry.get(project_id)
+      requireNotHandedOut(head, context)
       await labs.lifecycle.remove(params.project_id, agentFor)
-      const { tokens, tickets } = context
-      if (student !== undefined && tokens !== undefined)
-        await revokeAll(tokens, tickets, linksOf({ ...student, project_id: id }, await tokens.list()))
+      if (head?.class !== undefined) await revokeLinks(context, [{ ...head.class, project_id }])
       return noContent
     },
   }),
