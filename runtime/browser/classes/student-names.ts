@@ -1,4 +1,5 @@
 import { nameKey } from '../../../src/model/lab/names.ts'
+import { studentNamesIn } from '../../../src/model/lab/student-names.ts'
 
 /** The students of a list, and the names that are in it more than once. */
 export interface StudentNames {
@@ -6,17 +7,11 @@ export interface StudentNames {
   readonly twice: readonly string[]
 }
 
-/** The names of a list: one a line, or with commas, semicolons or tabs between them, as a table is pasted. Case does not tell two apart. */
+/** The names of a list. Case does not tell two apart. */
 export function studentNames(text: string): StudentNames {
   const names = new Map<string, string>()
   const twice = new Map<string, string>()
-  for (const part of text.normalize('NFC').split(/[\n\r\t,;]/)) {
-    const name = part
-      .trim()
-      .replace(/^"(.*)"$/, '$1')
-      .replace(/\s+/g, ' ')
-      .trim()
-    if (name === '') continue
+  for (const name of studentNamesIn(text)) {
     const key = nameKey(name)
     if (names.has(key)) twice.set(key, names.get(key) ?? name)
     else names.set(key, name)

@@ -1,6 +1,8 @@
 import { limitsText } from '../../../src/client/limits-text.ts'
 import type { Class, ClassLink, LabJob } from '../../../src/client/patchbay.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
+import { nameKey } from '../../../src/model/lab/names.ts'
+import { studentNamesIn } from '../../../src/model/lab/student-names.ts'
 import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput, serviceFlags } from './command.ts'
 import type { classCreating, classLinking, confirming } from './command-flags.ts'
@@ -62,7 +64,7 @@ export async function classesCreate({
   signal,
 }: CommandInput<typeof classCreating>): Promise<CommandOutcome> {
   const links = linkInput(flags)
-  const students = [...words, ...(flags.students === undefined ? [] : namesIn(await readText(flags.students)))]
+  const students = [...words, ...(flags.students === undefined ? [] : studentNamesIn(await readText(flags.students)))]
   if (students.length === 0)
     throw wrongArguments('no students', 'name them, or give a file with a name a line: --students names.txt')
   if (flags.lab === undefined)
@@ -81,8 +83,11 @@ export async function classesCreate({
   )
   if (job.status !== 'done') return jobOutcome(job, 'made')
   const { name: className, students: all } = await classNamed(name, context)
-  // Who is there already keeps the link.
-  const without = all.filter(({ token }) => token === null).map(({ student }) => student)
+  const given = new Set(students.map((student) => nameKey(student.normalize('NFC'))))
+  // Who has a link keeps it.
+  const without = all
+    .filter(({ student, token }) => token === null && given.has(nameKey(student)))
+    .map(({ student }) => student)
   if (without.length === 0)
     return {
       json: { class: className, links: [] },
@@ -133,13 +138,6 @@ export async function classesRm({
   const job = await classJob(`Deleting ${name}`, begun, { ...context, flags, again: 'the same command goes on' })
   return jobOutcome(job, 'deleted')
 }
-
-/** The names in a text, a line each; commas, semicolons and tabs part them, too. */
-export const namesIn = (text: string): string[] =>
-  text
-    .split(/[\n,;\t]/)
-    .map((name) => name.trim())
-    .filter((name) => name !== '')
 
 /** A class by its name; case does not count. CommandError 1. */
 async function classNamed(word: string, { client, signal }: CommandContext): Promise<Class> {

@@ -50,6 +50,11 @@ test('a class is made of a list of names, its links are renewed, its labs reset 
     ),
   })
 
+  // A link that was revoked is made again only for whom it is asked.
+  expect(await teacher.run(['tokens', 'rm', 'alan'])).toMatchObject({ code: 0 })
+  expect((await teacher.run([...create, 'ada'])).out).toContain('All students have links')
+  expect((await teacher.run(['classes', 'ls', 'netlab'])).out).toMatch(/^alan +netlab-alan +none/m)
+
   const again = await teacher.json<{ links: { student: string; link: string }[] }>([
     'classes',
     'links',
