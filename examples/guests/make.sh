@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Makes two small guests of Debian's packages, for docs/machines.md: a kernel, and two initial RAM disks that it can boot with.
+# Makes small guests of Debian's packages, for docs/machines.md: a kernel, two initial RAM disks that it can boot with, and a disk.
 #
 #   examples/guests/make.sh [DIRECTORY]      (default: ./guests)
 #
 #   vmlinuz      the kernel of linux-image-cloud-amd64
 #   busybox.img  a shell with the programs of BusyBox: a host
 #   frr.img      the routing daemons of FRR, with vtysh on the console: a router
+#   frr.qcow2    the same router as a disk that boots by itself; only where qemu-img is installed
 #
 # It needs Debian (apt-get, dpkg-deb) and no privilege: packages are downloaded and unpacked, not installed. What was downloaded
 # is kept in DIRECTORY/packages, and not downloaded again.
@@ -48,7 +49,7 @@ echo 'packages of Debian ...'
 kernel=$(dependencies linux-image-cloud-amd64 | awk '$2 ~ /^linux-image-/ { print $2; exit }')
 [ -n "$kernel" ] || { echo "apt knows no linux-image-cloud-amd64: run apt-get update first" >&2; exit 1; }
 mapfile -t needed < <(libraries frr)
-fetch "$kernel" busybox-static frr libpam-modules "${needed[@]}"
+fetch "$kernel" busybox-static frr libpam-modules syslinux mtools "${needed[@]}"
 root=$work/root
 release=${kernel#linux-image-}
 busybox=$root/bin/busybox
@@ -103,4 +104,21 @@ pack frr
 
 cp "$(find "$root/boot" -name "vmlinuz-$release")" "$out/vmlinuz.part"
 mv "$out/vmlinuz.part" "$out/vmlinuz"
+
+# disk NAME: a disk with a FAT file system, from which SYSLINUX starts the kernel with that initial RAM disk.
+disk() {
+  local image=$work/$1.disk files=("$out/vmlinuz" "$out/$1.img" "$work/syslinux.cfg")
+  printf '%s\n' 'SERIAL 0 115200' 'DEFAULT guest' 'LABEL guest' 'LINUX vmlinuz' "INITRD $1.img" \
+    'APPEND console=ttyS0 quiet pb.host=router' >"$work/syslinux.cfg"
+  local sectors=$((($(cat "${files[@]}" | wc -c) / 1048576 + 8) * 2048))
+  truncate -s $((sectors * 512)) "$image"
+  # What SYSLINUX is installed with, and calls itself.
+  local PATH=$root/usr/bin:$PATH
+  mformat -i "$image" -T $sectors -h 16 -s 63 ::
+  mcopy -i "$image" "${files[@]}" ::
+  syslinux --install "$image"
+  qemu-img convert -c -O qcow2 "$image" "$out/$1.qcow2.part"
+  mv "$out/$1.qcow2.part" "$out/$1.qcow2"
+}
+if command -v qemu-img >/dev/null; then disk frr; else echo 'frr.qcow2 is left out: qemu-img is not installed (package qemu-utils)' >&2; fi
 ls -l "$out" | sed -n 's/^-[^ ]* *[0-9]* [^ ]* *[^ ]* *\([0-9]*\) .* \([^ ]*\)$/\1 bytes  \2/p'

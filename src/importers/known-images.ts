@@ -45,6 +45,7 @@ const machines: readonly Row[] = [
   [/vjunos.*switch/, { name: 'vJunos-switch', category: 'switch' }, { ram: 5120, cpus: 4, adapters: 11, ...virtio }],
   [/vjunos/, { name: 'vJunos', category: router }, { ram: 5120, cpus: 4, adapters: 11, ...virtio }],
   [/^chr-/, { name: 'RouterOS', category: router }, { ram: 256, adapters: 8, ...virtio }],
+  [/^frr.*\.qcow2$/, { name: 'FRR', category: router }, { ram: 256, adapters: 4, ...virtio }],
   [/vyos/, { name: 'VyOS', category: router }, { ram: 1024, adapters: 4, ...virtio }],
   [/openwrt/, { name: 'OpenWrt', category: router }, { ram: 256, adapters: 4, ...virtio }],
   [/fortios|fortigate|fgt[_-]vm/, { name: 'FortiGate', category: firewall }, { ram: 2048, adapters: 10, ...virtio }],

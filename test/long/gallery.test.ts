@@ -4,9 +4,11 @@ import { mkdir, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, expect } from 'vitest'
+import { suggestedFor } from '../../src/importers/known-images.ts'
 import { CommandLine } from '../support/command-line.ts'
 import { requireProgram, requireThing } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
+import { Terminal } from '../support/terminal.ts'
 import { type Requirement, testWith } from '../support/test-with.ts'
 
 /** The packages of Debian that the guests are made of are kept for all runs, as for the documents. */
@@ -14,7 +16,7 @@ const guests = resolve('node_modules/.cache/patchbay-documents')
 
 /** Makes the guests. Call it at the top of the file: the first time it downloads. */
 async function requireGuests(): Promise<Requirement> {
-  const programs = ['qemu-system-x86_64', 'apt-get', 'dpkg-deb'].map(requireProgram)
+  const programs = ['qemu-system-x86_64', 'qemu-img', 'apt-get', 'dpkg-deb'].map(requireProgram)
   const absent = programs.find(({ skip }) => skip)
   if (absent !== undefined) return absent
   try {
@@ -34,7 +36,7 @@ let service: TestService
 beforeAll(async () => {
   if (needs.skip) return
   service = await TestService.startForAll({ 'pc.engine': 'embedded' })
-  for (const file of ['vmlinuz', 'busybox.img', 'frr.img']) {
+  for (const file of ['vmlinuz', 'busybox.img', 'frr.img', 'frr.qcow2']) {
     const path = join(guests, file)
     const answer = await service.fetch(`/v2/compute/machine-emulator/images/${file}`, {
       method: 'POST',
@@ -56,3 +58,21 @@ for (const name of ['nat', 'capture', 'bgp', 'ospf'])
     const code = await new Promise((end) => tested.once('close', end))
     expect(code, printed).toBe(0)
   })
+
+testWith(needs)(
+  'the disk that examples/guests makes is known by its name, and boots a router',
+  { timeout },
+  async () => {
+    const { kind, settings } = suggestedFor('machine-emulator', 'frr.qcow2') ?? {}
+    const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'disk' })
+    const nodes = `/v2/compute/projects/${project_id}/${kind}/nodes`
+    const created = { name: 'R1', platform: 'x86_64', ...settings }
+    const { node_id } = await service.call<{ node_id: string }>('POST', nodes, created)
+    await service.call('POST', `${nodes}/${node_id}/start`)
+    const { console: port } = await service.call<{ console: number }>('GET', `${nodes}/${node_id}`)
+    const console = await Terminal.connect(port)
+    await console.expect('router# ', timeout)
+    console.type('show interface brief\r')
+    await console.expect('eth3')
+  },
+)

@@ -15,6 +15,7 @@ test.each([
   ['vios-adventerprisek9-m.vmdk.SPA.157-3.M3', qcow2, 'machine-emulator', 'IOSv', 'router'],
   ['vios_l2-adventerprisek9-m.qcow2', qcow2, 'machine-emulator', 'IOSvL2', 'switch'],
   ['alpine-virt-3.20.qcow2', qcow2, 'machine-emulator', 'Alpine', 'guest'],
+  ['frr.qcow2', qcow2, 'machine-emulator', 'FRR', 'router'],
   ['my-router_1.2.qcow2', qcow2, 'machine-emulator', 'my-router', 'guest'],
   ['c3725-adventerprisek9-mz.124-15.T14.bin', elf(2), 'dynamips', 'c3725', 'router'],
   ['c2691-adventerprisek9-mz.bin', elf(2), 'dynamips', 'c2691', 'router'],
