@@ -231,7 +231,7 @@ testWith(browser)(
     const { page } = teacher
     await teacher.signIn(token)
     await page.goto(`${service.url}/#/classes/net`)
-    await expect.poll(() => page.locator('img.thumbnail').count(), { timeout: 60_000 }).toBe(20)
+    await expect.poll(() => page.locator('.thumbnail img').count(), { timeout: 60_000 }).toBe(20)
     const requests: string[] = []
     page.on('request', (it) => requests.push(it.url()))
     const session = await page.context().newCDPSession(page)

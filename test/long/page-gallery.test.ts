@@ -33,6 +33,14 @@ testWith(browser)(
     await page.getByRole('link', { name: 'two-pcs' }).waitFor()
     // With a lab in it, the list offers none.
     expect(await offered.count()).toBe(0)
+    // Its card has the map, also while the lab is closed and the page was never in it.
+    const picture = page.getByRole('listitem').filter({ hasText: 'two-pcs' }).locator('.thumbnail img')
+    await picture.waitFor()
+    await page.getByRole('button', { name: 'Close', exact: true }).click()
+    await page.getByText('closed').waitFor()
+    await page.reload()
+    await picture.waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
     expect(lab.faults.filter((it) => !/status of 400/.test(it))).toEqual([])
   },
   120_000,

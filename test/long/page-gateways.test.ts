@@ -233,6 +233,8 @@ testWith(browser)(
       await lab.link('PC1', 'PC2').waitFor({ state: 'attached' })
       await page.getByRole('button', { name: 'Start all' }).click()
       await lab.node('PC1', ', pc, running').waitFor()
+      await page.goto(`${gateway.url}/#/`)
+      await page.getByRole('listitem').filter({ hasText: 'two-pcs' }).locator('.thumbnail img').waitFor()
     }
   },
   240_000,

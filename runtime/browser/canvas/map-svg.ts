@@ -15,7 +15,18 @@ import {
 } from '../drawings/shape.ts'
 import { shortImpairment } from '../links/impairment.ts'
 import { type LinkGrade, verdictOf } from '../links/verdict.ts'
-import { along, type Box, boxOf, boxOfAll, type Line, labelPoints, lineBetween, pathOf, tile } from '../map/geometry.ts'
+import {
+  along,
+  type Box,
+  boxAround,
+  boxOf,
+  boxOfAll,
+  type Line,
+  labelPoints,
+  lineBetween,
+  pathOf,
+  tile,
+} from '../map/geometry.ts'
 import { badgeWidth, hasPortRoom, shortened } from '../map/labels.ts'
 import { portName } from '../map/ports.ts'
 import { strandsOf } from '../map/strands.ts'
@@ -29,6 +40,10 @@ export interface MapContents {
   readonly links: readonly LabLink[]
   readonly drawings: readonly LabDrawing[]
   readonly hasPortNames: boolean
+  /** Whether it shows what runs, and where frames pass. */
+  readonly hasStates: boolean
+  /** The size at which the map is shown, pixels, where that is small: without names, and with lines and nodes that can still be seen. */
+  readonly shownAt?: { readonly width: number; readonly height: number } | undefined
   readonly symbolOf: (node: LabNode) => string
   /** The SVG of symbols that are not built in. A node whose symbol is not there has none. */
   readonly symbols: ReadonlyMap<string, string>
@@ -38,6 +53,13 @@ export interface MapContents {
 
 /** Room around what is drawn: names are wider than their tiles. */
 const margin = 50
+/** The same where there are no names. */
+const smallMargin = 30
+/** A small picture is never larger than this part of the map. */
+const largestScale = 0.6
+/** Least width of a line, and least side of a tile, that can be seen in a small picture, pixels. A larger tile may cover another one. */
+const [leastLine, leastTile, largestTile] = [1.1, 15, 1.6 * tile]
+const lineWidth = 2.2
 /** Characters of the name of a node. */
 const maxName = 20
 const lineOf: Readonly<Record<LinkGrade, readonly [colour: string, more: string]>> = {
@@ -50,23 +72,29 @@ const lineOf: Readonly<Record<LinkGrade, readonly [colour: string, more: string]
 /** The map as an SVG document that needs nothing else: it has no script, no style sheet and no address of a server. */
 export function mapSvg(map: MapContents): string {
   const { x, y, width, height } = frameOf(map)
+  const times = map.shownAt === undefined ? 0 : Math.max(width / map.shownAt.width, height / map.shownAt.height)
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="${x} ${y} ${width} ${height}" font-family="system-ui, sans-serif" font-size="12.5" text-anchor="middle">`,
     `<title>${xml(map.title)}</title>`,
     `<rect x="${x}" y="${y}" width="${width}" height="${height}" fill="${map.colour('map')}"/>`,
     ...stacked(map.drawings).map((it) => drawingSvg(it, map)),
-    ...linksSvg(map),
-    ...map.nodes.map((it) => nodeSvg(it, map)),
+    ...linksSvg(map, Math.max(lineWidth, round(times * leastLine))),
+    ...map.nodes.map((it) => nodeSvg(it, map, Math.min(largestTile, Math.max(tile, times * leastTile)))),
     '</svg>\n',
   ].join('\n')
 }
 
-function frameOf({ nodes, links, drawings }: MapContents): Box {
+function frameOf({ nodes, links, drawings, shownAt }: MapContents): Box {
   const bends = linesOfMap(nodes, links).map(({ line }) => ({ ...along(line, 0.5), width: 0, height: 0 }))
-  const boxes = [boxOf(nodes) ?? [], bends, drawings.map(turnedBox)].flat()
+  const hasNames = shownAt === undefined
+  const around = nodes.length === 0 ? [] : hasNames ? (boxOf(nodes) ?? []) : boxAround(nodes)
+  const boxes = [around, bends, drawings.map(turnedBox)].flat()
+  const room = hasNames ? margin : smallMargin
   const box = boxOfAll(boxes) ?? { x: 0, y: 0, width: 0, height: 0 }
-  const [x, y] = [Math.floor(box.x) - margin, Math.floor(box.y) - margin]
-  return { x, y, width: Math.ceil(box.width) + 2 * margin, height: Math.ceil(box.height) + 2 * margin }
+  const width = Math.max(Math.ceil(box.width) + 2 * room, Math.ceil((shownAt?.width ?? 0) / largestScale))
+  const height = Math.max(Math.ceil(box.height) + 2 * room, Math.ceil((shownAt?.height ?? 0) / largestScale))
+  const [x, y] = [Math.floor(box.x + (box.width - width) / 2), Math.floor(box.y + (box.height - height) / 2)]
+  return { x, y, width, height }
 }
 
 /** The box around a drawing that is turned about its upper left corner. */
@@ -93,12 +121,13 @@ function linesOfMap(nodes: readonly LabNode[], links: readonly LabLink[]) {
   })
 }
 
-function linksSvg({ nodes, links, hasPortNames, colour }: MapContents): string[] {
+function linksSvg(map: MapContents, width: number): string[] {
+  const { nodes, links, hasPortNames, hasStates, shownAt, colour } = map
   const lines = linesOfMap(nodes, links)
   const drawn = lines.map(({ link, from, to, a, b, line }) => {
-    const [name, more] = lineOf[verdictOf(link).grade]
+    const [name, more] = lineOf[hasStates ? verdictOf(link).grade : 'unknown']
     const title = xml(`${a.name} ${portName(a, from)} – ${b.name} ${portName(b, to)}`)
-    return `<path d="${pathOf(line)}" fill="none" stroke="${colour(name)}" stroke-width="2.2"${more}><title>${title}</title></path>`
+    return `<path d="${pathOf(line)}" fill="none" stroke="${colour(name)}" stroke-width="${width}"${more}><title>${title}</title></path>`
   })
   const label = (at: Line['from'], text: string) =>
     textSvg(at.x, at.y + 4, text, `font-size="11" fill="${colour('muted')}" ${haloOf(colour)}`)
@@ -109,7 +138,7 @@ function linksSvg({ nodes, links, hasPortNames, colour }: MapContents): string[]
     const names = hasPortNames && hasPortRoom(line, state, Math.max(near.length, far.length))
     return [
       ...(names ? [label(first, near), label(second, far)] : []),
-      ...(state === '' ? [] : [badgeSvg(line, state, colour)]),
+      ...(state === '' || shownAt !== undefined ? [] : [badgeSvg(line, state, colour)]),
     ]
   })
   return [...drawn, ...labels]
@@ -122,7 +151,8 @@ function badgeSvg(line: Line, text: string, colour: MapContents['colour']): stri
   return box + textSvg(x, y + 4, text, `font-size="11.5" fill="${colour('warn')}"`)
 }
 
-function nodeSvg(node: LabNode, { symbolOf, symbols, colour }: MapContents): string {
+function nodeSvg(node: LabNode, map: MapContents, side: number): string {
+  const { symbolOf, symbols, hasStates, shownAt, colour } = map
   const [fill, stroke] =
     node.status_reason !== null
       ? ['bad', 'panel']
@@ -139,17 +169,23 @@ function nodeSvg(node: LabNode, { symbolOf, symbols, colour }: MapContents): str
     : own === undefined
       ? ''
       : `<image ${at} href="${pictureOf(own)}"/>`
+  const larger = side === tile ? '' : ` scale(${round(side / tile)})`
+  const [x, y] = [node.x, node.y].map((it) => round(it - (side - tile) / 2))
   return [
-    `<g transform="translate(${node.x} ${node.y})"><title>${xml(`${node.name}, ${node.node_type}, ${stateWord(node.status)}`)}</title>`,
+    `<g transform="translate(${x} ${y})${larger}"><title>${xml(`${node.name}, ${node.node_type}, ${stateWord(node.status)}`)}</title>`,
     `<rect width="${tile}" height="${tile}" rx="12" fill="${colour('panel')}" stroke="${colour('line')}" stroke-width="1.5"/>`,
     shape,
-    `<circle cx="${tile - 5}" cy="5" r="6.5" fill="${colour(fill)}" stroke="${colour(stroke)}" stroke-width="2.5"/>`,
-    textSvg(
-      tile / 2,
-      tile + 20,
-      shortened(node.name, maxName),
-      `font-weight="500" fill="${colour('text')}" ${haloOf(colour)}`,
-    ),
+    hasStates
+      ? `<circle cx="${tile - 5}" cy="5" r="6.5" fill="${colour(fill)}" stroke="${colour(stroke)}" stroke-width="2.5"/>`
+      : '',
+    shownAt === undefined
+      ? textSvg(
+          tile / 2,
+          tile + 20,
+          shortened(node.name, maxName),
+          `font-weight="500" fill="${colour('text')}" ${haloOf(colour)}`,
+        )
+      : '',
     '</g>',
   ].join('')
 }

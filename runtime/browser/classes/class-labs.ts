@@ -1,30 +1,15 @@
 import { signal } from '@preact/signals'
-import type {
-  AnyNode,
-  LabDrawing,
-  LabLine,
-  LabLink,
-  LabNode,
-  LabProject,
-  Patchbay,
-  ServiceLine,
-} from '../../../src/client/patchbay.ts'
+import type { AnyNode, LabLine, LabNode, LabProject, Patchbay, ServiceLine } from '../../../src/client/patchbay.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { startTimer } from '../../../src/lib/async/pause.ts'
 import { nameKey } from '../../../src/model/lab/names.ts'
+import type { LabMap } from '../canvas/map-picture.tsx'
 import { eventText } from '../state/event-text.ts'
 import { followFeed } from '../state/follow-feed.ts'
 import { Table } from '../state/table.ts'
 
 /** Time from the last change of a lab to the reading of its map, ms: changes come many at a time, and the feed may be faster than the map. */
 const quietMs = 1500
-
-/** What the map of a lab shows. */
-export interface LabMap {
-  readonly nodes: readonly LabNode[]
-  readonly links: readonly LabLink[]
-  readonly drawings: readonly LabDrawing[]
-}
 
 /** What happened last in a lab, and when the page learnt of it, ms since 1970. */
 export interface LastEvent {

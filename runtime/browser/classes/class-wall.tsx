@@ -2,18 +2,15 @@ import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { ClassLink, LabProject } from '../../../src/client/patchbay.ts'
 import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
-import { symbolShapes } from '../../../src/model/lab/symbol-shapes.ts'
-import { mapSvg } from '../canvas/map-svg.ts'
+import { type LabMap, MapPicture } from '../canvas/map-picture.tsx'
 import { byName } from '../parts/by-name.ts'
 import { counted } from '../parts/counted.ts'
 import { Icon } from '../parts/icon.tsx'
-import { themeColours } from '../parts/theme-colours.ts'
 import { client } from '../state/client.ts'
 import { labPath } from '../state/route.ts'
-import { isDark } from '../state/theme.ts'
 import { type ClassAction, ClassDialog } from './class-dialog.tsx'
 import { ClassForm } from './class-form.tsx'
-import { ClassLabs, type LabMap } from './class-labs.ts'
+import { ClassLabs } from './class-labs.ts'
 import { LinksDialog } from './links-dialog.tsx'
 
 type Ask = (action: ClassAction, student?: string) => void
@@ -136,15 +133,14 @@ function Presence({ all }: { all: ClassLabs }) {
 function StudentCard({ id, all, ask }: { id: string; all: ClassLabs; ask: Ask }) {
   const lab = all.labs.get(id)
   const map = all.maps.get(id)
-  // Pictures do not follow the theme by themselves.
-  const isDarkNow = isDark.value
-  const picture = useMemo(() => map && pictureOf(map), [map, isDarkNow])
   if (lab === undefined) return null
   const student = studentOf(lab)
   const { present = [], score } = lab
   return (
     <li class="card">
-      {picture === undefined ? <div class="thumbnail" /> : <img class="thumbnail" src={picture} alt="" />}
+      <div class="thumbnail">
+        <MapPicture map={map} hasStates />
+      </div>
       <a class="card-name" href={labPath(lab.name)}>
         <bdi>{student}</bdi>
       </a>
@@ -203,20 +199,4 @@ function runningText({ nodes }: LabMap): string {
   // As on the card of the lab and in commands: switches and the like are segments.
   const machines = nodes.filter(({ node_type }) => !isSegmentKind(node_type))
   return `${machines.filter(({ status }) => status === 'started').length} of ${machines.length} running`
-}
-
-function pictureOf(map: LabMap): string {
-  const { of: colour, end } = themeColours()
-  const svg = mapSvg({
-    ...map,
-    ...{ title: '', hasPortNames: false, symbols: new Map(), colour },
-    symbolOf: ({ symbol, node_type }) =>
-      symbol !== null && Object.hasOwn(symbolShapes, symbol)
-        ? symbol
-        : Object.hasOwn(symbolShapes, node_type)
-          ? node_type
-          : 'machine',
-  })
-  end()
-  return `data:image/svg+xml,${encodeURIComponent(svg)}`
 }

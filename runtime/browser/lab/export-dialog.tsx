@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { PatchbayError } from '../../../src/client/patchbay.ts'
+import { type LabNode, PatchbayError } from '../../../src/client/patchbay.ts'
 import { mapSvg } from '../canvas/map-svg.ts'
 import { isBuiltIn, symbolUrl } from '../canvas/symbols.tsx'
 import type { LabWindow } from '../editing/lab-window.ts'
@@ -94,7 +94,8 @@ async function mapOf({ editor, hasLabels }: LabWindow): Promise<string> {
   const { of: colour, end } = themeColours('light')
   const contents = { nodes, links: store.links.values(), drawings: store.drawings.values(), symbols, colour }
   const title = store.project.value?.name ?? ''
-  const svg = mapSvg({ ...contents, title, hasPortNames: hasLabels.value, symbolOf: (it) => editor.symbolOf(it) })
+  const symbolOf = (it: LabNode) => editor.symbolOf(it)
+  const svg = mapSvg({ ...contents, title, hasPortNames: hasLabels.value, hasStates: true, symbolOf })
   end()
   return svg
 }

@@ -1,6 +1,5 @@
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
-import { symbolShapes } from '../../../src/model/lab/symbol-shapes.ts'
-import { mapSvg } from '../canvas/map-svg.ts'
+import type { LabMap } from '../canvas/map-picture.tsx'
 
 /** A lab file of `examples`, as scripts/example-lab.js makes a module of it. */
 export interface ExampleLab {
@@ -18,12 +17,11 @@ export interface ExampleLab {
   readonly links: readonly (readonly [from: string, to: string])[]
 }
 
-/** The map of a lab that is not made yet, as an SVG document. */
-export function exampleMap({ lab, nodes, links }: ExampleLab, colour: (name: string) => string): string {
-  const state = { status: 'stopped', status_reason: null, ports: [], properties: {} }
+/** The map of a lab that is not made yet. */
+export function exampleMap({ nodes, links }: ExampleLab): LabMap {
+  const state = { symbol: null, status: 'stopped', status_reason: null, ports: [], properties: {} }
   const plain = { verdict: null, verdict_reason: null, suspend: false, filters: {}, filters_ab: {}, filters_ba: {} }
-  return mapSvg({
-    title: lab,
+  return {
     nodes: nodes.map(
       ({ name, kind, ...node }) => ({ ...state, ...node, node_id: name, name, node_type: kind }) as unknown as LabNode,
     ),
@@ -32,9 +30,5 @@ export function exampleMap({ lab, nodes, links }: ExampleLab, colour: (name: str
       return { ...plain, link_id: String(index), nodes: at } as unknown as LabLink
     }),
     drawings: [],
-    hasPortNames: false,
-    symbolOf: ({ symbol, node_type }) => symbol ?? (Object.hasOwn(symbolShapes, node_type) ? node_type : 'machine'),
-    symbols: new Map(),
-    colour,
-  })
+  }
 }

@@ -1,10 +1,8 @@
-import { useMemo } from 'preact/hooks'
 import ospf from '../../../examples/ospf/ospf.lab.yaml'
 import twoPcs from '../../../examples/two-pcs/two-pcs.lab.yaml'
 import vlans from '../../../examples/vlans/vlans.lab.yaml'
 import wan from '../../../examples/wan/wan.lab.yaml'
-import { themeColours } from '../parts/theme-colours.ts'
-import { isDark } from '../state/theme.ts'
+import { MapPicture } from '../canvas/map-picture.tsx'
 import { type ExampleLab, exampleMap } from './example-lab.ts'
 
 interface GalleryEntry {
@@ -28,6 +26,8 @@ const gallery: readonly GalleryEntry[] = [
   },
 ]
 
+const maps = gallery.map(({ example }) => exampleMap(example))
+
 interface GalleryProps {
   /** Makes a lab of a file. */
   readonly onChoose: (file: File, needs: string | undefined) => void
@@ -35,20 +35,14 @@ interface GalleryProps {
 
 /** Labs to begin with: each is made and opened by one click. */
 export function Gallery({ onChoose }: GalleryProps) {
-  // Pictures do not follow the theme by themselves.
-  const isDarkNow = isDark.value
-  const pictures = useMemo(() => {
-    const colour = themeColours()
-    const all = gallery.map(({ example }) => `data:image/svg+xml,${encodeURIComponent(exampleMap(example, colour.of))}`)
-    colour.end()
-    return all
-  }, [isDarkNow])
   return (
     <ul class="gallery" aria-label="Example labs">
       {gallery.map(({ example, title, about, needs }, index) => (
         <li key={example.lab}>
           <button type="button" onClick={() => onChoose(new File([example.text], `${example.lab}.lab.yaml`), needs)}>
-            <img src={pictures[index]} alt="" />
+            <div class="thumbnail">
+              <MapPicture map={maps[index]} hasStates={false} />
+            </div>
             <b>{title}</b>
             <span>{about}</span>
             {needs !== undefined && <small>Needs QEMU, and a guest that you make: the page says how</small>}

@@ -36,6 +36,7 @@ const orderTexts: Readonly<Record<LabOrder, string>> = {
 
 const labSelection = () => import('./on-demand.ts').then((module) => module.LabSelection)
 const labDialog = () => import('./on-demand.ts').then((module) => module.LabDialog)
+const labThumbnail = () => import('./on-demand.ts').then((module) => module.LabThumbnail)
 const importDialog = () => import('./on-demand.ts').then((module) => module.ImportDialog)
 
 /** All labs. */
@@ -201,6 +202,9 @@ function Card({ id, list, dialog, chosen }: CardProps) {
   }
   return (
     <li class={isChosen ? 'card is-chosen' : 'card'}>
+      <div class="thumbnail">
+        <Loaded load={labThumbnail} props={{ lab }} />
+      </div>
       <a class="card-name" href={labPath(lab.name)}>
         <bdi>{lab.name}</bdi>
       </a>

@@ -6,10 +6,15 @@ export function themeColours(scheme?: 'light'): { readonly of: (name: string) =>
   const probe = document.createElement('i')
   if (scheme !== undefined) probe.style.colorScheme = scheme
   document.body.append(probe)
+  const known = new Map<string, string>()
   return {
     of(name) {
+      const before = known.get(name)
+      if (before !== undefined) return before
       probe.style.color = `var(--${name})`
-      return getComputedStyle(probe).color
+      const colour = getComputedStyle(probe).color
+      known.set(name, colour)
+      return colour
     },
     end: () => probe.remove(),
   }

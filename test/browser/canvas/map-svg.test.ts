@@ -19,8 +19,9 @@ const link = (link_id: string, more: Partial<LabLink> = {}) =>
 const drawing = (svg: string, more: Partial<LabDrawing> = {}) =>
   ({ drawing_id: svg, x: 0, y: 200, z: 1, rotation: 0, svg, ...more }) as LabDrawing
 const map = (given: Partial<MapContents>): MapContents => ({
-  ...{ title: 'Lab', nodes: [node('A', 0), node('B', 300)], links: [], drawings: [], hasPortNames: true },
-  ...{ symbolOf: () => 'pc', symbols: new Map(), colour: (name: string) => `colour-${name}` },
+  ...{ title: 'Lab', nodes: [node('A', 0), node('B', 300)], links: [], drawings: [] },
+  ...{ hasPortNames: true, hasStates: true, symbols: new Map() },
+  ...{ symbolOf: () => 'pc', colour: (name: string) => `colour-${name}` },
   ...given,
 })
 /** The document, which is well-formed XML. */
@@ -48,6 +49,26 @@ test('a map has its nodes, links, names of ports, impairment and drawings', () =
   expect(second).not.toBe(first)
   expect(svg).toContain('stroke="colour-bad" stroke-width="2.2" stroke-dasharray')
   expect(mapSvg(map({ links, hasPortNames: false }))).not.toContain('>e0<')
+})
+
+test('a small map has no texts, and without states it shows neither what runs nor where frames pass', () => {
+  const links = [link('l', { filters: { delay: [100] } }), link('m', { verdict: 'silent' })]
+  const small = { links, hasPortNames: false, shownAt: { width: 300, height: 110 } }
+  expect(textsOf(mapSvg(map(small)))).toEqual([])
+  expect(mapSvg(map(small))).toContain('colour-bad')
+  const svg = mapSvg(map({ ...small, hasStates: false }))
+  expect(svg).not.toMatch(/colour-(good|bad|warn)/)
+  expect(read(svg).getElementsByTagName('circle')).toHaveLength(0)
+})
+
+test('in a small map of a large lab, lines are wider and nodes larger, and a small lab is not blown up', () => {
+  const shownAt = { width: 300, height: 110 }
+  const of = (x: number) => mapSvg(map({ nodes: [node('A', 0), node('B', x)], links: [link('l')], shownAt }))
+  expect(of(200)).toContain('viewBox="-118 -60 500 184"')
+  expect(of(200)).toContain('stroke-width="2.2"')
+  expect(of(3000)).toContain('viewBox="-30 -60 3124 184"')
+  expect(of(3000)).toContain('stroke-width="11.45"')
+  expect(of(3000)).toContain('translate(-19.2 -19.2) scale(1.6)')
 })
 
 test('texts of users are escaped, and drawings of other programs are left out', () => {

@@ -20,6 +20,9 @@ test.each(names)('the map of %s has the nodes and links that the service makes o
     const { settings } = nodes.find((node) => node.name === own) ?? {}
     expect([x, y]).toEqual([settings?.x, settings?.y])
   }
-  const svg = exampleMap(example, (colour) => colour)
-  for (const node of example.nodes) expect(svg).toContain(`>${node.name}</text>`)
+  const map = exampleMap(example)
+  expect(map.nodes.map(({ name, node_type }) => [name, node_type])).toEqual(
+    example.nodes.map(({ name, kind }) => [name, kind]),
+  )
+  expect(map.links.map((link) => link.nodes.map(({ node_id }) => node_id))).toEqual(example.links)
 })
