@@ -1,6 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { libcIfAny } from './libc.ts'
+import { dropProgramPages } from './program-pages.ts'
 
 /** Time between two looks, and time without a request after which memory is given back, ms. */
 const lookMs = 2000
@@ -59,6 +60,8 @@ function collector(): () => void {
   setFlagsFromString('--no-expose-gc')
   return () => {
     collect({ type: 'major', execution: 'sync', flavor: 'last-resort' })
-    libcIfAny()?.malloc_trim?.(0)
+    const libc = libcIfAny()
+    libc?.malloc_trim?.(0)
+    if (libc !== undefined) dropProgramPages(libc)
   }
 }

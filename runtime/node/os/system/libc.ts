@@ -31,6 +31,7 @@ export interface Libc {
     | undefined
   /** Gives pages that malloc has free back to the system; undefined where libc is not that of GNU. */
   readonly malloc_trim: ((keptBytes: number) => number) | undefined
+  madvise(address: Pointer, length: number, advice: number): number
   poll(descriptors: Pointer, count: number, timeoutMs: number): number
   eventfd(initial: number, flags: number): number
   inet_pton(family: number, text: Pointer, address: Pointer): number
@@ -65,6 +66,7 @@ const signatures = {
   eventfd: 'int eventfd(int, int)',
   inet_pton: 'int inet_pton(int, uintptr_t, uintptr_t)',
   if_nametoindex: 'unsigned int if_nametoindex(uintptr_t)',
+  madvise: 'int madvise(uintptr_t, size_t, int)',
 } as const
 
 /** Throws when libc or koffi cannot be loaded. */
@@ -155,6 +157,7 @@ export const linux = {
   TUNSETOFFLOAD: 0x400454d0,
   IFF_TAP: 0x0002,
   IFF_NO_PI: 0x1000,
+  MADV_DONTNEED: 4,
   SIOCOUTQ: 0x5411,
   SIOCGIFFLAGS: 0x8913,
   SIOCSIFFLAGS: 0x8914,
