@@ -1,5 +1,5 @@
 import type { Signal } from '@preact/signals'
-import type { ClassStudent } from '../../../src/client/patchbay.ts'
+import type { ClassStudent, TokenLimits } from '../../../src/client/patchbay.ts'
 import type { FormField } from '../forms/fields.ts'
 import { FieldView } from '../forms/schema-form.tsx'
 
@@ -28,11 +28,12 @@ export const choiceField = (name: string, title: string, options: readonly strin
 const day = 86_400
 const roles = { 'change the lab and type on consoles': 'operate', 'look at the lab': 'read' } as const
 const lifetimes = { '1 day': day, '1 week': 7 * day, '30 days': 30 * day, '6 months': 182 * day, '1 year': 365 * day }
-const limits = [
-  ['max_nodes', 'Nodes at most'],
-  ['max_running', 'Running at most'],
-  ['max_ram_mb', 'Memory at most, MB'],
-] as const
+const limitTitles: Readonly<Record<keyof TokenLimits, string>> = {
+  max_nodes: 'Nodes at most',
+  max_running: 'Running at most',
+  max_ram_mb: 'Memory at most, MB',
+}
+const limits = Object.entries(limitTitles) as [keyof TokenLimits, string][]
 const never = 'never'
 
 /** What the fields of links have at first; as the links of a class have it, where there are some. */
