@@ -53,6 +53,8 @@ export function SchemaForm({
   }
   const currentOf = (name: string) => typed.value[name] ?? values[name]
   const save = async () => {
+    // The button is disabled only when it is drawn again, which may be after a second press.
+    if (isSaving.value) return
     failure.value = ''
     try {
       const changes = Object.entries(typed.value).map(([name, text]) => {

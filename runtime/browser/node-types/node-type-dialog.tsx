@@ -161,6 +161,8 @@ function TypeForm({ draft, onFiles, prevented, onChanged, onClose }: TypeFormPro
   const first = fields.filter(({ name }) => kind.first_settings.includes(name) && name !== kind.image_setting)
   const more = fields.filter(({ name }) => !kind.first_settings.includes(name) && name !== kind.image_setting)
   const act = async (work: () => Promise<{ readonly name: string }>, done: string) => {
+    // The button is disabled only when it is drawn again, which may be after a second press.
+    if (isSending.value) return
     isSending.value = true
     failure.value = ''
     try {

@@ -30,6 +30,8 @@ export function ActionDialog({
   const failure = useSignal('')
   const isSending = useSignal(false)
   const send = async () => {
+    // The button is disabled only when it is drawn again, which may be after a second press.
+    if (isSending.value) return
     isSending.value = true
     try {
       await onSend()
