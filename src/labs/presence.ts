@@ -17,14 +17,14 @@ interface Present {
 const presentIn = new WeakMap<Lab, Map<string, Present>>()
 
 /**
- * Shows the selection of a client to the others at a lab, for 15 s. The result: all selections; 429 above `maxPresent`. `onChange`: called when
- * somebody comes or goes.
+ * Shows the selection of a client to the others at a lab, for 15 s. The result: all selections; 429 above `maxPresent`. `onShown`: called each
+ * time, and with true when somebody comes or goes.
  */
 export function showPresence(
   lab: Lab,
   { name, key }: Pick<Identity, 'name' | 'key'>,
   { selection, client = '' }: Pick<LabPresence, 'selection'> & { client?: string | undefined },
-  onChange: () => void,
+  onShown: (isChange: boolean) => void,
 ): LabPresence[] {
   const all = presentIn.get(lab) ?? new Map<string, Present>()
   if (!presentIn.has(lab)) {
@@ -39,7 +39,7 @@ export function showPresence(
   const known = all.get(id)
   const listNames = () => {
     lab.present = [...new Set([...all.values()].map((it) => it.shown.name))].sort(compareText)
-    onChange()
+    onShown(true)
   }
   if (known === undefined && all.size >= maxPresent)
     throw tooMany(`${maxPresent} other clients are already using the project; wait until one leaves`)
@@ -52,6 +52,7 @@ export function showPresence(
   }, lifeMs)
   all.set(id, { shown, timer })
   if (known === undefined) listNames()
+  else onShown(false)
   if (JSON.stringify(known?.shown) !== JSON.stringify(shown)) lab.emit({ action: 'presence', event: shown })
   return [...all.values()].map((it) => it.shown)
 }

@@ -10,7 +10,7 @@ import { isUuid } from '../model/schema/fields.ts'
 import { archivedView, archiveFailure } from './lab/archive-status.ts'
 import { type ProjectRecord, shownOf } from './lab/document.ts'
 import { withDefaults, withoutNulls } from './lab/fields.ts'
-import { fileName, placementOf } from './lab/lab.ts'
+import { fileName, type Lab, placementOf } from './lab/lab.ts'
 import type { LabLimits } from './lab/lab-limits.ts'
 import type { StoredHead } from './lab/store.ts'
 import { requireRoomForProject } from './project-limits.ts'
@@ -168,6 +168,11 @@ export class LabRegistry {
 
   /** Saves a head where those of all labs are, if another process has them: it refuses what does not fit beside the other labs. */
   async announce(_id: string, _head: ProjectRecord, _scope?: ProjectScope): Promise<void> {}
+
+  /** Tells lists who has an open lab in a page. `isChange`: somebody came or went; else all of them are still there. */
+  tellPresent(lab: Pick<Lab, 'id' | 'present' | 'project'>, isChange: boolean): void {
+    if (isChange) this.emit({ action: 'project.updated', event: lab.project() })
+  }
 
   /** Replaces the head of a lab. */
   async put(id: string, head: ProjectRecord): Promise<void> {

@@ -8,7 +8,7 @@ import type { Fleet } from '../fleet/pool/fleet.ts'
 import { type LabCatalog, listProjects } from '../labs/catalog.ts'
 import type { ComputePool } from '../labs/computes/compute-pool.ts'
 import { fleetPool } from '../labs/computes/fleet-pool.ts'
-import { DirectoryRegistry } from '../labs/directory-registry.ts'
+import { DirectoryRegistry, type PresentStore } from '../labs/directory-registry.ts'
 import { type JobList, Jobs } from '../labs/jobs/jobs.ts'
 import { recordStorage } from '../labs/lab/document-codec.ts'
 import { SharedDocument } from '../labs/lab/shared-document.ts'
@@ -42,13 +42,13 @@ export async function composeGateway(ports: GatewayPorts & { readonly labs: LabP
 
 /** A gateway whose labs have processes of their own: it has their names and heads, and what all labs share. */
 export async function composeDirectory(ports: GatewayPorts & { readonly labs: DirectoryPorts }) {
-  const { store, report, elsewhere } = ports.labs
+  const { store, report, elsewhere, present } = ports.labs
   const projects = projectsOf(ports, () => registry)
   const quota = new ProjectQuota({ max: ports.maxProjects, projects })
   const records = recordStorage(store)
   const { registry, ...shared } = await openShared(
     ports.labs,
-    (heads) => new DirectoryRegistry({ ...heads, quota }, records),
+    (heads) => new DirectoryRegistry({ ...heads, quota }, records, present),
   )
   const computes = fleetPool(ports.fleet)
   const jobs = new Jobs({ computes, report, emit: (event) => registry.emit(event) })
@@ -103,6 +103,7 @@ interface GatewayPorts extends Pick<GatewayOptions, 'host' | 'digests' | 'keepin
 
 interface DirectoryPorts extends Pick<LabPorts, 'store' | 'limits' | 'warn' | 'report'> {
   readonly elsewhere: LabsElsewhere
+  readonly present: PresentStore
 }
 
 /** Labs in processes of their own. */

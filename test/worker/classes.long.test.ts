@@ -2,12 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { Patchbay } from '../../src/client/patchbay.ts'
 import type { Class, ClassLink } from '../../src/model/lab/class.ts'
 import type { LabJob } from '../../src/model/lab/job.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
 import { portOf } from '../support/gateway-lab.ts'
+import { hangMs } from '../support/limits.ts'
 import { TestService } from '../support/service.ts'
-import { WorkerGateway } from '../support/worker-gateway.ts'
+import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
 test('a class at a Worker: labs in objects of their own, links, a reset, and their end', async () => {
   const gateway = await WorkerGateway.startForAll(await mkdtemp(join(tmpdir(), 'patchbay-')), { RATE_PER_S: '0' })
@@ -46,8 +48,16 @@ test('a class at a Worker: labs in objects of their own, links, a reset, and the
     const own = `/v2/projects/${ada?.project_id}`
     expect((await student('POST', `${own}/open`)).status).toBe(201)
     expect((await student('POST', `${own}/nodes`, { name: 'PC3', node_type: 'pc' })).status).toBe(201)
+    const watching = new AbortController()
+    const feed = new Patchbay({ server: gateway.url, token: adminToken }).feed({ signal: watching.signal })
+    await feed.next()
     expect((await student('POST', `${own}/presence`, { selection: [] })).status).toBe(200)
+    for await (const { action, event } of feed)
+      if (action === 'project.updated' && 'present' in event && event.present?.includes('ada')) break
+    watching.abort()
     expect(await gateway.call('GET', own)).toMatchObject({ present: ['ada'], class: { student: 'ada' } })
+    const listed = async () => (await gateway.call<LabProject[]>('GET', '/v2/projects')).map(({ present }) => present)
+    await expect.poll(listed, { timeout: hangMs }).toEqual([['ada'], undefined, undefined])
     expect((await student('DELETE', own)).status).toBe(403)
 
     const reset = await gateway.call<LabJob>('POST', '/v2/classes/netlab/reset', { students: ['ada'] })

@@ -297,6 +297,10 @@ export class DirectoryObject extends DurableObject<Env> implements DirectoryRpc 
     return replyOf(() => this.#open.labs.remove(id))
   }
 
+  async present(id: string, names: readonly string[]): Promise<void> {
+    await this.#open.labs.keepPresent(id, names)
+  }
+
   async noteJob(id: string, lab: string | undefined): Promise<void> {
     this.#open.jobs.note(id, lab)
   }

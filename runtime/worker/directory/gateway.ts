@@ -39,6 +39,7 @@ import { BookmarkTable } from './bookmark-table.ts'
 import { JobTable } from './job-table.ts'
 import { PendingReplicationsTable } from './pending-replications.ts'
 import { PlacementTable } from './placement-table.ts'
+import { PresentTable } from './present-table.ts'
 import type { PushedFeeds } from './pushed-feeds.ts'
 import { RegistryTable } from './registry-table.ts'
 import { ReportedProjectsTable } from './reported-projects.ts'
@@ -125,6 +126,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Worker
       warn,
       report: reportDefect,
       elsewhere: new LabObjects(objects, jobs),
+      present: new PresentTable(sql, writes),
     },
   })
   const requests = new RequestMetrics()

@@ -93,6 +93,8 @@ export interface DirectoryRpc {
   removeLab(id: string): Promise<ObjectReply>
   /** The name, or if it is taken the next free one with a number. */
   freeLabName(name: string): Promise<ObjectReply<string>>
+  /** Reports the names of those who have an open lab in a page. */
+  present(id: string, names: readonly string[]): Promise<void>
   /** Records which lab a job belongs to; undefined: the job is gone. */
   noteJob(id: string, lab: string | undefined): Promise<void>
   /** The entries that all labs share, such as templates. */

@@ -249,6 +249,7 @@ export class ProjectObject extends DurableObject<Env> implements LabRpc {
 const directoryOf = (objects: Objects): LabDirectory => ({
   put: (project, head, scope) => resultOf(objects.directory().putLab(project, encode(head), scope && [...scope])),
   remove: (project) => resultOf(objects.directory().removeLab(project)),
+  present: async (project, names) => objects.directory().present(project, [...names]),
   job: async (job, project) => objects.directory().noteJob(job, project),
   freeName: (name) => resultOf(objects.directory().freeLabName(name)),
 })

@@ -28,6 +28,8 @@ export interface LabDirectory {
   remove(id: string): Promise<void>
   /** The name, or if it is taken the next free one with a number. */
   freeName(name: string): Promise<string>
+  /** Keeps who has an open lab in a page, for a few minutes: it has to be said again. */
+  present(id: string, names: readonly string[]): Promise<void>
   /** Saves which lab a job belongs to; undefined removes the job. */
   job(jobId: string, projectId: string | undefined): Promise<void>
 }

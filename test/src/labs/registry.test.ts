@@ -1,12 +1,14 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { DirectoryRegistry } from '../../../src/labs/directory-registry.ts'
 import type { ProjectRecord } from '../../../src/labs/lab/document.ts'
 import { withDefaults } from '../../../src/labs/lab/fields.ts'
 import { defaultLabLimits } from '../../../src/labs/lab/lab-limits.ts'
 import type { LabRegistry } from '../../../src/labs/registry.ts'
+import { SingleLabRegistry } from '../../../src/labs/single-lab-registry.ts'
 import type { LabListEvent } from '../../../src/model/lab/event.ts'
 import { labSettings } from '../../../src/model/lab/project.ts'
 import { MemoryLabs } from '../../support/memory-labs.ts'
+import { MemoryPresent } from '../../support/memory-present.ts'
 
 const id = '6b3f0c1e-0000-4000-8000-000000000001'
 const other = '6b3f0c1e-0000-4000-8000-000000000002'
@@ -16,10 +18,13 @@ const headOf = (project_id: string, name: string): ProjectRecord => ({
   ...withDefaults(labSettings, {}),
 })
 
-function registryOf(heads: ConstructorParameters<typeof LabRegistry>[0]['heads'] = new Map()) {
+function registryOf(
+  heads: ConstructorParameters<typeof LabRegistry>[0]['heads'] = new Map(),
+  present = new MemoryPresent(),
+) {
   const warnings: string[] = []
   const warn = (message: string) => void warnings.push(message)
-  const registry = new DirectoryRegistry({ heads, limits: () => defaultLabLimits, warn }, new MemoryLabs())
+  const registry = new DirectoryRegistry({ heads, limits: () => defaultLabLimits, warn }, new MemoryLabs(), present)
   const seen: string[] = []
   registry.listen(({ action }) => void seen.push(action))
   return { registry, warnings, seen }
@@ -77,4 +82,84 @@ test('an archive that fails is an event with the reason, and another attempt tha
   })
   const status_reason = 'It could not be archived (it will be tried again): the disk is full'
   expect(seen).toMatchObject([{ action: 'project.updated', event: { project_id: id, status_reason } }])
+})
+
+/** Time in the hands of the test. */
+function useClock() {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+}
+
+test('who has a lab open in another process is listed and told, until the lab is closed', async () => {
+  useClock()
+  const present = new MemoryPresent()
+  const { registry } = registryOf(undefined, present)
+  const head = { ...headOf(id, 'campus'), is_open: true }
+  await registry.register(id, head)
+  const told: unknown[] = []
+  registry.listen(({ action, event }) => void told.push([action, 'present' in event ? event.present : undefined]))
+  for (const names of [['ada'], ['ada'], ['ada', 'grace'], []]) await registry.keepPresent(id, names)
+  expect(told.splice(0)).toEqual([['ada'], ['ada', 'grace'], undefined].map((names) => ['project.updated', names]))
+  await registry.keepPresent(id, ['ada'])
+  expect(registry.view(id, head).present).toEqual(['ada'])
+  // A directory that was idle has them from its table.
+  expect(registryOf(new Map([[id, { head }]]), present).registry.view(id, head).present).toEqual(['ada'])
+  await registry.register(id, { ...head, is_open: false })
+  await registry.register(id, head)
+  expect(told.splice(0)).toEqual([
+    ['project.updated', ['ada']],
+    ['project.closed', undefined],
+    ['project.opened', undefined],
+  ])
+  expect(present.reports.size).toBe(0)
+  // A report of a lab that was deleted meanwhile.
+  await registry.keepPresent(other, ['ada'])
+  expect(present.reports.size).toBe(0)
+})
+
+test('a lab whose process has ended without a word has nobody after a while; the next report of any lab tells so', async () => {
+  useClock()
+  const { registry } = registryOf()
+  for (const it of [id, other]) await registry.register(it, { ...headOf(it, it), is_open: true })
+  await registry.keepPresent(id, ['ada'])
+  const seen: string[] = []
+  registry.listen(({ event }) => void seen.push((event as { project_id: string }).project_id))
+  const view = () => registry.view(id, registry.get(id) as ProjectRecord)
+  vi.advanceTimersByTime(149_000)
+  expect(view().present).toEqual(['ada'])
+  vi.advanceTimersByTime(1000)
+  expect(view()).not.toHaveProperty('present')
+  await registry.keepPresent(other, ['grace'])
+  expect(seen).toEqual([id, other])
+})
+
+test('the process of a lab reports at once who comes and goes, and once a minute who stays', async () => {
+  useClock()
+  const reports: (readonly string[])[] = []
+  let isThere = true
+  const directory = {
+    put: async () => {},
+    remove: async () => {},
+    freeName: async (name: string) => name,
+    job: async () => {},
+    present: async (_: string, names: readonly string[]) => {
+      if (!isThere) throw new Error('The directory restarts')
+      reports.push(names)
+    },
+  }
+  const options = { heads: new Map(), limits: () => defaultLabLimits, warn: () => {} }
+  const registry = new SingleLabRegistry(options, id, directory)
+  const tell = async (present: readonly string[], isChange: boolean) => {
+    registry.tellPresent({ id, present }, isChange)
+    await vi.advanceTimersByTimeAsync(10_000)
+    return reports.splice(0)
+  }
+  expect(await tell(['ada'], true)).toEqual([['ada']])
+  expect(await tell(['ada', 'grace'], true)).toEqual([['ada', 'grace']])
+  for (let times = 0; times < 5; times++) expect(await tell(['ada', 'grace'], false)).toEqual([])
+  expect(await tell(['ada', 'grace'], false)).toEqual([['ada', 'grace']])
+  isThere = false
+  expect(await tell(['grace'], true)).toEqual([])
+  isThere = true
+  expect(await tell(['grace'], false)).toEqual([['grace']])
 })

@@ -391,6 +391,7 @@ test('a project that its directory refuses at the end is left neither on its com
     remove: async () => {},
     freeName: async (name) => name,
     job: async () => {},
+    present: async () => {},
   }
   const create = async () => {
     await compute.agent().projects.create({ project_id: id, name: 'lab' })

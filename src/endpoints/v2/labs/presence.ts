@@ -15,7 +15,6 @@ export const labPresenceEndpoint: Endpoint = endpoint({
     const { labs } = labsOf(context)
     const lab = await labs.lab(params.project_id)
     const input = { selection, client: client ?? undefined }
-    const tellList = () => labs.registry.emit({ action: 'project.updated', event: lab.project() })
-    return ok(showPresence(lab, context.identity, input, tellList))
+    return ok(showPresence(lab, context.identity, input, (isChange) => labs.registry.tellPresent(lab, isChange)))
   },
 })

@@ -11,6 +11,7 @@ import { undoEdit } from '../../../../src/labs/undo/undo.ts'
 import { type DirectLinkVerdict, worstVerdict } from '../../../../src/model/direct-link.ts'
 import { labsInMemory, MemoryCompute } from '../../../support/memory-compute.ts'
 import { MemoryLabs, memoryPorts } from '../../../support/memory-labs.ts'
+import { MemoryPresent } from '../../../support/memory-present.ts'
 
 /** A lab of two pcs and a switch; one pc is linked with the switch. */
 async function campus() {
@@ -98,7 +99,7 @@ test('the running nodes of a compute that is not connected are unknown', async (
 
 test('a list of labs in other processes has their sizes from their heads', async () => {
   const { lab } = await campus()
-  const registry = new DirectoryRegistry({ ...memoryPorts(), heads: new Map() }, new MemoryLabs())
+  const registry = new DirectoryRegistry({ ...memoryPorts(), heads: new Map() }, new MemoryLabs(), new MemoryPresent())
   const { computes } = await labsInMemory(new MemoryCompute())
   await registry.register(lab.id, lab.document.project)
   const [listed] = await listProjects({ registry, computes }, computes.agent)
