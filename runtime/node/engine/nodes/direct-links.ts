@@ -3,25 +3,20 @@ import type { LinkAgent } from '../../../../src/host-agent.ts'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../../src/lib/errors/api-error.ts'
-import {
-  type DirectLink,
-  type DirectLinkChanges,
-  type DirectLinkJoin,
-  type DirectLinkJoined,
-  type DirectLinkState,
-  type DirectLinkVerdict,
-  type LinkEndState,
-  type LinkPort,
-  type LinkPorts,
-  type LinkSettings,
-  type LinkTraffic,
-  linkVerdictOf,
+import type {
+  DirectLink,
+  DirectLinkChanges,
+  DirectLinkJoin,
+  DirectLinkJoined,
+  LinkPort,
+  LinkPorts,
+  LinkSettings,
 } from '../../../../src/model/direct-link.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
 import { isLinkable } from '../../../../src/model/kinds/node.ts'
 import type { LinkNio } from '../../../../src/model/schema/nio.ts'
 import { compileFilters } from '../../dataplane/filters/compile.ts'
-import type { JoinedLink, PortReport, SwitchNio } from '../../keeper/protocol/protocol.ts'
+import type { JoinedLink, SwitchNio } from '../../keeper/protocol/protocol.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { type LinkChanges, type OpenProject, revertLinks } from '../projects/open-project.ts'
 import type { StoredLink } from '../projects/project-record.ts'
@@ -29,17 +24,16 @@ import { withDiskErrors } from '../storage/disk.ts'
 import type { EngineNode } from './engine-node.ts'
 import { type KeeperLink, keeperErrorCode, unknownState } from './keeper-link.ts'
 import { lineOfPort } from './line.ts'
+import { isSamePorts, keyOf, keysOf, nameOf, nodeKeyOf } from './link-ports.ts'
 import { LinkStates } from './link-states.ts'
-import { captureOf } from './nio-state.ts'
+import { byKey, LinkViews } from './link-views.ts'
 import type { NodeTable } from './node-table.ts'
 import { hasCarrier } from './record.ts'
-import { lportOf, ownerOf, parsePortName, portName, requirePort, slotOf } from './slots.ts'
+import { lportOf, ownerOf, parsePortName, requirePort, slotOf } from './slots.ts'
 import { bridgePortOf, PortWirer } from './wiring.ts'
 
 /** Links in one message to a keeper. */
 const linksAtOnce = 1000
-/** Minimum time between two samples for a rate, ms. */
-const rateMs = 500
 
 export interface DirectLinksOptions {
   readonly keeper: KeeperLink
@@ -48,13 +42,6 @@ export interface DirectLinksOptions {
   /** An open project that is not being closed; 404, 409. */
   readonly project: (projectId: string) => Promise<OpenProject>
   readonly emit: (project: OpenProject, payload: EventPayload) => void
-}
-
-interface Sample {
-  readonly at: number
-  readonly traffic: readonly [LinkTraffic, LinkTraffic]
-  /** What was read last, also shortly after the sample. */
-  readonly read: readonly [LinkTraffic, LinkTraffic]
 }
 
 /** Links that are sent to a keeper in one message. */
@@ -72,16 +59,16 @@ export class DirectLinks implements LinkAgent {
   readonly #wiring: PortWirer
   readonly #serial = new KeyedMutex()
   readonly #batches = new Map<object, Batch>()
-  readonly #samples = new Map<string, Sample>()
+  readonly #views = new LinkViews()
   readonly #states: LinkStates
 
   constructor(options: DirectLinksOptions) {
     this.#options = options
     const { keeper, ports, emit } = options
     this.#states = new LinkStates(async (project, links) => {
-      const { ports } = await keeper.call('port.report', { keys: links.flatMap(keysOf) })
+      const { ports } = await keeper.call('port.report', { keys: links.flatMap((link) => keysOf(link).ports) })
       const reports = byKey(ports)
-      return links.map((link) => this.#stateOf(project, link, reports))
+      return links.map((link) => this.#views.state(project, link, reports))
     })
     this.#wiring = new PortWirer({ keeper, ports, emit: ({ project }, payload) => emit(project, payload) })
   }
@@ -103,7 +90,7 @@ export class DirectLinks implements LinkAgent {
 
   async update(projectId: string, linkId: string, changes: LinkSettings): Promise<DirectLink> {
     const project = await this.#options.project(projectId)
-    await this.#options.table.lockAll(required(project, linkId).nodes.map(unitOf), async () => {
+    await this.#options.table.lockAll(required(project, linkId).nodes.map(nodeKeyOf), async () => {
       project.requireUsable()
       const before = required(project, linkId)
       const link = { ...before, ...settingsOf(changes, before) }
@@ -119,7 +106,7 @@ export class DirectLinks implements LinkAgent {
 
   async remove(projectId: string, linkId: string): Promise<void> {
     const project = await this.#options.project(projectId)
-    const keys = required(project, linkId).nodes.map(unitOf)
+    const keys = required(project, linkId).nodes.map(nodeKeyOf)
     await this.#options.table.lockAll(keys, () => {
       required(project, linkId)
       return this.#separate(project, linkId, null)
@@ -136,7 +123,7 @@ export class DirectLinks implements LinkAgent {
         .catch(absent),
     )
     const reports = byKey((await Promise.all(reporting)).flat())
-    return this.#view(project, link, reports)
+    return this.#views.view(project, link, reports)
   }
 
   async states(projectId: string): Promise<DirectLink[]> {
@@ -144,7 +131,7 @@ export class DirectLinks implements LinkAgent {
     if (project.links.size === 0) return []
     const { ports } = await this.#options.keeper.call('port.report', {})
     const reports = byKey(ports)
-    return [...project.links.values()].map((link) => this.#view(project, link, reports))
+    return [...project.links.values()].map((link) => this.#views.view(project, link, reports))
   }
 
   async changes(projectId: string, since?: string): Promise<DirectLinkChanges> {
@@ -156,7 +143,7 @@ export class DirectLinks implements LinkAgent {
     for (const link of node.project.linksAt(node.key)) {
       if (link.detached !== undefined) continue
       for (const port of link.nodes) {
-        if (unitOf(port) !== node.key) continue
+        if (nodeKeyOf(port) !== node.key) continue
         const slot = slotOf(node, nameOf(port))
         if (slot.nio === null || slot.nio.type === 'nio_link') slot.nio = nioOf(link)
         // A service was killed after a NIO took the port, and before it detached the link.
@@ -166,7 +153,7 @@ export class DirectLinks implements LinkAgent {
     for (const { udp_ports, nodes } of node.project.linksAt(node.key))
       for (const [index, port] of nodes.entries()) {
         const lport = udp_ports?.[index]
-        if (lport !== undefined && unitOf(port) === node.key)
+        if (lport !== undefined && nodeKeyOf(port) === node.key)
           this.#options.ports.adopt('udp', lport, ownerOf(node, nameOf(port)))
       }
   }
@@ -187,9 +174,11 @@ export class DirectLinks implements LinkAgent {
       const link = project.links.get(linkId)
       if (link === undefined || link.detached !== undefined) return
       const { keeper } = this.#options
-      const [a, b] = link.nodes.map(unitOf) as [string, string]
+      const [a, b] = link.nodes.map(nodeKeyOf) as [string, string]
       if (!keeper.canJoin(a, b)) return this.#pair(project, link)
-      await this.#send(keeper.holderOf(a), { link_id: linkId, ports: keysOf(link), ...compiled(link) }).catch(refused)
+      await this.#send(keeper.holderOf(a), { link_id: linkId, ports: keysOf(link).ports, ...compiled(link) }).catch(
+        refused,
+      )
       if (link.udp_ports !== undefined) await this.#unpair(project, link)
     })
   }
@@ -207,13 +196,13 @@ export class DirectLinks implements LinkAgent {
   /** Removes the links of a closed project from the keepers; the record of the project keeps them. */
   async close(project: OpenProject): Promise<void> {
     await Promise.all([...project.links.values()].map((link) => this.#takeApart(link).catch(ignore(laterText))))
-    for (const id of project.links.keys()) this.#samples.delete(id)
+    for (const id of project.links.keys()) this.#views.forget(id)
     this.#states.forget(project.id)
   }
 
   async #join(project: OpenProject, wanted: readonly DirectLinkJoin[]): Promise<(ApiError | null)[]> {
     const before = wanted.flatMap(({ link_id }) => project.links.get(link_id)?.nodes ?? [])
-    const keys = [...before, ...wanted.flatMap(({ nodes }) => nodes)].map(unitOf)
+    const keys = [...before, ...wanted.flatMap(({ nodes }) => nodes)].map(nodeKeyOf)
     return this.#options.table.lockAll(keys, async () => {
       project.requireUsable()
       await using revert = revertLinks()
@@ -262,7 +251,7 @@ export class DirectLinks implements LinkAgent {
   /** Ports of switches are open only when something is linked to them. */
   async #openBridgePorts(project: OpenProject, linkId: string): Promise<void> {
     for (const port of project.links.get(linkId)?.nodes ?? []) {
-      const node = project.nodes.get(unitOf(port))
+      const node = project.nodes.get(nodeKeyOf(port))
       if (node === undefined || bridgePortOf(node, nameOf(port)) === undefined) continue
       await this.#wiring.open(node, nameOf(port), slotOf(node, nameOf(port)))
     }
@@ -298,7 +287,7 @@ export class DirectLinks implements LinkAgent {
     const port = { ...given, node_id: given.node_id.toLowerCase() }
     const { node_type, node_id } = port
     if (!isLinkable(node_type)) throw badRequest(`node_type: nodes of the kind ${node_type} cannot be linked`)
-    const node = project.nodes.get(unitOf(port))
+    const node = project.nodes.get(nodeKeyOf(port))
     if (node === undefined || this.#options.table.get(node.key) !== node)
       throw notFound(`nodes: the project has no ${node_type} node ${node_id}`, { code: 'no-such-node' })
     if (node.unknownReason !== undefined) throw unknownState(new Error(node.unknownReason))
@@ -319,7 +308,7 @@ export class DirectLinks implements LinkAgent {
       if (before.udp_ports !== undefined) this.#releaseUdp(project, before)
     }
     for (const port of link.nodes) {
-      const node = project.nodes.get(unitOf(port))
+      const node = project.nodes.get(nodeKeyOf(port))
       if (node === undefined) continue
       const [name, slot] = [nameOf(port), slotOf(node, nameOf(port))]
       const { nio } = slot
@@ -361,7 +350,7 @@ export class DirectLinks implements LinkAgent {
       const left = why === null ? null : { ...link, detached: why }
       await this.#save(project, [[linkId, left]])
       if (left === null) {
-        this.#samples.delete(linkId)
+        this.#views.forget(linkId)
         this.#states.remove(project.id, linkId)
       }
       await this.#emitState(project, left ?? { ...link, detached: 'The link was removed' }, left === null)
@@ -371,7 +360,7 @@ export class DirectLinks implements LinkAgent {
   /** Removes a link from its keepers. */
   async #takeApart(link: StoredLink): Promise<void> {
     const { keeper } = this.#options
-    const named = { links: [{ link_id: link.link_id, ports: keysOf(link) }] }
+    const named = { links: [{ link_id: link.link_id, ports: keysOf(link).ports }] }
     if (link.udp_ports === undefined) {
       await keeper.call('link.remove', named).catch((error: unknown) => {
         // A keeper that does not know links has none.
@@ -379,7 +368,7 @@ export class DirectLinks implements LinkAgent {
       })
       return
     }
-    await Promise.all(keysOf(link).map((key) => keeper.call('nio.detach', { key }).catch(absent)))
+    await Promise.all(keysOf(link).ports.map((key) => keeper.call('nio.detach', { key }).catch(absent)))
   }
 
   /** Has the ports of a link show it. */
@@ -393,7 +382,7 @@ export class DirectLinks implements LinkAgent {
 
   #setNio(project: OpenProject, link: StoredLink, nio: LinkNio | null): void {
     for (const port of link.nodes) {
-      const node = project.nodes.get(unitOf(port))
+      const node = project.nodes.get(nodeKeyOf(port))
       const slot = node?.record.ports[nameOf(port)]
       if (node === undefined || (slot === undefined && nio === null)) continue
       const there = slot?.nio
@@ -416,7 +405,7 @@ export class DirectLinks implements LinkAgent {
   async #pair(project: OpenProject, found: StoredLink): Promise<void> {
     const { keeper, ports } = this.#options
     const { filters_ab, filters_ba, suspend } = compiled(found)
-    const units = found.nodes.map(unitOf)
+    const units = found.nodes.map(nodeKeyOf)
     // One end has the filters of both directions: a keeper of an earlier version knows only filters for both.
     const full = units.findIndex((key) => keeper.canJoin(key, key))
     if (full < 0 && !isDeepStrictEqual(filters_ab, filters_ba)) {
@@ -482,50 +471,8 @@ export class DirectLinks implements LinkAgent {
   }
 
   async #emitState(project: OpenProject, link: StoredLink, isRemoved = false): Promise<void> {
-    const view = this.#view(project, link, undefined)
+    const view = this.#views.view(project, link)
     this.#options.emit(project, { type: isRemoved ? 'link.deleted' : 'link.updated', link: view })
-  }
-
-  /** Without `reports` the traffic is that of the last reading. */
-  #view(project: OpenProject, link: StoredLink, reports: Reports | undefined): DirectLink {
-    const { nodes, filters_ab, filters_ba, suspend } = link
-    const [a, b] = keysOf(link).map((key) => reports?.get(key))
-    const captures: DirectLink['captures'] = [captureOf(a?.capture ?? null), captureOf(b?.capture ?? null)]
-    const shown = { project_id: project.id, nodes, filters_ab, filters_ba, suspend }
-    return { ...shown, ...this.#stateOf(project, link, reports), captures }
-  }
-
-  #stateOf(project: OpenProject, link: StoredLink, reports: Reports | undefined): DirectLinkState {
-    const { link_id } = link
-    const [a, b] = keysOf(link).map((key) => reports?.get(key))
-    const [verdict, reason] = judge(project, link, [a, b])
-    const [ab, ba] =
-      reports === undefined
-        ? (this.#samples.get(link_id)?.read ?? [noTraffic, noTraffic])
-        : this.#trafficOf(link_id, [passed(a, b), passed(b, a)])
-    return { link_id, verdict, reason, ab, ba }
-  }
-
-  #trafficOf(linkId: string, counts: readonly [Passed, Passed]): readonly [LinkTraffic, LinkTraffic] {
-    const at = performance.now()
-    const last = this.#samples.get(linkId)
-    const seconds = last === undefined ? 0 : (at - last.at) / 1000
-    const isRecent = seconds * 1000 < rateMs
-    const traffic = counts.map((count, index): LinkTraffic => {
-      const then = last?.traffic[index]
-      if (then === undefined) return { ...count, frames_per_s: 0, bits_per_s: 0 }
-      if (isRecent) return { ...count, frames_per_s: then.frames_per_s, bits_per_s: then.bits_per_s }
-      return {
-        ...count,
-        frames_per_s: Math.max(0, count.frames - then.frames) / seconds,
-        bits_per_s: (8 * Math.max(0, count.bytes - then.bytes)) / seconds,
-      }
-    }) as [LinkTraffic, LinkTraffic]
-    this.#samples.set(
-      linkId,
-      last !== undefined && isRecent ? { ...last, read: traffic } : { at, traffic, read: traffic },
-    )
-    return traffic
   }
 }
 
@@ -534,39 +481,6 @@ interface End {
   readonly port: LinkPort
   readonly name: string
   readonly line: StoredLink['line']
-}
-
-type Reports = ReadonlyMap<string, PortReport>
-const byKey = (ports: readonly PortReport[]): Reports => new Map(ports.map((report) => [report.key, report]))
-
-const noTraffic: LinkTraffic = { frames: 0, bytes: 0, dropped: 0, frames_per_s: 0, bits_per_s: 0 }
-type Passed = Pick<LinkTraffic, 'frames' | 'bytes' | 'dropped'>
-
-/** The traffic from one port to the other. */
-function passed(from: PortReport | undefined, to: PortReport | undefined): Passed {
-  const { no_guest = 0, send_failed = 0 } = to?.counters.dropped ?? {}
-  let dropped = no_guest + send_failed
-  for (const [why, count] of Object.entries(from?.counters.dropped ?? {}))
-    if (why !== 'no_guest' && why !== 'send_failed') dropped += count
-  const { in_frames: frames = 0, in_bytes: bytes = 0 } = to?.counters ?? {}
-  return { frames, bytes, dropped }
-}
-
-function judge(
-  project: OpenProject,
-  link: StoredLink,
-  reports: readonly (PortReport | undefined)[],
-): readonly [DirectLinkVerdict, string | null] {
-  const { nodes, suspend, detached } = link
-  if (detached !== undefined) return ['detached', detached]
-  const ends: LinkEndState[] = []
-  for (const [index, unit] of wordsOf(link).units.entries()) {
-    const node = project.nodes.get(unit)
-    if (node === undefined) return ['stopped', `The node ${nodes[index]?.node_id} does not exist: remove the link`]
-    const { link, reason } = reports[index] ?? {}
-    ends.push({ name: node.record.name, status: node.status, link, reason })
-  }
-  return linkVerdictOf(suspend, ends)
 }
 
 /** 404. */
@@ -590,26 +504,6 @@ const settingsOf = (
   suspend: suspend ?? now.suspend,
 })
 
-const unitOf = ({ node_type, node_id }: LinkPort): string => `${node_type}:${node_id}`
-const nameOf = ({ adapter_number: adapter, port_number: port }: LinkPort): string => portName({ adapter, port })
-const keyOf = (port: LinkPort): string => `${unitOf(port)}/${nameOf(port)}`
-const keysOf = (link: StoredLink): [string, string] => wordsOf(link).ports
-interface LinkWords {
-  readonly units: [string, string]
-  readonly ports: [string, string]
-}
-/** The keys of the nodes and of the ports of a link, made once: the states of all links are read each second. */
-const words = new WeakMap<StoredLink, LinkWords>()
-function wordsOf(link: StoredLink): LinkWords {
-  const known = words.get(link)
-  if (known !== undefined) return known
-  const [a, b] = link.nodes
-  const made: LinkWords = { units: [unitOf(a), unitOf(b)], ports: [keyOf(a), keyOf(b)] }
-  words.set(link, made)
-  return made
-}
-const isSamePorts = (one: LinkPorts, other: LinkPorts): boolean =>
-  one.every((port, index) => keyOf(port) === keyOf(other[index] as LinkPort))
 const nioOf = ({ link_id, suspend }: StoredLink): LinkNio => ({
   type: 'nio_link',
   link_id,
