@@ -284,8 +284,10 @@ testWith(browser, requireProgram('qemu-system-x86_64'))(
     // One more, which has the focus, and offers the images with their sizes.
     await page.getByRole('button', { name: 'Disk', exact: true }).click()
     const second = page.getByRole('group', { name: 'Disk 2' })
-    const image = second.getByLabel('HDB disk image')
+    const image = second.getByLabel('Image')
     await expect.poll(() => image.evaluate((it) => it === document.activeElement)).toBe(true)
+    expect(await second.locator('label').allInnerTexts()).toEqual(['Image', 'Interface'])
+    expect(await second.locator('.help').count()).toBe(0)
     const offered = () =>
       second
         .locator('datalist option')
@@ -308,6 +310,13 @@ testWith(browser, requireProgram('qemu-system-x86_64'))(
     await expect.poll(disks).toBe(1)
     await page.getByRole('button', { name: 'Save' }).click()
     await expect.poll(stored).toMatchObject({ hdb_disk_image: '' })
+
+    // One that nobody needs after all.
+    await page.getByRole('button', { name: 'Disk', exact: true }).click()
+    await expect.poll(disks).toBe(2)
+    await page.getByRole('button', { name: 'Discard' }).click()
+    await expect.poll(disks).toBe(1)
+    expect(await page.getByRole('button', { name: 'Discard' }).count()).toBe(0)
     expect(lab.faults).toEqual([])
   },
 )

@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals'
+import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { Icon } from '../parts/icon.tsx'
@@ -10,7 +10,12 @@ export interface FormPart {
   readonly title: string
   readonly settings: readonly string[]
   /** Settings that are in rows, such as those of each disk; the first of a row says whether the row is used. */
-  readonly rows?: { readonly noun: string; readonly settings: readonly (readonly string[])[] }
+  readonly rows?: {
+    readonly noun: string
+    /** What the settings of a row are called in it. */
+    readonly titles: readonly string[]
+    readonly settings: readonly (readonly string[])[]
+  }
 }
 
 /** Number of fields from which on they can be searched. */
@@ -25,6 +30,8 @@ interface FormPartsProps {
   readonly currentOf: (name: string) => unknown
   readonly onType: (name: string, value: string) => void
   readonly isDisabled: boolean
+  /** The first settings of rows that were added, and may still be without a value. */
+  readonly added: Signal<readonly string[]>
 }
 
 /** The fields of a form in their parts, with a search where there are many. */
@@ -50,11 +57,7 @@ export function FormParts({ fields, parts, view, ...rowProps }: FormPartsProps) 
               <details key={part.title} class="form-part" open={index < others.length - 1}>
                 <summary>{part.title}</summary>
                 {part.rows !== undefined && (
-                  <Rows
-                    noun={part.rows.noun}
-                    rows={part.rows.settings.map((row) => ({ main: row[0] ?? '', fields: named(row) }))}
-                    {...{ view, ...rowProps }}
-                  />
+                  <Rows noun={part.rows.noun} rows={rowsOf(part.rows, fields)} {...{ view, ...rowProps }} />
                 )}
                 <Fields
                   fields={inPart(part).filter(({ name }) => !part.rows?.settings.flat().includes(name))}
@@ -69,16 +72,24 @@ export function FormParts({ fields, parts, view, ...rowProps }: FormPartsProps) 
   )
 }
 
-interface RowsProps extends Pick<FormPartsProps, 'view' | 'currentOf' | 'onType' | 'isDisabled'> {
+/** In a row a setting has a short title, and needs no help. */
+const rowsOf = ({ titles, settings }: NonNullable<FormPart['rows']>, fields: readonly FormField[]): RowsProps['rows'] =>
+  settings.map((row) => ({
+    main: row[0] ?? '',
+    fields: row.flatMap((name, index) => {
+      const field = fields.find((it) => it.name === name)
+      return field === undefined ? [] : { ...field, title: titles[index] ?? field.title, description: undefined }
+    }),
+  }))
+
+interface RowsProps extends Pick<FormPartsProps, 'view' | 'currentOf' | 'onType' | 'isDisabled' | 'added'> {
   readonly noun: string
   /** `main`: the setting without which the row is not used. */
   readonly rows: readonly { readonly main: string; readonly fields: readonly FormField[] }[]
 }
 
 /** The rows that are used, and a button for one more. */
-function Rows({ noun, rows, view, currentOf, onType, isDisabled }: RowsProps) {
-  /** Rows that are shown without a value. */
-  const added = useSignal<readonly string[]>([])
+function Rows({ noun, rows, view, currentOf, onType, isDisabled, added }: RowsProps) {
   const isUsed = ({ main }: RowsProps['rows'][number]) => Boolean(currentOf(main)) || added.value.includes(main)
   const next = rows.find((row) => row.fields.some(({ name }) => name === row.main) && !isUsed(row))
   return (

@@ -44,10 +44,15 @@ export function SchemaForm({
   const { images, read } = useImages(imageKind)
   /** The typed text, by field. Other fields follow the values. */
   const typed = useSignal<Readonly<Record<string, string | boolean>>>({})
+  const added = useSignal<readonly string[]>([])
   const isSaving = useSignal(false)
   const failure = useSignal('')
   const fields = fieldsOf(schema)
   const isChanged = Object.keys(typed.value).length > 0
+  const settle = () => {
+    typed.value = {}
+    added.value = []
+  }
   const type = (name: string, value: string | boolean) => {
     typed.value = { ...typed.value, [name]: value }
   }
@@ -62,7 +67,7 @@ export function SchemaForm({
         return [name, typeof text === 'boolean' || field === undefined ? text : valueIn(field, text)]
       })
       isSaving.value = true
-      if (await onSave(Object.fromEntries(changes))) typed.value = {}
+      if (await onSave(Object.fromEntries(changes))) settle()
     } catch (error) {
       failure.value = messageOf(error)
     } finally {
@@ -84,6 +89,7 @@ export function SchemaForm({
         currentOf={currentOf}
         onType={type}
         isDisabled={isDisabled}
+        added={added}
         view={(field) => (
           <FieldView
             field={field}
@@ -96,7 +102,7 @@ export function SchemaForm({
         )}
       />
       <ErrorMessage text={failure.value} />
-      {(isChanged || onCancel !== undefined) && (
+      {(isChanged || added.value.length > 0 || onCancel !== undefined) && (
         <div class="row form-actions">
           <button type="submit" class="is-main" disabled={isSaving.value || !isChanged}>
             {verb}
@@ -104,7 +110,7 @@ export function SchemaForm({
           <button
             type="button"
             onClick={() => {
-              typed.value = {}
+              settle()
               failure.value = ''
               onCancel?.()
             }}

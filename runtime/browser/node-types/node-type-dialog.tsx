@@ -155,6 +155,7 @@ function TypeForm({ draft, onFiles, prevented, onChanged, onClose }: TypeFormPro
   const { kind, template, fields } = draft
   const failure = useSignal('')
   const isSending = useSignal(false)
+  const added = useSignal<readonly string[]>([])
   const form = useRef<HTMLFormElement>(null)
   // The card that was pressed is gone, and the focus with it.
   useEffect(() => form.current?.querySelector<HTMLElement>('select, input')?.focus(), [])
@@ -212,6 +213,7 @@ function TypeForm({ draft, onFiles, prevented, onChanged, onClose }: TypeFormPro
             parts={kind.form_parts}
             view={view}
             isDisabled={false}
+            added={added}
             currentOf={(name) => draft.valueOf({ name })}
             onType={(name, value) => draft.enter(name, value)}
           />

@@ -34,7 +34,9 @@ const kindView = (kind: KindDescriptor): LabKind => ({
     const rows = kind.formRows?.[title]
     return {
       ...{ title, settings: [...settings] },
-      ...(rows !== undefined && { rows: { noun: rows.noun, settings: rows.rows.map((row) => [...row]) } }),
+      ...(rows !== undefined && {
+        rows: { noun: rows.noun, titles: [...rows.titles], settings: rows.rows.map((row) => [...row]) },
+      }),
     }
   }),
   settings: settingsOf(kind),

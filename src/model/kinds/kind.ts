@@ -118,6 +118,16 @@ interface ConfigAccess {
   readonly keepsEmpty?: boolean
 }
 
+/** Settings that a form shows in rows. */
+interface FormRows {
+  /** What a row is called. */
+  readonly noun: string
+  /** What the settings of a row are called in it. */
+  readonly titles: readonly string[]
+  /** The settings of each row; without the first one it is not used. */
+  readonly rows: readonly (readonly string[])[]
+}
+
 /** A kind of node, for every runtime. `runtime/node/drivers` runs its nodes on a host. */
 export interface KindDescriptor {
   /** The name of the kind in paths, records and events. */
@@ -130,8 +140,8 @@ export interface KindDescriptor {
   readonly typeDefaults?: (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
   /** The parts of a form of its settings, in order: title -> settings. A form shows the last part closed. Absent: one part. */
   readonly formParts?: Readonly<Record<string, readonly string[]>>
-  /** Settings of parts that come in rows, such as the disks: title of the part -> what a row is called, and the settings of each, the main one first. */
-  readonly formRows?: Readonly<Record<string, { readonly noun: string; readonly rows: readonly (readonly string[])[] }>>
+  /** Settings of parts that come in rows, such as the disks, by the title of the part. */
+  readonly formRows?: Readonly<Record<string, FormRows>>
   /** Name of a built-in symbol, for a kind without `template`. Default: `machine`. */
   readonly symbol?: string
   /** The settings that somebody is asked for who makes a node type (a template) of the kind. Absent: none. */

@@ -233,7 +233,10 @@ export const machineEmulator = kind({
     Advanced: ['options', 'qemu_path', 'cpu_throttling', 'process_priority', 'acpi_shutdown', 'legacy_networking'],
   },
   formRows: {
-    Disks: { noun: 'Disk', rows: diskSlots.map((slot) => [`${slot}_disk_image`, `${slot}_disk_interface`]) },
+    Disks: {
+      ...{ noun: 'Disk', titles: ['Image', 'Interface'] },
+      rows: diskSlots.map((slot) => [`${slot}_disk_image`, `${slot}_disk_interface`]),
+    },
   },
   firstSettings: ['hda_disk_image', 'ram', 'cpus', 'adapters'],
   aliases: ['qemu'],

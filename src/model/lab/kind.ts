@@ -29,7 +29,11 @@ export const LabKind = objectSchema('LabKind', 'A kind of node, and the form of 
         settings: Type.Array(Type.String()),
         rows: Type.Optional(
           Type.Object(
-            { noun: Type.String(), settings: Type.Array(Type.Array(Type.String())) },
+            {
+              noun: Type.String({ description: 'What a row is called' }),
+              titles: Type.Array(Type.String(), { description: 'What the settings of a row are called in it' }),
+              settings: Type.Array(Type.Array(Type.String())),
+            },
             {
               additionalProperties: false,
               description: 'Its settings that are shown in rows, one for each that is used',

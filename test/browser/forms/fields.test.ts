@@ -73,8 +73,10 @@ test('the settings that name images say so, in all kinds', () => {
     ]),
   )
   for (const kind of kinds as readonly KindDescriptor[])
-    for (const [title, { rows }] of Object.entries(kind.formRows ?? {}))
+    for (const [title, { titles, rows }] of Object.entries(kind.formRows ?? {})) {
       expect(kind.formParts?.[title]).toEqual(expect.arrayContaining(rows.flat()))
+      expect(rows.every((row) => row.length === titles.length)).toBe(true)
+    }
 })
 
 test('a value that is not that of the node type says what the type has', () => {
