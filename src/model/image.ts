@@ -19,6 +19,9 @@ export const Image = objectSchema('Image', 'An image that nodes of a kind can be
     }),
   ),
   filesize: Type.Integer({ description: 'Bytes' }),
+  virtual_size: Type.Optional(
+    Type.Integer({ description: 'Bytes of the disk that a guest sees, of a qcow2, VMDK or VDI' }),
+  ),
 })
 
 /** The new name of an image. */

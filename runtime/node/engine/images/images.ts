@@ -13,6 +13,7 @@ import {
   type ImageUse,
   imageKinds,
 } from '../../../../src/model/image.ts'
+import { kindOf } from '../../../../src/model/kinds/node.ts'
 import type { FoundProgram } from '../../../../src/model/schema/program.ts'
 import type { Sandbox } from '../../os/sandbox/sandbox.ts'
 import type { Checksums } from '../storage/checksums.ts'
@@ -30,6 +31,7 @@ import { checkedName, removeLeftovers } from './names.ts'
 import { ImageSums, type Sums } from './sums.ts'
 import { type UploadAdmission, Uploads } from './uploads.ts'
 import { type ImageUser, nodesByImage, realFile, usersOf } from './users.ts'
+import { virtualSizeOf } from './virtual-size.ts'
 
 export interface ImagesOptions {
   readonly records: ServiceRecords
@@ -114,13 +116,19 @@ export class Images implements ImageAgent {
 
   async list(kind: ImageKindName): Promise<Image[]> {
     const images = await this.#sums.ofAll(await this.library.all(kind))
-    return images.map(({ file, name, md5sum, sha256, size }) => ({
-      filename: basename(file),
-      path: name,
-      md5sum,
-      sha256,
-      filesize: size,
-    }))
+    return Promise.all(
+      images.map(async ({ file, name, md5sum, sha256, size }) => {
+        const virtualSize = kindOf(kind).image?.isDisk === true ? await virtualSizeOf(file) : undefined
+        return {
+          filename: basename(file),
+          path: name,
+          md5sum,
+          sha256,
+          filesize: size,
+          ...(virtualSize !== undefined && { virtual_size: virtualSize }),
+        }
+      }),
+    )
   }
 
   async uses(kind: ImageKindName): Promise<ImageUse[]> {
