@@ -192,10 +192,21 @@ testWith(browser)(
   'a kind whose emulator is missing cannot be chosen, and the sheet says how it is installed',
   async () => {
     const service = await TestService.start({ 'pc.engine': 'embedded', 'dynamips.path': 'no-such-dynamips' })
+    const router7200 = { name: 'Old router', template_type: 'dynamips', platform: 'c7200', image: 'c7200.bin' }
+    for (const type of [router7200, { name: 'Access', template_type: 'switch' }])
+      await service.call('POST', '/v2/templates', type)
     const { page } = await LabPage.open(service.url)
     await page.getByRole('button', { name: 'New lab' }).first().click()
     await page.getByLabel('Name').fill('Missing')
     await page.getByRole('button', { name: 'Create' }).click()
+    // A type of one's own is grey in the palette, and says why.
+    const grey = page.locator('.template-row.is-missing')
+    await grey.getByText('dynamips: not found').waitFor()
+    expect(await grey.locator('bdi').allInnerTexts()).toEqual(['Old router'])
+    const hint = await grey.getByRole('button', { name: /^Old router/ }).getAttribute('title')
+    expect(hint).toMatch(/^It cannot run here\. dynamips: not found\. sudo apt-get install dynamips/)
+    await page.getByRole('button', { name: 'Access', exact: true }).waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
     await page.getByRole('button', { name: 'Add node type' }).click()
     const missing = page.getByRole('region', { name: 'Not installed' })
     const router = missing.getByRole('listitem').filter({ hasText: 'Dynamips router' })

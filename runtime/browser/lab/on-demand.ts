@@ -2,6 +2,7 @@
 export { ConsoleScreen } from '../console/console-screen.tsx'
 export { DockView } from '../console/dock-view.tsx'
 export { DrawingPanel } from '../drawings/drawing-panel.tsx'
+export { missingPrograms } from '../state/diagnosis.ts'
 export { ComputeName } from './compute-name.tsx'
 export { ConfigEditor } from './config-editor.tsx'
 export { ContextMenu } from './context-menu.tsx'

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { useEffect } from 'preact/hooks'
 import type { LabTemplate } from '../../../src/client/patchbay.ts'
 import { templateMedia } from '../canvas/canvas.tsx'
 import { SymbolPicture } from '../canvas/symbols.tsx'
@@ -9,6 +10,8 @@ import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
 import { Loaded } from '../parts/loaded.tsx'
 import { SearchField } from '../parts/search-field.tsx'
+import { notifyError } from '../state/notices.ts'
+import { hasAllLabs } from '../state/session.ts'
 
 /** Number of templates from which on they can be searched. */
 const manyTemplates = 12
@@ -23,14 +26,27 @@ export function Palette({ window: lab }: { window: LabWindow }) {
   const add = (template: LabTemplate) => void lab.addInMiddle(template)
   /** The node type that is being made or changed. */
   const draft = useSignal<{ readonly template?: LabTemplate } | undefined>(undefined)
+  /** The doctor's line, by the kinds that no machine of the service can run. */
+  const missing = useSignal<Missing>(new Map())
+  useEffect(() => {
+    // A student has nothing to do with machines.
+    if (hasAllLabs())
+      void import('./on-demand.ts')
+        .then(({ missingPrograms }) => missingPrograms())
+        .then((found) => {
+          missing.value = found
+        })
+        .catch(notifyError)
+  }, [])
   return (
     <>
       <nav class="palette" aria-label="Node types">
         {templates.length > manyTemplates && <SearchField label="Search node types" words={wanted} />}
-        <Group title="Nodes" templates={builtIn} onAdd={add} />
+        <Group title="Nodes" templates={builtIn} missing={missing.value} onAdd={add} />
         <Group
           title="Your node types"
           templates={own}
+          missing={missing.value}
           onAdd={add}
           onChange={(template) => {
             draft.value = { template }
@@ -77,35 +93,48 @@ export function Palette({ window: lab }: { window: LabWindow }) {
 
 const nodeTypeDialog = () => import('../node-types/node-type-dialog.tsx').then((module) => module.NodeTypeDialog)
 
+type Missing = ReadonlyMap<string, { readonly found: string; readonly fix: string }>
+
 interface GroupProps {
   readonly title: string
   readonly templates: readonly LabTemplate[]
+  readonly missing: Missing
   readonly onAdd: (template: LabTemplate) => void
   /** Absent: they cannot be changed. */
   readonly onChange?: (template: LabTemplate) => void
 }
 
-function Group({ title, templates, onAdd, onChange }: GroupProps) {
+function Group({ title, templates, missing, onAdd, onChange }: GroupProps) {
   if (templates.length === 0) return null
   return (
     <>
       <h2>{title}</h2>
       <ul>
-        {templates.map((template) => (
-          <li key={template.template_id} class="template-row">
-            <PaletteButton
-              dragged={template.template_id}
-              title={template.usage || `Drag ${template.name} onto the map`}
-              onClick={() => onAdd(template)}
-            >
-              <SymbolPicture name={template.symbol} />
-              <bdi>{template.name}</bdi>
-            </PaletteButton>
-            {onChange !== undefined && (
-              <IconButton icon="pencil" title={`Change ${template.name}`} onClick={() => onChange(template)} />
-            )}
-          </li>
-        ))}
+        {templates.map((template) => {
+          const lack = missing.get(template.template_type)
+          return (
+            <li key={template.template_id} class={lack === undefined ? 'template-row' : 'template-row is-missing'}>
+              <PaletteButton
+                dragged={template.template_id}
+                title={
+                  lack === undefined
+                    ? template.usage || `Drag ${template.name} onto the map`
+                    : `It cannot run here. ${lack.found}. ${lack.fix}`
+                }
+                onClick={() => onAdd(template)}
+              >
+                <SymbolPicture name={template.symbol} />
+                <span class="template-text">
+                  <bdi>{template.name}</bdi>
+                  {lack !== undefined && <small>{lack.found}</small>}
+                </span>
+              </PaletteButton>
+              {onChange !== undefined && (
+                <IconButton icon="pencil" title={`Change ${template.name}`} onClick={() => onChange(template)} />
+              )}
+            </li>
+          )
+        })}
       </ul>
     </>
   )

@@ -15,7 +15,7 @@ import { TextField } from '../parts/text-field.tsx'
 import { client } from '../state/client.ts'
 import { findPrevented } from '../state/diagnosis.ts'
 import { messageOf, notify, notifyError } from '../state/notices.ts'
-import type { Finding, Prevented } from '../state/prevented.ts'
+import { type Finding, type Prevented, shortFinding } from '../state/prevented.ts'
 import { NodeTypeDraft, suggestionOf } from './node-type.ts'
 
 interface NodeTypeProps {
@@ -260,12 +260,12 @@ function TypeForm({ draft, onFiles, prevented, onChanged, onClose }: TypeFormPro
 /** Why nodes of a kind cannot run on this machine, and how to mend it, as the doctor says it. */
 const Missing = ({ checks = [] }: { checks: readonly Finding[] | undefined }) => (
   <>
-    {checks.map(({ name, found, fix }) => (
-      <div key={name}>
+    {checks.map((check) => (
+      <div key={check.name}>
         <p class="muted" dir="auto">
-          {name}: {found.split('; ')[0]}
+          {shortFinding(check)}
         </p>
-        {fix !== null && <CopyText text={fix} what="the fix" />}
+        {check.fix !== null && <CopyText text={check.fix} what="the fix" />}
       </div>
     ))}
   </>

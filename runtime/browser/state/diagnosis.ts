@@ -1,7 +1,7 @@
 import type { Compute, Diagnosis } from '../../../src/client/patchbay.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { client, send } from './client.ts'
-import { type Prevented, preventedIn } from './prevented.ts'
+import { type Finding, type Prevented, preventedIn, shortFinding } from './prevented.ts'
 
 /** Where a compute says what its doctor finds. */
 export const doctorPath = ({ compute_id }: Pick<Compute, 'compute_id'>): string =>
@@ -21,4 +21,20 @@ export async function findPrevented(): Promise<Prevented> {
   const paths = computes.length === 0 ? ['/v2/compute/doctor'] : computes.map(doctorPath)
   const found = await Promise.all(paths.map(diagnosisAt)).catch(ignore('all kinds are offered'))
   return preventedIn(found ?? [])
+}
+
+/** How long a diagnosis is shown in the palette, ms: to look again takes the machine a second. */
+const recentMs = 5 * 60_000
+let recent: { readonly at: number; readonly prevented: Promise<Prevented> } | undefined
+
+/** By kind that no compute can run: what is missing, and how to mend it, as the doctor said in the last minutes. Never rejects. */
+export async function missingPrograms(): Promise<
+  ReadonlyMap<string, { readonly found: string; readonly fix: string }>
+> {
+  if (recent === undefined || Date.now() - recent.at > recentMs) recent = { at: Date.now(), prevented: findPrevented() }
+  const line = (checks: readonly Finding[]) => ({
+    found: checks.map(shortFinding).join('; '),
+    fix: checks.flatMap(({ fix }) => fix ?? []).join('; '),
+  })
+  return new Map([...(await recent.prevented)].map(([kind, checks]) => [kind, line(checks)]))
 }

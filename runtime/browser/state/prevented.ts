@@ -6,6 +6,9 @@ export type Finding = Diagnosis['checks'][number]
 /** What is missing, by the kinds that no machine can run without it. */
 export type Prevented = ReadonlyMap<string, readonly Finding[]>
 
+/** What the doctor says of a missing thing, in one line; the fix is said apart. */
+export const shortFinding = ({ name, found }: Finding): string => `${name}: ${found.split('; ')[0]}`
+
 /** The kinds that each of these machines cannot run, with what the first machine lacks: one of it is enough. */
 export function preventedIn(found: readonly Diagnosis[]): Prevented {
   const lacking = found.map(
