@@ -15,25 +15,21 @@ import type {
 import type { EventPayload } from '../../../../src/model/event.ts'
 import { isLinkable } from '../../../../src/model/kinds/node.ts'
 import type { LinkNio } from '../../../../src/model/schema/nio.ts'
-import { compileFilters } from '../../dataplane/filters/compile.ts'
-import type { JoinedLink, SwitchNio } from '../../keeper/protocol/protocol.ts'
+import type { JoinedLink } from '../../keeper/protocol/protocol.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
-import { type LinkChanges, type OpenProject, revertLinks } from '../projects/open-project.ts'
+import { type OpenProject, revertLinks } from '../projects/open-project.ts'
 import type { StoredLink } from '../projects/project-record.ts'
-import { withDiskErrors } from '../storage/disk.ts'
 import type { EngineNode } from './engine-node.ts'
-import { type KeeperLink, keeperErrorCode, unknownState } from './keeper-link.ts'
+import { type KeeperLink, unknownState } from './keeper-link.ts'
 import { lineOfPort } from './line.ts'
 import { isSamePorts, keyOf, keysOf, nameOf, nodeKeyOf } from './link-ports.ts'
 import { LinkStates } from './link-states.ts'
 import { byKey, LinkViews } from './link-views.ts'
+import { absent, compiled, LinkWirer } from './link-wirer.ts'
 import type { NodeTable } from './node-table.ts'
 import { hasCarrier } from './record.ts'
 import { lportOf, ownerOf, parsePortName, requirePort, slotOf } from './slots.ts'
 import { bridgePortOf, PortWirer } from './wiring.ts'
-
-/** Links in one message to a keeper. */
-const linksAtOnce = 1000
 
 export interface DirectLinksOptions {
   readonly keeper: KeeperLink
@@ -44,21 +40,15 @@ export interface DirectLinksOptions {
   readonly emit: (project: OpenProject, payload: EventPayload) => void
 }
 
-/** Links that are sent to a keeper in one message. */
-interface Batch {
-  readonly links: JoinedLink[]
-  readonly sent: Promise<void>
-}
-
 /**
  * The direct links of projects. The record of the project has them; the slots of the ports show them as `nio_link`. Locks are taken
  * in this order: nodes by their keys, then the link.
  */
 export class DirectLinks implements LinkAgent {
   readonly #options: DirectLinksOptions
-  readonly #wiring: PortWirer
+  readonly #portWirer: PortWirer
+  readonly #linkWirer: LinkWirer
   readonly #serial = new KeyedMutex()
-  readonly #batches = new Map<object, Batch>()
   readonly #views = new LinkViews()
   readonly #states: LinkStates
 
@@ -70,7 +60,8 @@ export class DirectLinks implements LinkAgent {
       const reports = byKey(ports)
       return links.map((link) => this.#views.state(project, link, reports))
     })
-    this.#wiring = new PortWirer({ keeper, ports, emit: ({ project }, payload) => emit(project, payload) })
+    this.#linkWirer = new LinkWirer(keeper, ports)
+    this.#portWirer = new PortWirer({ keeper, ports, emit: ({ project }, payload) => emit(project, payload) })
   }
 
   async join(projectId: string, link_id: string, nodes: LinkPorts, settings: LinkSettings = {}): Promise<DirectLink> {
@@ -96,7 +87,7 @@ export class DirectLinks implements LinkAgent {
       const link = { ...before, ...settingsOf(changes, before) }
       compiled(link)
       if (isDeepStrictEqual(link, before)) return
-      await this.#save(project, [[linkId, link]])
+      await project.setLinks([[linkId, link]])
       this.#show(project, link)
       await this.joinPorts(project, linkId)
       await this.#emitState(project, link)
@@ -173,13 +164,7 @@ export class DirectLinks implements LinkAgent {
     return this.#serial.run(linkId, async () => {
       const link = project.links.get(linkId)
       if (link === undefined || link.detached !== undefined) return
-      const { keeper } = this.#options
-      const [a, b] = link.nodes.map(nodeKeyOf) as [string, string]
-      if (!keeper.canJoin(a, b)) return this.#pair(project, link)
-      await this.#send(keeper.holderOf(a), { link_id: linkId, ports: keysOf(link).ports, ...compiled(link) }).catch(
-        refused,
-      )
-      if (link.udp_ports !== undefined) await this.#unpair(project, link)
+      await this.#linkWirer.join(project, link)
     })
   }
 
@@ -195,7 +180,9 @@ export class DirectLinks implements LinkAgent {
 
   /** Removes the links of a closed project from the keepers; the record of the project keeps them. */
   async close(project: OpenProject): Promise<void> {
-    await Promise.all([...project.links.values()].map((link) => this.#takeApart(link).catch(ignore(laterText))))
+    await Promise.all(
+      [...project.links.values()].map((link) => this.#linkWirer.takeApart(link).catch(ignore(laterText))),
+    )
     for (const id of project.links.keys()) this.#views.forget(id)
     this.#states.forget(project.id)
   }
@@ -226,7 +213,7 @@ export class DirectLinks implements LinkAgent {
           results[index] = error
         }
       }
-      if (changed.length > 0) await withDiskErrors('The record of the project', () => project.saveLinks())
+      if (changed.length > 0) await project.saveLinks()
       revert.commit()
       for (const link of changed) this.#show(project, link)
       const joined = await Promise.allSettled(
@@ -253,7 +240,7 @@ export class DirectLinks implements LinkAgent {
     for (const port of project.links.get(linkId)?.nodes ?? []) {
       const node = project.nodes.get(nodeKeyOf(port))
       if (node === undefined || bridgePortOf(node, nameOf(port)) === undefined) continue
-      await this.#wiring.open(node, nameOf(port), slotOf(node, nameOf(port)))
+      await this.#portWirer.open(node, nameOf(port), slotOf(node, nameOf(port)))
     }
   }
 
@@ -303,9 +290,8 @@ export class DirectLinks implements LinkAgent {
     const before = project.links.get(link.link_id)
     const detached: StoredLink[] = []
     if (before !== undefined && !isSamePorts(before.nodes, link.nodes)) {
-      await this.#serial.run(link.link_id, () => this.#takeApart(before))
+      await this.#serial.run(link.link_id, () => this.#linkWirer.takeApart(before))
       this.#unshow(project, before)
-      if (before.udp_ports !== undefined) this.#releaseUdp(project, before)
     }
     for (const port of link.nodes) {
       const node = project.nodes.get(nodeKeyOf(port))
@@ -317,9 +303,8 @@ export class DirectLinks implements LinkAgent {
       if (nio.type === 'nio_link') {
         const other = project.links.get(nio.link_id)
         if (other === undefined) continue
-        await this.#serial.run(nio.link_id, () => this.#takeApart(other))
+        await this.#serial.run(nio.link_id, () => this.#linkWirer.takeApart(other))
         this.#unshow(project, other)
-        if (other.udp_ports !== undefined) this.#releaseUdp(project, other)
         const { udp_ports: _, ...rest } = other
         detached.push({ ...rest, detached: `${node.record.name} ${name}: the port is used by another link` })
         await this.#emitState(project, detached.at(-1) as StoredLink)
@@ -343,12 +328,11 @@ export class DirectLinks implements LinkAgent {
     return this.#serial.run(linkId, async () => {
       const found = project.links.get(linkId)
       if (found === undefined || (why !== null && found.detached !== undefined)) return
-      if (found.detached === undefined) await this.#takeApart(found)
+      if (found.detached === undefined) await this.#linkWirer.takeApart(found)
       this.#unshow(project, found)
-      if (found.udp_ports !== undefined) this.#releaseUdp(project, found)
       const { udp_ports: _, ...link } = found
       const left = why === null ? null : { ...link, detached: why }
-      await this.#save(project, [[linkId, left]])
+      await project.setLinks([[linkId, left]])
       if (left === null) {
         this.#views.forget(linkId)
         this.#states.remove(project.id, linkId)
@@ -357,27 +341,15 @@ export class DirectLinks implements LinkAgent {
     })
   }
 
-  /** Removes a link from its keepers. */
-  async #takeApart(link: StoredLink): Promise<void> {
-    const { keeper } = this.#options
-    const named = { links: [{ link_id: link.link_id, ports: keysOf(link).ports }] }
-    if (link.udp_ports === undefined) {
-      await keeper.call('link.remove', named).catch((error: unknown) => {
-        // A keeper that does not know links has none.
-        if (keeperErrorCode(error) === undefined) throw error
-      })
-      return
-    }
-    await Promise.all(keysOf(link).ports.map((key) => keeper.call('nio.detach', { key }).catch(absent)))
-  }
-
   /** Has the ports of a link show it. */
   #show(project: OpenProject, link: StoredLink): void {
     this.#setNio(project, link, nioOf(link))
   }
 
+  /** Has its ports no longer show it, and releases its UDP ports. */
   #unshow(project: OpenProject, link: StoredLink): void {
     this.#setNio(project, link, null)
+    this.#linkWirer.releaseUdp(project, link)
   }
 
   #setNio(project: OpenProject, link: StoredLink, nio: LinkNio | null): void {
@@ -401,75 +373,6 @@ export class DirectLinks implements LinkAgent {
     }
   }
 
-  /** Joins ports of two keepers. */
-  async #pair(project: OpenProject, found: StoredLink): Promise<void> {
-    const { keeper, ports } = this.#options
-    const { filters_ab, filters_ba, suspend } = compiled(found)
-    const units = found.nodes.map(nodeKeyOf)
-    // One end has the filters of both directions: a keeper of an earlier version knows only filters for both.
-    const full = units.findIndex((key) => keeper.canJoin(key, key))
-    if (full < 0 && !isDeepStrictEqual(filters_ab, filters_ba)) {
-      throw conflict('The keepers of the nodes are of an earlier version, which has no filters for one direction')
-    }
-    const owners = found.nodes.map((port) => `${project.id}/${keyOf(port)}`)
-    const udp = found.udp_ports ?? [
-      await ports.allocate('udp', owners[0] ?? ''),
-      await ports.allocate('udp', owners[1] ?? ''),
-    ]
-    if (found.udp_ports === undefined)
-      await this.#save(project, [[found.link_id, { ...found, udp_ports: [udp[0] ?? 0, udp[1] ?? 0] }]])
-    const attached = found.nodes.map((port, index) => {
-      const [out, into] = index === 0 ? [filters_ab, filters_ba] : [filters_ba, filters_ab]
-      const stages =
-        index === full ? { filters: out, filters_in: into } : { filters: full < 0 && index === 0 ? out : [] }
-      const nio: SwitchNio = {
-        type: 'udp',
-        lport: udp[index] ?? 0,
-        rhost: '127.0.0.1',
-        rport: udp[1 - index] ?? 0,
-        suspend,
-        ...stages,
-      }
-      return keeper.call('nio.attach', { key: keyOf(port), nio }).catch(absent)
-    })
-    await Promise.all(attached).catch(refused)
-  }
-
-  /** Releases the UDP ports of a link whose ports are in one keeper now, and joined there. */
-  async #unpair(project: OpenProject, link: StoredLink): Promise<void> {
-    this.#releaseUdp(project, link)
-    const { udp_ports: _, ...rest } = link
-    await this.#save(project, [[link.link_id, rest]])
-  }
-
-  #releaseUdp(project: OpenProject, { nodes, udp_ports }: StoredLink): void {
-    for (const [index, port] of nodes.entries())
-      this.#options.ports.release('udp', udp_ports?.[index] ?? 0, `${project.id}/${keyOf(port)}`)
-  }
-
-  /** Sends all links that are placed at the same time in one message. */
-  #send(holder: object, link: JoinedLink): Promise<void> {
-    const waiting = this.#batches.get(holder)
-    if (waiting !== undefined && waiting.links.length < linksAtOnce) {
-      waiting.links.push(link)
-      return waiting.sent
-    }
-    const links = [link]
-    const sent = new Promise<void>((resolve, reject) => {
-      setImmediate(() => {
-        if (this.#batches.get(holder)?.links === links) this.#batches.delete(holder)
-        this.#options.keeper.call('link.join', { links }).then(() => resolve(), reject)
-      })
-    })
-    this.#batches.set(holder, { links, sent })
-    return sent
-  }
-
-  /** Changes links in memory and in the record of the project; a failure changes neither. */
-  async #save(project: OpenProject, links: LinkChanges): Promise<void> {
-    await withDiskErrors('The record of the project', () => project.setLinks(links))
-  }
-
   async #emitState(project: OpenProject, link: StoredLink, isRemoved = false): Promise<void> {
     const view = this.#views.view(project, link)
     this.#options.emit(project, { type: isRemoved ? 'link.deleted' : 'link.updated', link: view })
@@ -488,11 +391,6 @@ function required(project: OpenProject, linkId: string): StoredLink {
   const link = project.links.get(linkId)
   if (link !== undefined) return link
   throw notFound(`link_id: the project has no direct link ${linkId}; GET .../links lists its direct links`)
-}
-
-/** The filters as the switch takes them; 400. */
-function compiled({ filters_ab, filters_ba, suspend, line }: StoredLink) {
-  return { suspend, filters_ab: compileFilters(filters_ab, line), filters_ba: compileFilters(filters_ba, line) }
 }
 
 const settingsOf = (
@@ -515,14 +413,3 @@ export const takenOver = (node: EngineNode, name: string): string =>
   `A NIO that was attached to ${node.record.name}, port ${name}, has taken over the port: join the link again or remove it`
 
 const laterText = 'the keeper does not answer, or has ended: `reconcile` runs when it answers again'
-
-/** For `catch`: a port that is not open has no link. */
-function absent(error: unknown): [] {
-  if (keeperErrorCode(error) !== 'unknown_key') throw error
-  return []
-}
-
-function refused(error: unknown): never {
-  if (keeperErrorCode(error) === undefined) throw error
-  throw conflict(`The link cannot be joined: ${(error as Error).message}`, { cause: error as Error })
-}

@@ -5,6 +5,7 @@ import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { Revert } from '../../../../src/lib/revert.ts'
 import type { Project } from '../../../../src/model/project.ts'
 import type { EngineNode } from '../nodes/engine-node.ts'
+import { withDiskErrors } from '../storage/disk.ts'
 import { UnsavedRecords } from '../storage/unsaved-records.ts'
 import { type EngineProjectRecord, type StoredLink, writeProject } from './project-record.ts'
 
@@ -114,7 +115,7 @@ export class OpenProject {
 
   /** Writes links that were entered. A project that is closing writes its record itself. */
   async saveLinks(): Promise<void> {
-    if (!this.isClosing) await this.save()
+    if (!this.isClosing) await withDiskErrors('The record of the project', () => this.save())
   }
 
   /** The direct links of a node, by its key. */
