@@ -12,6 +12,7 @@ import { type ClassAction, ClassDialog } from './class-dialog.tsx'
 import { ClassForm } from './class-form.tsx'
 import { ClassLabs } from './class-labs.ts'
 import { LinksDialog } from './links-dialog.tsx'
+import { countPresent, presenceOf, presenceText } from './presence-text.ts'
 
 type Ask = (action: ClassAction, student?: string) => void
 
@@ -119,15 +120,11 @@ export function ClassWall({ name }: { name: string }) {
 const studentOf = (lab: LabProject): string => lab.class?.student ?? lab.name
 
 /** How many of the students have their labs open. */
-function Presence({ all }: { all: ClassLabs }) {
-  const labs = all.labs.values()
-  const there = labs.filter((lab) => lab.present !== undefined).length
-  return (
-    <span class="muted" role="status">
-      {there} of {counted(labs.length, 'student')} there
-    </span>
-  )
-}
+const Presence = ({ all }: { all: ClassLabs }) => (
+  <span class="muted" role="status">
+    {countPresent(all.labs.values())}
+  </span>
+)
 
 /** The lab of a student. */
 function StudentCard({ id, all, ask }: { id: string; all: ClassLabs; ask: Ask }) {
@@ -135,7 +132,8 @@ function StudentCard({ id, all, ask }: { id: string; all: ClassLabs; ask: Ask })
   const map = all.maps.get(id)
   if (lab === undefined) return null
   const student = studentOf(lab)
-  const { present = [], score } = lab
+  const { score } = lab
+  const presence = presenceOf(lab)
   return (
     <li class="card">
       <div class="thumbnail">
@@ -144,8 +142,8 @@ function StudentCard({ id, all, ask }: { id: string; all: ClassLabs; ask: Ask })
       <a class="card-name" href={labPath(lab.name)}>
         <bdi>{student}</bdi>
       </a>
-      <p class={present.length === 0 ? 'muted' : ''}>
-        <span class={`dot is-${present.length === 0 ? 'stopped' : 'started'}`} /> {presenceText(student, present)}
+      <p class={presence === 'there' ? '' : 'muted'}>
+        <span class={`dot is-${presence === 'there' ? 'started' : presence}`} /> {presenceText(lab)}
       </p>
       {map !== undefined && <p class="muted">{runningText(map)}</p>}
       {score !== undefined && (
@@ -185,14 +183,6 @@ function LastEvent({ all, id, changedAt }: { all: ClassLabs; id: string; changed
         `${event?.text ?? 'Changed'}, ${new Date(at).toLocaleTimeString([], { timeStyle: 'short' })}`}
     </p>
   )
-}
-
-/** Who has the lab of a student open. */
-function presenceText(student: string, present: readonly string[]): string {
-  const others = present.filter((it) => it !== student)
-  const own = others.length < present.length
-  if (others.length === 0) return own ? 'is there' : 'is not there'
-  return `${own ? 'is there, with' : 'is not there;'} ${others.join(', ')}${own ? '' : others.length > 1 ? ' are' : ' is'}`
 }
 
 function runningText({ nodes }: LabMap): string {

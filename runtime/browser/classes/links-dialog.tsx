@@ -6,7 +6,7 @@ import { Icon } from '../parts/icon.tsx'
 import { OpenService } from '../parts/open-service.tsx'
 import { StackedTable } from '../parts/stacked-table.tsx'
 import { timeText } from '../parts/time-text.ts'
-import { session } from '../state/session.ts'
+import { isOpen, session } from '../state/session.ts'
 import { addressOf, linksCsv, linksText } from './links-text.ts'
 
 interface LinksProps {
@@ -25,7 +25,7 @@ export function LinksDialog({ className, links, onClose }: LinksProps) {
           Give each student the link: it opens the lab without a password{ends != null && `, until ${timeText(ends)}`}.
           Keep them now, as they are not shown again; a new link can be made at any time.
         </p>
-        {session.value?.name === 'anybody' && (
+        {isOpen(session.value) && (
           <OpenService>
             This service asks nobody for a token, so that the links open the labs and restrict nobody: who reaches the
             service may do everything. To change that, make a token with the role admin, and start the service again by

@@ -5,6 +5,7 @@ import { forgetUnsavedTexts } from '../editing/config-draft.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { client, logIn, recognize } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
+import { keepStudent } from '../state/own-student.ts'
 import { forgetLink, isLinkFollowed, labPath, leaveLink, linkToken } from '../state/route.ts'
 import { session } from '../state/session.ts'
 
@@ -125,7 +126,9 @@ async function labOf(token: string): Promise<string> {
     await recognize()
     const classes = await client.call('GET /v2/classes')
     const own = classes.flatMap((it) => it.students).find((it) => it.token?.token_id === idOf(token))
-    return own === undefined ? '#/' : labPath(own.project)
+    if (own === undefined) return '#/'
+    keepStudent(own)
+    return labPath(own.project)
   }
   const [lab, ...others] = await client.call('GET /v2/projects')
   return lab === undefined || others.length > 0 ? '#/' : labPath(lab.name)

@@ -1,6 +1,7 @@
 import { effect } from '@preact/signals'
 import type { Patchbay } from '../../../src/client/patchbay.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
+import { studentIn } from '../state/own-student.ts'
 import { windowId } from '../state/window-id.ts'
 import type { LabEditor } from './lab-editor.ts'
 
@@ -16,7 +17,7 @@ export function showSelection(client: Patchbay, { store, selection }: LabEditor)
   let timer: ReturnType<typeof setTimeout> | undefined
   let current: readonly string[] = []
   const tell = async (project_id: string, shown: readonly string[]) => {
-    const body = { client: windowId, selection: [...shown] }
+    const body = { client: windowId, selection: [...shown], name: studentIn(project_id) ?? null }
     const present = await client
       .call('POST /v2/projects/{project_id}/presence', { params: { project_id }, body })
       .catch(ignore('the next one is sent soon, and a lost connection is shown'))

@@ -14,7 +14,7 @@ import { StackedTable } from '../parts/stacked-table.tsx'
 import { timeText } from '../parts/time-text.ts'
 import { client } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
-import { isAdministrator, session } from '../state/session.ts'
+import { isAdministrator, isOpen, session } from '../state/session.ts'
 import { DeclaredForm } from './declared-form.tsx'
 
 const [hour, day] = [3600, 86_400]
@@ -67,7 +67,7 @@ export function TokensScreen() {
         </button>
       </div>
       {isWithout.value ? <p class="muted">{failure.value}</p> : <ErrorMessage text={failure.value} />}
-      {tokens.value !== undefined && session.value?.name === 'anybody' && (
+      {tokens.value !== undefined && isOpen(session.value) && (
         <OpenService>
           This service asks nobody for a token: who reaches it may do everything. To let others in, make a token with
           the role admin, and start the service again by this line. Then every client needs a token.

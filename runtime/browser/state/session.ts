@@ -4,6 +4,13 @@ import type { Session } from '../../../src/client/patchbay.ts'
 /** The user of the page: `undefined` until the service has answered, `null` when it asks for credentials. */
 export const session = signal<Session | undefined | null>(undefined)
 
+/** As what a service knows everybody whom it asks for no credentials. */
+export const nameOfAnybody = 'anybody'
+
+/** Whether the service asks nobody who they are. */
+export const isOpen = (given: Session | null | undefined): boolean =>
+  given?.name === nameOfAnybody && given.expires_at === null
+
 /** Whether the user may change something. */
 export const mayEdit = (): boolean => session.value?.role !== 'read'
 

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe } from '../schema/fields.ts'
+import { maybe, Name } from '../schema/fields.ts'
 
 const selection = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
   maxItems: 200,
@@ -19,7 +19,17 @@ export const LabPresence = Type.Object(
   { $id: 'LabPresence', description: 'The selection of a client at a project' },
 )
 
+export type LabPresenceInput = Static<typeof LabPresenceInput>
 export const LabPresenceInput = Type.Object(
-  { selection, client: maybe(client) },
+  {
+    selection,
+    client: maybe(client),
+    name: maybe(
+      Type.String({
+        ...{ minLength: 1, maxLength: 100, pattern: Name.pattern as string },
+        description: 'Who it is, where the service asks for no credentials; elsewhere these have the name',
+      }),
+    ),
+  },
   { $id: 'LabPresenceInput', additionalProperties: false, description: 'The selection of the client' },
 )

@@ -2,12 +2,14 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { LabEditor } from '../../../runtime/browser/editing/lab-editor.ts'
 import { showSelection } from '../../../runtime/browser/editing/own-presence.ts'
 import { LabStore } from '../../../runtime/browser/state/lab-store.ts'
+import { keepStudent } from '../../../runtime/browser/state/own-student.ts'
 import { type LabProject, Patchbay } from '../../../src/client/patchbay.ts'
 
 test('who has a lab in front is there, also without a selection, and gone with the page in the back', async () => {
   vi.useFakeTimers()
   const document = { hidden: false }
   vi.stubGlobal('document', document)
+  vi.stubGlobal('sessionStorage', { getItem: () => null })
   onTestFinished(() => {
     vi.useRealTimers()
     vi.unstubAllGlobals()
@@ -38,4 +40,35 @@ test('who has a lab in front is there, also without a selection, and gone with t
   end()
   await vi.advanceTimersByTimeAsync(60_000)
   expect(sent).toHaveLength(5)
+})
+
+test('a tab that the link of a student opened says so in the lab of the link, and in no other', async () => {
+  vi.useFakeTimers()
+  const kept = new Map<string, string>()
+  vi.stubGlobal('document', { hidden: false })
+  vi.stubGlobal('sessionStorage', {
+    getItem: (key: string) => kept.get(key) ?? null,
+    setItem: (key: string, value: string) => kept.set(key, value),
+  })
+  onTestFinished(() => {
+    vi.useRealTimers()
+    vi.unstubAllGlobals()
+  })
+  const sent: unknown[] = []
+  const client = new Patchbay({
+    server: 'http://127.0.0.1:9',
+    fetch: async (_, { body }) => {
+      sent.push((JSON.parse(String(body)) as { name: unknown }).name)
+      return Response.json([])
+    },
+  })
+  keepStudent({ project_id: 'p', student: 'Anna' })
+  for (const project_id of ['p', 'another']) {
+    const store = new LabStore()
+    store.project.value = { project_id } as LabProject
+    const end = showSelection(client, new LabEditor(client, store, 'lab'))
+    await vi.advanceTimersByTimeAsync(100)
+    end()
+  }
+  expect(sent).toEqual(['Anna', null])
 })

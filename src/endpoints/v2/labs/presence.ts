@@ -11,10 +11,9 @@ export const labPresenceEndpoint: Endpoint = endpoint({
   body: LabPresenceInput,
   replies: { 200: { description: 'The selections of all clients at the project', schema: Type.Array(LabPresence) } },
   errors: { 404: noSuchProject, 429: '64 other clients are already in the project' },
-  async handle({ params, body: { selection, client } }, context) {
+  async handle({ params, body }, context) {
     const { labs } = labsOf(context)
     const lab = await labs.lab(params.project_id)
-    const input = { selection, client: client ?? undefined }
-    return ok(showPresence(lab, context.identity, input, (isChange) => labs.registry.tellPresent(lab, isChange)))
+    return ok(showPresence(lab, context.identity, body, (isChange) => labs.registry.tellPresent(lab, isChange)))
   },
 })

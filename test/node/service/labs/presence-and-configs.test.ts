@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { LabPresence } from '../../../../src/model/lab/presence.ts'
+import type { LabProject } from '../../../../src/model/lab/project.ts'
 import { hangMs } from '../../../support/limits.ts'
 import { TestService } from '../../../support/service.ts'
 
@@ -32,6 +33,29 @@ describe('presence', () => {
       .split('\n')
       .flatMap((line) => (line.includes('"presence"') ? [JSON.parse(line).event.selection] : []))
     expect(told).toEqual([['a'], ['a', 'b'], []])
+  })
+
+  it('has the name that a client says, where nobody is asked for credentials', async () => {
+    const it = await service()
+    const tell = (body: object) => it.call('POST', `${lab}/presence`, { selection: [], client: 'a window', ...body })
+    const present = async () => (await it.call<LabProject>('GET', lab)).present
+    await tell({})
+    expect(await present()).toEqual(['anybody'])
+    await tell({ name: 'Anna' })
+    expect(await present()).toEqual(['Anna'])
+  })
+
+  it('has the name of the credentials, whatever the client says', async () => {
+    const token = 'presence-of-tests-0123456789'
+    const it = await TestService.start({ 'pc.engine': 'embedded', token })
+    const ask = (path: string, body?: object) =>
+      it.fetch(path, {
+        headers: { authorization: `Bearer ${token}` },
+        ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
+      })
+    await ask('/v2/projects', { name: 'class' })
+    await ask(`${lab}/presence`, { selection: [], name: 'Anna' })
+    expect(await (await ask(lab)).json()).toMatchObject({ present: ['the configured token'] })
   })
 
   it('has a limit', async () => {
