@@ -55,7 +55,11 @@ export interface NodeDriver<
    * it may get.
    */
   isImage?(file: string, name: string): boolean | Promise<boolean>
-  /** Checks the requirements of its nodes. */
-  doctor?(settings: Static<TObject<S>>, signal?: AbortSignal): Promise<readonly DoctorCheck[]>
+  /** Checks the requirements of its nodes. `images`: the directories that may have images of the kind. */
+  doctor?(
+    settings: Static<TObject<S>>,
+    signal?: AbortSignal,
+    images?: readonly string[],
+  ): Promise<readonly DoctorCheck[]>
   open(host: DriverHost<P, Static<TObject<S>>>): Promise<NodeKind<P, D>>
 }

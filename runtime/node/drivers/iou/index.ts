@@ -3,6 +3,7 @@ import { iou } from '../../../../src/model/kinds/iou.ts'
 import { begins } from '../../engine/storage/file-head.ts'
 import type { NodeDriver } from '../node-driver.ts'
 import { elfHeader } from './elf.ts'
+import { isImageName } from './image-name.ts'
 import type { IouProperties } from './properties.ts'
 
 const settings = {
@@ -22,7 +23,7 @@ const settings = {
 export const iouDriver: NodeDriver<typeof iou, typeof settings, IouProperties> = {
   descriptor: iou,
   settings,
-  isImage: async (file, name) =>
-    /\.bin$|^i86bi/i.test(name) && (await begins(file, (head) => elfHeader(head) !== undefined)),
+  isImage: async (file, name) => isImageName(name) && (await begins(file, (head) => elfHeader(head) !== undefined)),
+  doctor: async (settings, signal, images) => (await import('./doctor.ts')).iouChecks(settings, images ?? [], signal),
   open: async (host) => new (await import('./iou.ts')).IouKind(host),
 }

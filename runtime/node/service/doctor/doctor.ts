@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { access, readFile, statfs } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { release } from 'node:os'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { isLoopback } from '../../../../src/lib/http/network.ts'
 import type { Diagnosis, DoctorCheck } from '../../../../src/model/host.ts'
 import { bpfAvailable } from '../../dataplane/bpf/compile.ts'
@@ -25,7 +25,10 @@ export async function diagnose(settings: Resolved, signal?: AbortSignal): Promis
     () => keeperCheck(settings.data),
     () => ports(settings),
     () => consoleAccess(settings),
-    ...nodeDrivers.map((driver: NodeDriver) => () => driver.doctor?.(groupOf(settings, driver), signal) ?? []),
+    ...nodeDrivers.map((driver: NodeDriver) => () => {
+      const images = [join(settings.data, 'images', driver.descriptor.name), ...settings.additional_images_path]
+      return driver.doctor?.(groupOf(settings, driver), signal, images) ?? []
+    }),
     () => programCheck('setpriv', ['setpriv'], setpriv, signal),
     () => confinementCheck(settings),
     privileges,
