@@ -1,4 +1,4 @@
-import { cp, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, rm, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { EventLog } from '../../../../src/fleet/events/event-log.ts'
 import type { ProjectAgent } from '../../../../src/host-agent.ts'
@@ -11,14 +11,14 @@ import { requireNoSeparator } from '../../../../src/lib/errors/project-name.ts'
 import { Revert } from '../../../../src/lib/revert.ts'
 import { compareText } from '../../../../src/lib/text/compare-text.ts'
 import type { Project, ProjectCreate, ProjectStatusFilter, ProjectUpdate } from '../../../../src/model/project.ts'
-import { isUuid } from '../../../../src/model/schema/fields.ts'
 import type { Log } from '../../os/log/log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isFull, requireSpace, withDiskErrors } from '../storage/disk.ts'
-import { removeDurable, removeTreeDurable, writeDurable } from '../storage/durable-file.ts'
+import { removeTreeDurable } from '../storage/durable-file.ts'
 import { NewerRecord, recordVersion } from '../storage/newer-record.ts'
 import { checkedProjectPath, markerDirectory, type PathRules } from '../storage/paths.ts'
-import { OpenProject, projectView } from './open-project.ts'
+import { OpenProject } from './open-project.ts'
+import { isVacant, moveDirectory, ProjectDirectories } from './project-directories.ts'
 import {
   deleteProject,
   type EngineProjectRecord,
@@ -59,8 +59,7 @@ export class Projects implements ProjectAgent {
   readonly #open = new Map<string, OpenProject>()
   readonly #serial = new KeyedMutex()
   readonly #options: ProjectsOptions
-  /** Directory of files with the paths of projects outside the projects directory. */
-  readonly #elsewhere: string
+  readonly #directories: ProjectDirectories
   /** Set by `restore`; requests come later. */
   #nodes!: ProjectNodes
   #restored: Promise<void> = Promise.resolve()
@@ -69,7 +68,7 @@ export class Projects implements ProjectAgent {
 
   constructor(options: ProjectsOptions) {
     this.#options = options
-    this.#elsewhere = join(options.rules.dataDirectory, 'elsewhere')
+    this.#directories = new ProjectDirectories(options.rules)
   }
 
   /** Opens the projects again that the service before had open, and deletes temporary ones. Rejects at the end if one failed. */
@@ -97,7 +96,7 @@ export class Projects implements ProjectAgent {
   async get(projectId: string): Promise<Project> {
     await this.#restored
     const open = this.#open.get(projectId)?.view()
-    const found = open ?? (await this.#closed(projectId)) ?? this.#open.get(projectId)?.view()
+    const found = open ?? (await this.#directories.closed(projectId)) ?? this.#open.get(projectId)?.view()
     if (found === undefined) throw notFound(`project_id: there is no project ${projectId}; ${listed}`, noSuchProject)
     return found
   }
@@ -107,7 +106,7 @@ export class Projects implements ProjectAgent {
     await this.#restored
     const project = this.#open.get(projectId)
     if (project !== undefined) return project
-    const closed = await this.#closed(projectId)
+    const closed = await this.#directories.closed(projectId)
     const newer = closed && (await readProject(closed.path))?.newer
     if (newer !== undefined) throw newer
     if (closed === undefined)
@@ -126,7 +125,7 @@ export class Projects implements ProjectAgent {
       this.#requireRoom(input.variables)
       await this.#finishRemoval(id)
       const wanted = input.path == null ? undefined : await checkedProjectPath(input.path, rules)
-      const path = wanted ?? (await this.#pathOnDisk(id)) ?? join(rules.projectsDirectory, id)
+      const path = wanted ?? (await this.#directories.of(id))
       const project = await withDiskErrors('path', () => this.#openAt(path, id, input))
       return { project: project.view(), created: true }
     })
@@ -239,7 +238,7 @@ export class Projects implements ProjectAgent {
     const made = await mkdir(path, { recursive: true, mode: 0o700 })
     try {
       await tidyProject(path)
-      if (path !== join(rules.projectsDirectory, id)) await this.#recordElsewhere(id, path)
+      if (path !== join(rules.projectsDirectory, id)) await this.#directories.record(id, path)
       await writeProject(path, record)
     } catch (error) {
       if (made !== undefined)
@@ -287,7 +286,7 @@ export class Projects implements ProjectAgent {
     this.#open.delete(project.id)
     this.#options.events.emit(project.id, { type: 'project.closed', project: project.view() })
     this.#options.events.closeProject(project.id)
-    if (how === 'remove') await this.#delete(project.id, project.path)
+    if (how === 'remove') await this.#directories.delete(project.id, project.path)
   }
 
   /**
@@ -323,21 +322,16 @@ export class Projects implements ProjectAgent {
     )
   }
 
-  async #delete(projectId: string, path: string): Promise<void> {
-    await deleteProject(path, projectId)
-    await removeDurable(join(this.#elsewhere, projectId))
-  }
-
   /** Finishes an interrupted deletion of a project; returns whether there was one. */
   async #finishRemoval(projectId: string): Promise<boolean> {
-    const path = (await this.#pathOnDisk(projectId)) ?? join(this.#options.rules.projectsDirectory, projectId)
+    const path = await this.#directories.of(projectId)
     const found = await readProject(path)
     if (found?.record.ending !== 'remove' || found.record.project_id !== projectId) return false
     if (this.#unfinished.has(path)) {
       await this.#nodes.end(path)
       this.#unfinished.delete(path)
     }
-    await this.#delete(projectId, path)
+    await this.#directories.delete(projectId, path)
     return true
   }
 
@@ -367,7 +361,7 @@ export class Projects implements ProjectAgent {
     const before = project.path
     const isThere = (await stat(path).catch(() => undefined)) !== undefined
     if (!isThere) await moveDirectory(before, path)
-    await this.#recordElsewhere(project.id, path)
+    await this.#directories.record(project.id, path)
     await writeProject(path, project.stored)
     project.path = path
     for (const node of project.nodes.values()) {
@@ -379,50 +373,18 @@ export class Projects implements ProjectAgent {
     else await removeTreeDurable(join(before, markerDirectory))
   }
 
-  async #recordElsewhere(id: string, path: string): Promise<void> {
-    await mkdir(this.#elsewhere, { recursive: true, mode: 0o700 })
-    await writeDurable(join(this.#elsewhere, id), path)
-  }
-
-  async #pathOnDisk(id: string): Promise<string | undefined> {
-    const elsewhere = await readFile(join(this.#elsewhere, id), 'utf8').catch(() => undefined)
-    if (elsewhere === undefined) return undefined
-    // The directory may no longer have this project.
-    return (await readProject(elsewhere))?.record.project_id === id ? elsewhere : undefined
-  }
-
-  /** A closed project; undefined for a project that is being deleted. */
-  async #closed(projectId: string, path?: string): Promise<Project | undefined> {
-    const { projectsDirectory: location } = this.#options.rules
-    const directory = path ?? (await this.#pathOnDisk(projectId)) ?? join(location, projectId)
-    const record = (await readProject(directory))?.record
-    if (record?.project_id !== projectId || record.ending === 'remove') return undefined
-    return projectView(record, { path: directory, location, status: 'closed' })
-  }
-
   async #allClosed(): Promise<Project[]> {
     const found: Project[] = []
-    await mapLimit(await this.#pathsOnDisk(), async (path) => {
+    await mapLimit(await this.#directories.all(), async (path) => {
       const id = (await readProject(path))?.record.project_id
-      const project = id === undefined || this.#open.has(id) ? undefined : await this.#closed(id, path)
+      const project = id === undefined || this.#open.has(id) ? undefined : await this.#directories.closed(id, path)
       if (project !== undefined) found.push(project)
     })
     return found.sort((a, b) => compareText(a.project_id, b.project_id))
   }
 
-  /** The directories that may contain projects. */
-  async #pathsOnDisk(): Promise<string[]> {
-    const { rules } = this.#options
-    const [inside, outside] = await Promise.all(
-      [rules.projectsDirectory, this.#elsewhere].map((directory) => readdir(directory).catch(() => [])),
-    )
-    const elsewhere = await Promise.all((outside ?? []).filter(isUuid).map((id) => this.#pathOnDisk(id)))
-    const paths = [...(inside ?? []).filter(isUuid).map((id) => join(rules.projectsDirectory, id)), ...elsewhere]
-    return [...new Set(paths.filter((path) => path !== undefined))]
-  }
-
   async #restore(): Promise<void> {
-    const paths = await this.#pathsOnDisk()
+    const paths = await this.#directories.all()
     // Before any project is opened, so that no other project gets these ports.
     await mapLimit(paths, async (path) => {
       const record = (await readProject(path))?.record
@@ -445,7 +407,7 @@ export class Projects implements ProjectAgent {
       this.#options.ports.releaseAll(record.project_id)
       return this.#whenKnown(path, async () => {
         await this.#nodes.end(path)
-        await this.#delete(record.project_id, path)
+        await this.#directories.delete(record.project_id, path)
       })
     }
     if (!record.open || this.#open.has(record.project_id)) return
@@ -492,30 +454,8 @@ async function removeDeleted(project: OpenProject): Promise<void> {
   project.record = { ...project.record, deleted: [] }
 }
 
-/** Whether a new project can be created in a directory: it is missing, empty, or has files of a lab without records. */
-async function isVacant(path: string): Promise<boolean> {
-  const names: string[] = await readdir(path).catch(() => [])
-  return names.length === 0 || names.includes('project-files') || names.every((name) => name === markerDirectory)
-}
-
 const listed = 'GET /v2/compute/projects lists the open projects'
 const noSuchProject = { code: 'no-such-project' } as const
-
-async function moveDirectory(from: string, to: string): Promise<void> {
-  await mkdir(dirname(to), { recursive: true, mode: 0o700 })
-  try {
-    await rename(from, to)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EXDEV') throw error
-    try {
-      await cp(from, to, { recursive: true, verbatimSymlinks: true })
-    } catch (failure) {
-      await rm(to, { recursive: true, force: true })
-      throw failure
-    }
-    await rm(from, { recursive: true, force: true })
-  }
-}
 
 /** 409 when a newer program wrote the record of a node. */
 function requireUnsealed(project: OpenProject): void {
