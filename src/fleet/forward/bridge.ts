@@ -26,7 +26,7 @@ export async function bridge(
   const stay = onAbort(request.signal, leave)
   try {
     const opened = await fleet.openSocket(id, { path, headers: headersFor(caller), signal: over.signal })
-    if (isRefusal(opened)) return await relayAnswer(opened, fleet.nameOf(id))
+    if (isRefusal(opened)) return await relayAnswer(opened, fleet.at(id).name)
     return upgrade(request, {
       open: (socket) => joinSockets(socket, opened),
       abandon: () => opened.close(1001, 'The client disconnected'),

@@ -123,10 +123,10 @@ export async function ask(
   id: string,
   { path, body, caller, signal }: { path: string; body: unknown; caller: Caller; signal: AbortSignal },
 ): Promise<RelayedAnswer> {
-  const name = fleet.nameOf(id)
+  const compute = fleet.at(id)
   const { headers, body: bytes } = jsonBody(body)
   const outgoing = { method: 'POST', path, headers: { ...headers, ...headersFor(caller) }, body: bytes, signal }
-  return await relayAnswer(await fleet.send(id, outgoing), name)
+  return await relayAnswer(await compute.send(outgoing), compute.name)
 }
 
 /** The JSON of an answer; undefined for other content, or above `maxBytes`. 504 when the connection is lost. */

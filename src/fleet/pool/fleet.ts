@@ -19,9 +19,9 @@ import {
 } from '../../model/compute.ts'
 import type { MetricFamily } from '../../model/metrics.ts'
 import type { ComputeHello } from '../../model/tunnel.ts'
-import { Computes, computeKey, isReserved } from './computes.ts'
+import { Computes, isReserved } from './computes.ts'
 import { JoinLimit } from './join-limit.ts'
-import type { JoinGrant, JoinTokens } from './join-tokens.ts'
+import { claimToken, type JoinGrant, type JoinTokens } from './join-tokens.ts'
 import { LocalCompute } from './local-compute.ts'
 import type { FleetEvent, FleetOptions } from './options.ts'
 import { changedRecord, computeRecordOf, isOnlyShare, joinedRecord } from './record.ts'
@@ -302,11 +302,6 @@ export class Fleet {
     return this.#computes.find(id)
   }
 
-  /** The name of a compute in messages. */
-  nameOf(id: string): string {
-    return this.#computes.find(id).name
-  }
-
   /** The origin of the URLs of a compute, without a request. Undefined for a compute that has joined. */
   originOf(id: string): string | undefined {
     const found = this.#computes.find(id)
@@ -395,24 +390,8 @@ export class Fleet {
     const record = joinedRecord(hello, (name) => this.#computes.isTaken(name))
     // Before the token is bound: one that is refused for want of room may be given to another compute.
     if (known === undefined) this.#requireRoom(record)
-    await this.#claim(hello.compute_id, grant)
+    await claimToken(this.joinTokens, grant.key, hello.compute_id)
     if (known === undefined) await this.#add(new RemoteCompute(record, this.#remote, notJoined))
-  }
-
-  /** Binds a token. 409 for the token of another compute, and for an unused token when the compute already has a token. */
-  async #claim(id: string, { key }: JoinGrant): Promise<void> {
-    const { joinTokens } = this
-    const grant = await joinTokens?.grantOf(key)
-    if (joinTokens === undefined || grant === undefined) throw conflict('The token was revoked')
-    if (grant.compute_id === undefined && (await joinTokens.isOwned(id))) {
-      throw conflict(
-        `The compute ${id} joins with another token: use or revoke that token, or create one with its compute_id`,
-      )
-    }
-    const owner = grant.compute_id ?? (await joinTokens.bind(key, id))
-    if (owner === undefined) throw conflict('The token was revoked')
-    if (computeKey(owner) !== computeKey(id))
-      throw conflict('The token belongs to another compute: each compute needs its own')
   }
 
   /** Why the service cannot connect to a compute yet. */

@@ -1,4 +1,6 @@
 import { sameText, sha256, toHex } from '../../lib/crypto/secret.ts'
+import { conflict } from '../../lib/errors/api-error.ts'
+import { computeKey } from './computes.ts'
 
 /** The rights of a valid join token. */
 export interface JoinGrant {
@@ -21,6 +23,21 @@ export interface JoinTokens {
   isOwned(computeId: string): Promise<boolean>
   /** The grant of the token with this key; undefined when it is no longer valid. */
   grantOf(key: string): Promise<JoinGrant | undefined>
+}
+
+/** Binds a token. 409 for the token of another compute, and for an unused token when the compute already has a token. */
+export async function claimToken(tokens: JoinTokens | undefined, key: string, id: string): Promise<void> {
+  const grant = await tokens?.grantOf(key)
+  if (tokens === undefined || grant === undefined) throw conflict('The token was revoked')
+  if (grant.compute_id === undefined && (await tokens.isOwned(id))) {
+    throw conflict(
+      `The compute ${id} joins with another token: use or revoke that token, or create one with its compute_id`,
+    )
+  }
+  const owner = grant.compute_id ?? (await tokens.bind(key, id))
+  if (owner === undefined) throw conflict('The token was revoked')
+  if (computeKey(owner) !== computeKey(id))
+    throw conflict('The token belongs to another compute: each compute needs its own')
 }
 
 /** The first compute of each token in a list, by the key of the token. */
@@ -62,7 +79,9 @@ export function listedTokens(list: () => readonly string[], bindings: JoinBindin
       return computeId
     },
     isOwned: async (computeId) =>
-      (await listed()).some(({ compute_id }) => compute_id?.toLowerCase() === computeId.toLowerCase()),
+      (await listed()).some(
+        ({ compute_id }) => compute_id !== undefined && computeKey(compute_id) === computeKey(computeId),
+      ),
     async grantOf(key) {
       const found = (await listed()).find((it) => it.key === key)
       if (found === undefined) return undefined

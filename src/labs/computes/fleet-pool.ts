@@ -24,7 +24,7 @@ export function fleetPool(fleet: Fleet, replicateImage?: ReplicateImage): Comput
     const remote = await members.all()
     if (!fleet.hasLocal) return remote
     const labels = wanted.length === 0 ? [] : labelsOf(await fleet.get(localId))
-    const own = { id: localId, name: fleet.nameOf(localId), labels, isConnected: true, acceptsProjects: true }
+    const own = { id: localId, name: fleet.at(localId).name, labels, isConnected: true, acceptsProjects: true }
     return [{ ...own, load: undefined, weight: 1 }, ...remote]
   }
   return {
