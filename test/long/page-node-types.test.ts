@@ -297,13 +297,15 @@ testWith(browser, requireProgram('qemu-system-x86_64'))(
     const second = page.getByRole('group', { name: 'Disk 2' })
     const image = second.getByLabel('Image')
     await expect.poll(() => image.evaluate((it) => it === document.activeElement)).toBe(true)
-    expect(await second.locator('label').allInnerTexts()).toEqual(['Image', 'Interface'])
+    expect(await second.locator('label').allInnerTexts()).toEqual(['Image', 'Interface', 'New empty disk'])
     expect(await second.locator('.help').count()).toBe(0)
     const offered = () =>
       second
         .locator('datalist option')
         .evaluateAll((all) => all.map((it) => `${(it as HTMLOptionElement).value} ${(it as HTMLOptionElement).label}`))
-    await expect.poll(offered).toEqual(expect.arrayContaining(['data.qcow2 262 KB', 'router.qcow2 262 KB']))
+    await expect
+      .poll(offered)
+      .toEqual(expect.arrayContaining(['data.qcow2 1 MB (file: 262 KB)', 'router.qcow2 1 MB (file: 262 KB)']))
     await page.keyboard.type('data.qcow2')
     await second.getByText('IOSv has none').waitFor()
     await page.getByLabel('RAM').fill('1024')
@@ -331,3 +333,73 @@ testWith(browser, requireProgram('qemu-system-x86_64'))(
     expect(lab.faults).toEqual([])
   },
 )
+
+testWith(
+  browser,
+  requireProgram('qemu-system-x86_64'),
+  requireProgram('qemu-img'),
+)('a machine and a node type get a new empty disk, attached as the first one', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  await service.fetch('/v2/compute/machine-emulator/images/router.qcow2', { method: 'POST', body: emptyDisk() })
+  await service.call('POST', '/v2/projects', { name: 'Disks' })
+  const type = await service.call<LabTemplate>('POST', '/v2/templates', {
+    ...{ name: 'IOSv', template_type: 'machine-emulator', platform: 'x86_64' },
+    ...{ hda_disk_image: 'router.qcow2', hda_disk_interface: 'virtio' },
+  })
+  await service.call('POST', `/v2/projects/Disks/templates/${type.template_id}`, { name: 'R1', x: 0, y: 0 })
+  const lab = await LabPage.open(service.url, '/#/labs/Disks')
+  const { page } = lab
+  await lab.node('R1').focus()
+  await page.getByRole('button', { name: 'Disk', exact: true }).click()
+  const second = page.getByRole('group', { name: 'Disk 2' })
+  expect(await second.getByLabel('Interface').inputValue()).toBe('virtio')
+  // Enter makes the disk, and does not send the form.
+  await second.getByLabel('New empty disk').fill('0')
+  await page.keyboard.press('Enter')
+  await second.getByText('Expected a size such as 1.').waitFor()
+  await second.getByLabel('New empty disk').fill('1')
+  expect(await accessibilityFaults(page)).toEqual([])
+  await page.keyboard.press('Enter')
+  await second.getByLabel('New empty disk').waitFor({ state: 'detached' })
+  expect(await second.getByLabel('Image').inputValue()).toBe('R1-disk2.qcow2')
+  expect(await second.getByLabel('Image').evaluate((it) => it === document.activeElement)).toBe(true)
+  await expect.poll(() => second.locator('datalist option[value="R1-disk2.qcow2"]').count()).toBe(1)
+  await page.getByRole('button', { name: 'Save' }).click()
+  const stored = async () =>
+    (await service.call<{ properties: object }[]>('GET', '/v2/projects/Disks/nodes'))[0]?.properties
+  await expect.poll(stored).toMatchObject({ hdb_disk_image: 'R1-disk2.qcow2', hdb_disk_interface: 'virtio' })
+  await page.getByRole('button', { name: 'Start', exact: true }).click()
+  await lab.node('R1', '.*running').waitFor()
+
+  await page.getByRole('button', { name: 'Change IOSv' }).click()
+  await page.getByText('More', { exact: true }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('button', { name: 'Disk', exact: true }).click()
+  await dialog.getByLabel('New empty disk').fill('2.5')
+  await dialog.getByRole('button', { name: 'Create' }).click()
+  await dialog.getByLabel('New empty disk').waitFor({ state: 'detached' })
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.waitFor({ state: 'detached' })
+
+  // A machine that is installed from a CD-ROM gets its first disk so.
+  await page.getByRole('button', { name: 'Add node type' }).click()
+  const buffer = Buffer.alloc(40_000)
+  buffer.write('CD001', 32_769)
+  const iso = { name: 'install.iso', mimeType: 'application/octet-stream', buffer }
+  await page.locator('.node-type input[type=file]').setInputFiles(iso)
+  await expect.poll(() => dialog.getByRole('button', { name: 'Add', exact: true }).isEnabled()).toBe(true)
+  await page.getByText('More', { exact: true }).click()
+  await dialog.getByRole('button', { name: 'Disk', exact: true }).click()
+  await dialog.getByRole('group', { name: 'Disk 1' }).getByLabel('New empty disk').waitFor()
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+
+  const types = await service.call<LabTemplate[]>('GET', '/v2/templates')
+  expect(types.at(-1)).toMatchObject({ hdb_disk_image: 'IOSv-disk2.qcow2', hdb_disk_interface: 'virtio' })
+  expect(await service.call('GET', '/v2/compute/machine-emulator/images')).toMatchObject([
+    { path: 'IOSv-disk2.qcow2', virtual_size: 2.5 * 2 ** 30 },
+    { path: 'R1-disk2.qcow2', virtual_size: 2 ** 30 },
+    { path: 'install.iso' },
+    { path: 'router.qcow2' },
+  ])
+  expect(lab.faults).toEqual([])
+})

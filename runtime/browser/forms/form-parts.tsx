@@ -2,7 +2,9 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { Icon } from '../parts/icon.tsx'
+import { Loaded } from '../parts/loaded.tsx'
 import { SearchField } from '../parts/search-field.tsx'
+import { hasAllLabs, mayEdit } from '../state/session.ts'
 import type { FormField } from './fields.ts'
 
 /** A part of a form: its title, and the names of its fields. */
@@ -32,7 +34,19 @@ interface FormPartsProps {
   readonly isDisabled: boolean
   /** The first settings of rows that were added, and may still be without a value. */
   readonly added: Signal<readonly string[]>
+  /** For whose nodes a row without an image offers a new disk; absent: for none. */
+  readonly disks?: DiskOwner | undefined
 }
+
+/** The node, or the node type, that gets a new disk. */
+interface DiskOwner {
+  readonly kind: string
+  readonly name: string
+  /** Called when there is one more image. */
+  readonly onMade: () => void
+}
+
+const newDisk = () => import('./new-disk.tsx').then((module) => module.NewDisk)
 
 /** The fields of a form in their parts, with a search where there are many. */
 export function FormParts({ fields, parts, view, ...rowProps }: FormPartsProps) {
@@ -82,14 +96,16 @@ const rowsOf = ({ titles, settings }: NonNullable<FormPart['rows']>, fields: rea
     }),
   }))
 
-interface RowsProps extends Pick<FormPartsProps, 'view' | 'currentOf' | 'onType' | 'isDisabled' | 'added'> {
+interface RowsProps extends Pick<FormPartsProps, 'view' | 'currentOf' | 'onType' | 'isDisabled' | 'added' | 'disks'> {
   readonly noun: string
   /** `main`: the setting without which the row is not used. */
   readonly rows: readonly { readonly main: string; readonly fields: readonly FormField[] }[]
 }
 
 /** The rows that are used, and a button for one more. */
-function Rows({ noun, rows, view, currentOf, onType, isDisabled, added }: RowsProps) {
+function Rows({ noun, rows, view, currentOf, onType, isDisabled, added, disks }: RowsProps) {
+  // An image is for all labs.
+  const mayMake = disks !== undefined && !isDisabled && mayEdit() && hasAllLabs()
   const isUsed = ({ main }: RowsProps['rows'][number]) => Boolean(currentOf(main)) || added.value.includes(main)
   const next = rows.find((row) => row.fields.some(({ name }) => name === row.main) && !isUsed(row))
   return (
@@ -101,6 +117,21 @@ function Rows({ noun, rows, view, currentOf, onType, isDisabled, added }: RowsPr
         return (
           <Row key={main} title={title} isNew={added.value.includes(main)}>
             <Fields fields={fields} view={view} />
+            {mayMake && fields[0]?.isImage === true && !currentOf(main) && (
+              <Loaded
+                load={newDisk}
+                props={{
+                  kind: disks.kind,
+                  name: `${disks.name}-disk${index + 1}`,
+                  onMade(path: string) {
+                    onType(main, path)
+                    // The button that was pressed goes, and the focus with it.
+                    document.getElementById(`field-${main}`)?.focus()
+                    disks.onMade()
+                  },
+                }}
+              />
+            )}
             {!isDisabled && fields.some(({ name }) => name === main) && (
               <button
                 type="button"
@@ -121,6 +152,11 @@ function Rows({ noun, rows, view, currentOf, onType, isDisabled, added }: RowsPr
           type="button"
           onClick={() => {
             added.value = [...added.value, next.main]
+            // What guests call the first disk tells them how to reach the next one.
+            for (const { name, title } of next.fields) {
+              const ofFirst = currentOf(rows[0]?.fields.find((it) => it.title === title)?.name ?? name)
+              if (name !== next.main && ofFirst !== currentOf(name)) onType(name, String(ofFirst))
+            }
           }}
         >
           <Icon name="plus" /> {noun}

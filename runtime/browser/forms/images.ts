@@ -10,17 +10,25 @@ export const imagesOf = (kind: string): Promise<readonly Image[]> =>
   client.call(`GET /v2/compute/${kind as KindOf<CallName>}/images`)
 
 /** The images of a kind, once `read` was called; undefined: its nodes start from none. */
-export function useImages(kind: string | undefined): { images: ReadonlySignal<readonly Image[]>; read: () => void } {
+export function useImages(kind: string | undefined): {
+  images: ReadonlySignal<readonly Image[]>
+  read: () => void
+  readAgain: () => void
+} {
   const images = useSignal<readonly Image[]>([])
   const asked = useSignal('')
+  const readAgain = () => {
+    if (kind === undefined) return
+    asked.value = kind
+    imagesOf(kind).then((all) => {
+      images.value = all
+    }, notifyError)
+  }
   return {
     images,
     read() {
-      if (kind === undefined || asked.peek() === kind) return
-      asked.value = kind
-      imagesOf(kind).then((all) => {
-        images.value = all
-      }, notifyError)
+      if (asked.peek() !== kind) readAgain()
     },
+    readAgain,
   }
 }

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { TargetedEvent } from 'preact'
 import type { Image } from '../../../src/client/patchbay.ts'
 import { ErrorMessage } from '../parts/error-message.tsx'
-import { sizeText } from '../parts/size-text.ts'
+import { imageSizeText } from '../parts/size-text.ts'
 import { messageOf } from '../state/notices.ts'
 import { type FormField, fieldsOf, type Schema, textOf, valueIn } from './fields.ts'
 import { type FormPart, FormParts } from './form-parts.tsx'
@@ -19,6 +19,8 @@ interface FormProps {
   readonly parts?: readonly FormPart[]
   /** The kind whose images its fields can name. */
   readonly imageKind?: string
+  /** The name of the object, for disks that are made for it. */
+  readonly owner?: string
   /** The node type from which the values come: those that differ are marked. */
   readonly nodeType?: NodeTypeValues
   /** The text of the button. */
@@ -36,12 +38,13 @@ export function SchemaForm({
   isDisabled,
   parts = [],
   imageKind,
+  owner,
   nodeType,
   verb = 'Save',
   onCancel,
   onSave,
 }: FormProps) {
-  const { images, read } = useImages(imageKind)
+  const { images, read, readAgain } = useImages(imageKind)
   /** The typed text, by field. Other fields follow the values. */
   const typed = useSignal<Readonly<Record<string, string | boolean>>>({})
   const added = useSignal<readonly string[]>([])
@@ -90,6 +93,11 @@ export function SchemaForm({
         onType={type}
         isDisabled={isDisabled}
         added={added}
+        disks={
+          imageKind === undefined || owner === undefined
+            ? undefined
+            : { kind: imageKind, name: owner, onMade: readAgain }
+        }
         view={(field) => (
           <FieldView
             field={field}
@@ -203,8 +211,8 @@ export function FieldView({ field, value, isDisabled, images, difference, onType
       )}
       {field.isImage === true && images !== undefined && (
         <datalist id={`${id}-images`}>
-          {images.map(({ path, filesize }) => (
-            <option key={path} value={path} label={sizeText(filesize)} />
+          {images.map((image) => (
+            <option key={image.path} value={image.path} label={imageSizeText(image)} />
           ))}
         </datalist>
       )}

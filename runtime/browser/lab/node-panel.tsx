@@ -90,6 +90,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
             schema={kind.settings as Schema}
             parts={kind.form_parts}
             {...(kind.has_images && { imageKind: kind.name })}
+            owner={node.name}
             {...(type !== undefined && { nodeType: { name: type.name, settings: type } })}
             values={node.properties}
             isDisabled={isLocked}

@@ -8,9 +8,10 @@ import { FieldView } from '../forms/schema-form.tsx'
 import { ImportDialog } from '../importing/import-dialog.tsx'
 import { CopyText } from '../parts/copy-text.tsx'
 import { Dialog } from '../parts/dialog.tsx'
+
 import { ErrorMessage } from '../parts/error-message.tsx'
 import { useFileDrop } from '../parts/file-drop.ts'
-import { sizeText } from '../parts/size-text.ts'
+import { imageSizeText, sizeText } from '../parts/size-text.ts'
 import { TextField } from '../parts/text-field.tsx'
 import { client } from '../state/client.ts'
 import { findPrevented } from '../state/diagnosis.ts'
@@ -160,7 +161,8 @@ function TypeForm({ draft, onFiles, prevented, onChanged, onClose }: TypeFormPro
   // The card that was pressed is gone, and the focus with it.
   useEffect(() => form.current?.querySelector<HTMLElement>('select, input')?.focus(), [])
   const first = fields.filter(({ name }) => kind.first_settings.includes(name) && name !== kind.image_setting)
-  const more = fields.filter(({ name }) => !kind.first_settings.includes(name) && name !== kind.image_setting)
+  // A machine that starts from a CD-ROM has its disk there.
+  const more = fields.filter((field) => !first.includes(field) && field.name !== draft.imageSetting)
   const act = async (work: () => Promise<{ readonly name: string }>, done: string) => {
     // The button is disabled only when it is drawn again, which may be after a second press.
     if (isSending.value) return
@@ -214,6 +216,10 @@ function TypeForm({ draft, onFiles, prevented, onChanged, onClose }: TypeFormPro
             view={view}
             isDisabled={false}
             added={added}
+            disks={{
+              ...{ kind: kind.name, name: draft.name.value.trim() || kind.noun },
+              onMade: () => void draft.readImages().catch(notifyError),
+            }}
             currentOf={(name) => draft.valueOf({ name })}
             onType={(name, value) => draft.enter(name, value)}
           />
@@ -289,9 +295,9 @@ function ImageField({ draft, onFiles }: Pick<TypeFormProps, 'draft' | 'onFiles'>
       >
         <option value="">{draft.images.value.length === 0 ? 'No image is stored yet' : 'Choose an image'}</option>
         {!known && chosen !== '' && <option value={chosen}>{chosen}</option>}
-        {draft.images.value.map(({ path, filesize }) => (
-          <option key={path} value={path}>
-            {path} ({sizeText(filesize)})
+        {draft.images.value.map((image) => (
+          <option key={image.path} value={image.path}>
+            {image.path}: {imageSizeText(image)}
           </option>
         ))}
       </select>

@@ -40,6 +40,11 @@ export class NodeTypeDraft {
     })
   }
 
+  /** The setting that has the chosen image. */
+  get imageSetting(): string {
+    return this.#imageSetting.value
+  }
+
   /** The chosen image; empty for none. */
   get image(): string {
     const setting = this.#imageSetting.value

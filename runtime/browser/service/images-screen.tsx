@@ -10,7 +10,7 @@ import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
 import { ImageUpload } from '../parts/image-upload.ts'
 import { Loaded } from '../parts/loaded.tsx'
-import { sizeText } from '../parts/size-text.ts'
+import { imageSizeText, sizeText } from '../parts/size-text.ts'
 import { StackedTable } from '../parts/stacked-table.tsx'
 import { TextField } from '../parts/text-field.tsx'
 import { client } from '../state/client.ts'
@@ -172,7 +172,7 @@ function ImagesOf({ kind, title, known }: { kind: ImageKind; title: string; know
             key: image.path,
             cells: [
               <bdi>{image.path}</bdi>,
-              <span class="actions">{sizeText(image.filesize)}</span>,
+              <span>{imageSizeText(image)}</span>,
               <code title={image.sha256}>{image.sha256?.slice(0, 12) ?? ''}</code>,
               <Users use={uses.value.get(image.path)} labs={known.labs} />,
               <bdi>{computeNames(uses.value.get(image.path), known.computes)}</bdi>,
