@@ -115,3 +115,64 @@ testWith(browser)(
     expect(lab.faults).toEqual([])
   },
 )
+
+testWith(browser)('a link to a node with several free ports asks for one, by mouse and by keys', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const lab = await LabPage.open(service.url)
+  const { page } = lab
+  const { keyboard } = page
+  await lab.newLab('Asked')
+  await lab.place('PC', { x: 200, y: 200 }, 'PC1')
+  await lab.place('PC', { x: 200, y: 450 }, 'PC2')
+  await lab.place('Switch', { x: 500, y: 200 }, 'Switch1')
+  await lab.place('Switch', { x: 500, y: 450 }, 'Switch2')
+  const ends = async () => {
+    const links = await service.call<LabLink[]>('GET', '/v2/projects/Asked/links')
+    return links.map(({ nodes }) => nodes.map(({ port_number }) => port_number))
+  }
+  const list = page.getByRole('dialog', { name: /^Ports of the link/ })
+  const focused = () => page.evaluate('document.activeElement.textContent')
+  // By the mouse: the first port has the focus, and a click takes another one.
+  await lab.drag('PC1', 'Switch1')
+  await list.getByText('PC1 Ethernet0 to Switch1').waitFor()
+  expect(await focused()).toBe('Ethernet0')
+  expect(await list.getByRole('combobox').count()).toBe(0)
+  expect(await accessibilityFaults(page)).toEqual([])
+  await keyboard.press('Escape')
+  await list.waitFor({ state: 'detached' })
+  await lab.drag('PC1', 'Switch1')
+  await list.getByRole('button', { name: 'Ethernet5' }).click()
+  await expect.poll(ends).toEqual([[0, 5]])
+
+  // By keys, from a port that was chosen: the hint names it.
+  await lab.node('Switch2').focus()
+  await page.getByRole('listitem').filter({ hasText: 'Ethernet2' }).getByRole('button', { name: 'Connect' }).click()
+  await page.getByText('Link from Switch2 Ethernet2: click the other node').waitFor()
+  await lab.node('Switch1').focus()
+  await keyboard.press('Enter')
+  await list.getByText('Switch2 Ethernet2 to Switch1').waitFor()
+  for (const key of ['ArrowDown', 'ArrowDown']) await keyboard.press(key)
+  expect(await focused()).toBe('Ethernet2')
+  await keyboard.press('Enter')
+  await expect.poll(ends).toEqual(expect.arrayContaining([[2, 2]]))
+  expect(await lab.node('Switch1').evaluate((it) => it === document.activeElement)).toBe(true)
+
+  // Both ends, by a click on the second node; a press beside the list cancels.
+  await keyboard.press('c')
+  await lab.node('Switch2').click()
+  await list.getByLabel('Port of Switch1').selectOption('Ethernet3')
+  await list.getByRole('button', { name: 'Ethernet7' }).click()
+  await expect.poll(ends).toEqual(expect.arrayContaining([[3, 7]]))
+  await lab.drag('Switch1', 'Switch2')
+  await list.waitFor()
+  await page.mouse.click(700, 300)
+  await list.waitFor({ state: 'detached' })
+  expect(await ends()).toHaveLength(3)
+  // With one free port at each end, and with Alt, nothing is asked.
+  await lab.node('PC2').focus()
+  await keyboard.press('c')
+  await lab.node('Switch2').focus()
+  await keyboard.press('Alt+Enter')
+  await expect.poll(ends).toEqual(expect.arrayContaining([[0, 0]]))
+  expect(lab.faults).toEqual([])
+})

@@ -66,8 +66,14 @@ export class LabPage {
     await this.node(name).waitFor()
   }
 
-  /** Draws a link by the mouse, from the dot at the right edge of a node. */
+  /** Draws a link by the mouse, from the dot at the right edge of a node, between the first free ports: with Alt nothing is asked. */
   async draw(from: string, to: string): Promise<void> {
+    await this.drag(from, to, 'Alt')
+    await this.link(from, to).waitFor({ state: 'attached' })
+  }
+
+  /** The same, without waiting for the link: the page may ask for ports. `key`: one that is held down at the end. */
+  async drag(from: string, to: string, key?: string): Promise<void> {
     const { mouse } = this.page
     const [a, b] = [await this.#box(from), await this.#box(to)]
     await mouse.move(a.x + a.width / 2, a.y + a.height / 2)
@@ -75,8 +81,9 @@ export class LabPage {
     await mouse.down()
     await mouse.move(a.x + a.width + 30, a.y, { steps: 3 })
     await mouse.move(b.x + b.width / 2, b.y + b.height / 2, { steps: 3 })
+    if (key !== undefined) await this.page.keyboard.down(key)
     await mouse.up()
-    await this.link(from, to).waitFor({ state: 'attached' })
+    if (key !== undefined) await this.page.keyboard.up(key)
   }
 
   /** Clicks a link with the mouse, in the middle between its nodes. */

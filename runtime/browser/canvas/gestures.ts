@@ -68,12 +68,12 @@ export class Gestures {
     if (isPan || handle !== undefined || corner !== undefined || (node ?? link ?? drawing) === undefined)
       svg.setPointerCapture(event.pointerId)
     // On some systems the menu comes with the press, and the drag of the right button would move the map below it.
-    if (isPan) this.#gesture = { kind: 'pan', last: at, start: at, opensMenu: event.button === 2 }
-    else if (newLink.value !== undefined) {
+    if (newLink.value !== undefined && event.button === 0 && (node !== undefined || !isPan)) {
       // A link that the keyboard or a menu began ends at the node that is clicked.
       if (node === undefined) newLink.value = undefined
-      else this.#connect(node)
-    } else if (handle !== undefined) {
+      else this.#connect(node, event)
+    } else if (isPan) this.#gesture = { kind: 'pan', last: at, start: at, opensMenu: event.button === 2 }
+    else if (handle !== undefined) {
       this.#window.connectFrom(handle)
       this.pointer.value = onMap(view.value, at)
       this.#gesture = { kind: 'link', start: at }
@@ -99,7 +99,7 @@ export class Gestures {
   move(event: PointerEvent, at: Point): void {
     const { editor, view, newLink } = this.#window
     const gesture = this.#gesture
-    if (newLink.value !== undefined) this.pointer.value = onMap(view.value, at)
+    if (newLink.value !== undefined && newLink.value.to === undefined) this.pointer.value = onMap(view.value, at)
     if (event.pointerType === 'mouse' && gesture === undefined) this.hovered.value = targetOf(event).node
     if (gesture === undefined) return
     // It was released outside of the map.
@@ -169,7 +169,7 @@ export class Gestures {
       // After a click on a dot the link goes on to the next click.
       if (isClick) return
       if (node === undefined) this.#window.newLink.value = undefined
-      else this.#connect(node)
+      else this.#connect(node, event)
     } else if (gesture?.kind === 'move') {
       if (gesture.isMoving) void editor.drop()
       else if (!event.shiftKey && !event.ctrlKey && gesture.wasSelected) editor.select([gesture.id])
@@ -247,10 +247,11 @@ export class Gestures {
     return { kind: 'resize', id: drawing.drawing_id, shape, fixed }
   }
 
-  /** Ends the link that is being drawn at a node. */
-  #connect(node: string): void {
-    this.pointer.value = undefined
-    this.#window.connectTo(node)
+  /** Ends the link that is being drawn at a node; with Alt by the first free ports. */
+  #connect(node: string, { clientX, clientY, altKey }: PointerEvent): void {
+    // The line stays at the node while its ports are chosen.
+    this.pointer.value = centreOf(this.#window.editor.positionOf(node).value)
+    this.#window.connectTo(node, { x: clientX, y: clientY }, altKey)
   }
 
   /** The second finger zooms. */

@@ -19,18 +19,22 @@ import {
   type View,
   zoomed,
 } from '../map/geometry.ts'
-import { endsFor, type Port } from '../map/ports.ts'
+import { endOf, fittingPorts, isChoice, type Port, portsBetween } from '../map/ports.ts'
 import { strandsOf } from '../map/strands.ts'
 import { vlanOfLink } from '../map/vlans.ts'
 import type { MenuSubject } from './commands.ts'
 import type { ConfigDraft } from './config-draft.ts'
 import { type LabEditor, refuse } from './lab-editor.ts'
-import { objectAt } from './panes.ts'
+import { middleOf, objectAt } from './panes.ts'
 
 /** A link that is being drawn: from a node, and maybe from one of its ports. */
 export interface NewLink {
   readonly from: string
   readonly port?: Port
+  /** The node at which it ends, while its ports are chosen. */
+  readonly to?: string
+  /** Where the list of ports is shown in the window. */
+  readonly at?: Point
 }
 
 /** A context menu that is open. */
@@ -154,16 +158,26 @@ export class LabWindow {
     if (from !== undefined) this.newLink.value = { from, ...(port !== undefined && { port }) }
   }
 
-  /** Ends the link that is being drawn at a node, by the first free ports of both. */
-  connectTo(to: string): void {
+  /**
+   * Ends the link that is being drawn at a node. Where a node has several free ports it asks for them, at a point of the window;
+   * `isFirst`: it takes the first ones.
+   */
+  connectTo(to: string, at: Point, isFirst = false): void {
     const { nodes, links } = this.editor.store
     const { from = '', port } = this.newLink.value ?? {}
     this.newLink.value = undefined
     const [a, b] = [nodes.get(from), nodes.get(to)]
     if (a === undefined || b === undefined || a === b) return
-    const found = endsFor(a, b, links.values(), port)
+    const found = portsBetween(a, b, links.values(), port)
     if ('reason' in found) refuse(found.reason)
-    else void this.editor.link(found.ends)
+    else if (isFirst || !isChoice(found)) this.linkBy(a, b, found.from[0], fittingPorts(found.from[0], found.to)[0])
+    else this.newLink.value = { from, to, at, ...(port !== undefined && { port }) }
+  }
+
+  /** Links two nodes by ports of theirs. */
+  linkBy(a: LabNode, b: LabNode, mine: Port | undefined, theirs: Port | undefined): void {
+    this.newLink.value = undefined
+    if (mine !== undefined && theirs !== undefined) void this.editor.link([endOf(a, mine), endOf(b, theirs)])
   }
 
   /** The configuration of a node in the editor. */
@@ -208,8 +222,7 @@ export class LabWindow {
   openMenuAtFocus(): void {
     const focused = objectAt(document.activeElement)
     const element = focused === undefined ? document.querySelector('.stage') : document.activeElement
-    const { left, top, width, height } = element?.getBoundingClientRect() ?? new DOMRect()
-    this.openMenu({ subject: focused?.subject ?? 'map', at: { x: left + width / 2, y: top + height / 2 } }, focused?.id)
+    this.openMenu({ subject: focused?.subject ?? 'map', at: middleOf(element) }, focused?.id)
   }
 
   /** Copies nodes, and the links between them: beside them, or around a point. */

@@ -1,3 +1,5 @@
+import type { Point } from '../map/geometry.ts'
+
 /** What can be selected, as shapes on the map and rows of the list name it. */
 const objects = ['node', 'link', 'drawing'] as const
 const controls = ['button', 'input', 'select', 'textarea'].map((it) => `${it}:not(:disabled)`).join(', ')
@@ -25,6 +27,12 @@ export function objectAt(element: Element | null): { subject: (typeof objects)[n
 /** Moves the focus to a node on the map, or in the list, when it is drawn. */
 export function focusOnShape(id: string | undefined): void {
   requestAnimationFrame(() => shapeOf(id)?.focus())
+}
+
+/** The middle of an element in the window. */
+export function middleOf(element: Element | null): Point {
+  const { left, top, width, height } = element?.getBoundingClientRect() ?? new DOMRect()
+  return { x: left + width / 2, y: top + height / 2 }
 }
 
 /** The shape of a node, a link or a drawing, or its row in the list; without one, the first that the keyboard reaches. */

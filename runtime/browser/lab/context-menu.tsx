@@ -1,45 +1,22 @@
-import { useLayoutEffect, useRef } from 'preact/hooks'
+import { useRef } from 'preact/hooks'
 import { type EditorCommand, menuOf } from '../editing/commands.ts'
 import { keyText } from '../editing/key-list.tsx'
 import type { LabWindow } from '../editing/lab-window.ts'
+import { useFloating } from '../parts/floating.ts'
 
 interface MenuProps {
   readonly window: LabWindow
   readonly menu: NonNullable<LabWindow['menu']['value']>
 }
 
-/** Distance of the menu from the edges of the window, pixels. */
-const margin = 6
-
 /** The commands for what is selected, where the pointer or the focus is. */
 export function ContextMenu({ window: lab, menu: { subject, at } }: MenuProps) {
   const element = useRef<HTMLDivElement>(null)
-  const before = useRef(document.activeElement)
   const entries = menuOf(subject, lab)
-  useLayoutEffect(() => {
-    const { current } = element
-    if (current === null) return
-    const { width, height } = current.getBoundingClientRect()
-    current.style.left = `${Math.max(margin, Math.min(at.x, innerWidth - width - margin))}px`
-    current.style.top = `${Math.max(margin, Math.min(at.y, innerHeight - height - margin))}px`
-    current.querySelector('button')?.focus()
-    const onPress = ({ target }: PointerEvent) => {
-      if (!(target instanceof Node) || !current.contains(target)) close()
-    }
-    addEventListener('pointerdown', onPress, true)
-    addEventListener('blur', close)
-    return () => {
-      removeEventListener('pointerdown', onPress, true)
-      removeEventListener('blur', close)
-    }
-  }, [subject, at])
   const close = () => {
     lab.menu.value = undefined
   }
-  const goBack = () => {
-    const { current } = before
-    if (current instanceof HTMLElement || current instanceof SVGElement) current.focus()
-  }
+  const goBack = useFloating(element, at, close)
   const run = (command: EditorCommand) => {
     // A command may move the focus.
     goBack()

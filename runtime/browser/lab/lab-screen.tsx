@@ -6,6 +6,7 @@ import { commandOf, isCharacterKey, isEnabled, isTaken } from '../editing/comman
 import { LabEditor } from '../editing/lab-editor.ts'
 import { LabWindow } from '../editing/lab-window.ts'
 import { showSelection } from '../editing/own-presence.ts'
+import { middleOf } from '../editing/panes.ts'
 import { Ended } from '../parts/ended.tsx'
 import { Loaded } from '../parts/loaded.tsx'
 import { characterKeys } from '../state/character-keys.ts'
@@ -20,6 +21,7 @@ import { Tool, Toolbar } from './toolbar.tsx'
 const dockView = () => import('./on-demand.ts').then((module) => module.DockView)
 const listView = () => import('./on-demand.ts').then((module) => module.ListView)
 const tasksPane = () => import('../tasks/tasks-pane.tsx').then((module) => module.TasksPane)
+const linkPorts = () => import('./on-demand.ts').then((module) => module.LinkPorts)
 const openDialog = () => import('./on-demand.ts').then((module) => module.OpenDialog)
 const uploadDialog = () => import('./on-demand.ts').then((module) => module.UploadDialog)
 const contextMenu = () => import('./on-demand.ts').then((module) => module.ContextMenu)
@@ -91,12 +93,7 @@ export function LabScreen({ name }: { name: string }) {
               {mayEdit() && <Tool id="arrange" icon="arrange" window={lab} />}
             </div>
           )}
-          {lab.newLink.value !== undefined && (
-            <p class="link-hint" role="status">
-              Link from {store.nodes.get(lab.newLink.value.from)?.name}: click the other node, or press Tab and Enter.
-              Escape cancels.
-            </p>
-          )}
+          <NewLinkParts window={lab} />
           {lab.menu.value !== undefined && <Loaded load={contextMenu} props={{ window: lab, menu: lab.menu.value }} />}
           {lab.isShowingTasks.value && <Loaded key="tasks" load={tasksPane} props={{ window: lab }} />}
           {/* The key keeps it when the map becomes a list: consoles and packets go on. */}
@@ -112,18 +109,34 @@ export function LabScreen({ name }: { name: string }) {
   )
 }
 
+/** What to do with a link that is being drawn: where it goes, and by which ports. */
+function NewLinkParts({ window: lab }: { window: LabWindow }) {
+  const { nodes } = lab.editor.store
+  const link = lab.newLink.value
+  if (link === undefined) return null
+  const { from, port, to } = link
+  if (to !== undefined) return <Loaded load={linkPorts} props={{ window: lab, link }} />
+  return (
+    <p class="link-hint" role="status">
+      Link from <bdi>{nodes.get(from)?.name}</bdi>
+      {port && ` ${port.name}`}: click the other node, or press Tab and Enter. Escape cancels.
+    </p>
+  )
+}
+
 /** A key that no field and no console takes. */
 function press(event: KeyboardEvent, lab: LabWindow): void {
   // A dialog whose focused part has just gone leaves the focus at the document.
   if (event.defaultPrevented || lab.dialog.value !== undefined || document.querySelector('dialog[open]') !== null)
     return
-  if (lab.menu.value !== undefined) return
+  // The list of ports, which has the focus as soon as it is there.
+  if (lab.menu.value !== undefined || lab.newLink.value?.to !== undefined) return
   const target = event.target instanceof Element ? event.target : undefined
   if (isTaken(event, (part) => target?.closest(part) != null)) return
   const node = target?.closest<SVGElement>('[data-node]')?.dataset.node
   if (event.key === 'Enter' && lab.newLink.value !== undefined && node !== undefined) {
     event.preventDefault()
-    lab.connectTo(node)
+    lab.connectTo(node, middleOf(target ?? null), event.altKey)
     // Keys are for the node that has the focus.
     return lab.editor.select([node])
   }

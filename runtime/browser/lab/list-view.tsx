@@ -1,7 +1,7 @@
 import { consoleKindOf } from '../console/console-kind.ts'
 import { nameOfDrawing } from '../drawings/drawing-shape.tsx'
 import type { LabWindow } from '../editing/lab-window.ts'
-import { objectAt } from '../editing/panes.ts'
+import { middleOf, objectAt } from '../editing/panes.ts'
 import { shortImpairment } from '../links/impairment.ts'
 import { verdictOf } from '../links/verdict.ts'
 import { linksAt, portName } from '../map/ports.ts'
@@ -43,7 +43,11 @@ export function ListView({ window: lab }: { window: LabWindow }) {
                   class="is-quiet"
                   data-node={node_id}
                   // A link that is being drawn ends at the node, as on the map.
-                  onClick={() => (lab.newLink.value === undefined ? editor.select([node_id]) : lab.connectTo(node_id))}
+                  onClick={({ currentTarget, altKey }) =>
+                    lab.newLink.value === undefined
+                      ? editor.select([node_id])
+                      : lab.connectTo(node_id, middleOf(currentTarget), altKey)
+                  }
                 >
                   <bdi>{name}</bdi>
                 </button>

@@ -25,6 +25,38 @@ export function freePorts(node: LabNode, links: readonly LabLink[]): Port[] {
   return node.ports.filter((port) => !ends.some((end) => isPort(port, end)))
 }
 
+/** The ports that a new link between two nodes can have. */
+export interface PortChoice {
+  /** Those of the first node for which the other has a free port. */
+  readonly from: readonly Port[]
+  /** The free ones of the other node. */
+  readonly to: readonly Port[]
+}
+
+/** The ports for a new link between two nodes; `wanted`: the only one of the first. Or why there are none. */
+export function portsBetween(
+  a: LabNode,
+  b: LabNode,
+  links: readonly LabLink[],
+  wanted?: Port,
+): PortChoice | { readonly reason: string } {
+  if (a.node_id === b.node_id) return { reason: 'A link needs two different nodes.' }
+  const from = wanted === undefined ? freePorts(a, links) : [wanted]
+  const to = freePorts(b, links)
+  for (const [node, free] of [[a, from] as const, [b, to] as const])
+    if (free.length === 0) return { reason: `${node.name} has no free port: delete one of its links first.` }
+  const fitting = from.filter((port) => to.some(({ link_type }) => link_type === port.link_type))
+  if (fitting.length === 0) return { reason: `${a.name} and ${b.name} have no free ports of the same line type.` }
+  return { from: fitting, to }
+}
+
+/** The ports of the same line type as another. */
+export const fittingPorts = (port: Port | undefined, ports: readonly Port[]): readonly Port[] =>
+  ports.filter(({ link_type }) => link_type === port?.link_type)
+
+/** Whether there is something to choose. */
+export const isChoice = ({ from, to }: PortChoice): boolean => from.length > 1 || fittingPorts(from[0], to).length > 1
+
 /** The ends of a new link between two nodes: the first free ports of the same line type. Undefined, with why, when there are none. */
 export function endsFor(
   a: LabNode,
@@ -32,19 +64,15 @@ export function endsFor(
   links: readonly LabLink[],
   wanted?: Port,
 ): { readonly ends: readonly [LabLinkEnd, LabLinkEnd] } | { readonly reason: string } {
-  if (a.node_id === b.node_id) return { reason: 'A link needs two different nodes.' }
-  const from = wanted === undefined ? freePorts(a, links) : [wanted]
-  const to = freePorts(b, links)
-  for (const [node, free] of [[a, from] as const, [b, to] as const])
-    if (free.length === 0) return { reason: `${node.name} has no free port: delete one of its links first.` }
-  for (const mine of from) {
-    const theirs = to.find((it) => it.link_type === mine.link_type)
-    if (theirs !== undefined) return { ends: [endOf(a, mine), endOf(b, theirs)] }
-  }
-  return { reason: `${a.name} and ${b.name} have no free ports of the same line type.` }
+  const found = portsBetween(a, b, links, wanted)
+  if ('reason' in found) return found
+  const [mine] = found.from
+  const [theirs] = fittingPorts(mine, found.to)
+  // Both are there: what `portsBetween` gives has a partner.
+  return { ends: [endOf(a, mine as Port), endOf(b, theirs as Port)] }
 }
 
-const endOf = ({ node_id }: LabNode, { adapter_number, port_number }: MapPort): LabLinkEnd => ({
+export const endOf = ({ node_id }: LabNode, { adapter_number, port_number }: MapPort): LabLinkEnd => ({
   node_id,
   adapter_number,
   port_number,
