@@ -13,7 +13,7 @@ import type { ProjectRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import type { Lab } from '../lab/lab.ts'
 import { configDigests } from '../nodes/config-texts.ts'
-import { missingImages, requireImages } from '../plan/lab-images.ts'
+import { missingImages } from '../plan/lab-images.ts'
 import { canBePlaceholder, withPlaceholders } from '../plan/placeholders.ts'
 import { planOf } from '../plan/plan.ts'
 import { type Actual, type Plan, type PlanOptions, wantedCompute } from '../plan/types.ts'
@@ -52,9 +52,31 @@ async function planned(
   const computeOf = (want: DesiredNode) => wantedCompute(want, complete) ?? plan.found.get(want)?.compute_id
   const asked = { agentFor, computeOf, ...withoutNulls({ project_id }) }
   const missing = await missingImages(labs, { plan, nodes: desired.nodes }, asked)
-  const isAllowed = (want: DesiredNode) => options.partial === true && canBePlaceholder(plan, want)
-  requireImages(missing.filter(({ want }) => !isAllowed(want)))
-  return { plan: withPlaceholders(plan, missing), options: complete }
+  const mayLack = ({ want }: { want: DesiredNode }) => options.partial === true && canBePlaceholder(plan, want)
+  const withoutImages = withPlaceholders(plan, missing.filter(mayLack))
+  const diagnostics = new Diagnostics()
+  for (const image of missing) if (!mayLack(image)) diagnostics.add(image.at, image.message, image.hint)
+  reportMissingSettings(withoutImages, diagnostics)
+  if (!diagnostics.isEmpty) throw new LabFileError(diagnostics.list())
+  return { plan: withoutImages, options: complete }
+}
+
+/** Reports settings that the nodes which a plan creates must have, and that have no default: which one is right depends on the image. */
+function reportMissingSettings({ steps, found }: Plan, diagnostics: Diagnostics): void {
+  for (const { task } of steps) {
+    if (task.type !== 'create-node' && task.type !== 'retry-node' && task.type !== 'recreate-node') continue
+    if (task.type === 'create-node' && task.creationError !== undefined) continue
+    const { want } = task
+    const have = found.get(want)
+    const { typeDefaults }: KindDescriptor = kindOf(want.kind)
+    const given = { ...(have?.node_type === want.kind && have.properties), ...want.properties }
+    for (const [name, usual] of Object.entries(typeDefaults?.(given) ?? {}))
+      diagnostics.add(
+        want.at,
+        `${quoted(name)} is missing`,
+        `write ${name}: ${String(usual)}, or the ${name} that its image is for`,
+      )
+  }
 }
 
 /** A `LabFileError` for MAC addresses that no new node can have, unless the node has them already. */

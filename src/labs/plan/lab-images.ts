@@ -1,7 +1,5 @@
 import type { HostAgent } from '../../host-agent.ts'
 import type { DesiredNode, WantedDigest } from '../../labfile/desired.ts'
-import { Diagnostics } from '../../labfile/diagnostics.ts'
-import { LabFileError } from '../../labfile/lab-file-error.ts'
 import type { Position } from '../../labfile/position.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
@@ -79,13 +77,6 @@ export async function missingImages(
     return { want, image: name, at: want.keys[key] ?? want.at, message, hint }
   })
   return found.filter((it) => it !== undefined)
-}
-
-/** 400 with line and column for images that nodes need and cannot get. */
-export function requireImages(missing: readonly MissingImage[]): void {
-  const diagnostics = new Diagnostics()
-  for (const { at, message, hint } of missing) diagnostics.add(at, message, hint)
-  if (!diagnostics.isEmpty) throw new LabFileError(diagnostics.list())
 }
 
 /** The images that steps give to nodes, and all images whose digest is in the file. */

@@ -7,8 +7,11 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
+import { emptyDisk } from '../../support/empty-disk.ts'
 import { hangMs } from '../../support/limits.ts'
+import { requireProgram } from '../../support/require.ts'
 import { TestService } from '../../support/service.ts'
+import { testWith } from '../../support/test-with.ts'
 
 /** A LAN of pcs, with the address of the second one. */
 const lan = (address = '10.0.1.2/24', more = ''): string => `lab: small-lan
@@ -57,7 +60,8 @@ test('after an edit only the differences are applied; steps that disturb a runni
   await patchbay.run(['up'])
 
   // A file for a service that lacks its image.
-  const router = 'lab: small-lan\nnodes:\n  R1:\n    kind: machine-emulator\n    image: none.qcow2\n'
+  const router =
+    'lab: small-lan\nnodes:\n  R1:\n    kind: machine-emulator\n    image: none.qcow2\n    platform: x86_64\n'
   await patchbay.file('router.yaml', router)
   expect(await patchbay.run(['validate', 'router.yaml'])).toMatchObject({
     ...{ code: 3, out: '', err: expect.stringContaining('router.yaml:5:12: ') },
@@ -471,6 +475,34 @@ test('up of a topology says all that cannot run and starts nothing; with --parti
   await patchbay.file('hosts.clab.yml', 'name: hosts\ntopology: { nodes: { h1: { kind: linux } } }\n')
   expect((await patchbay.run(['up', 'hosts.clab.yml'])).code).toBe(0)
 })
+
+testWith(requireProgram('qemu-system-x86_64'), requireProgram('qemu-img'))(
+  'up of a machine without a platform says where it is missing, and what would be right, before anything is made',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const patchbay = await CommandLine.of({ server: service.url })
+    const image = { method: 'POST', body: emptyDisk() }
+    expect((await service.fetch('/v2/compute/machine-emulator/images/router.img', image)).ok).toBe(true)
+    const file = (more: string) =>
+      `lab: plain\nnodes:\n  PC1: { kind: pc }\n  R1: { kind: machine, image: router.img${more} }\n`
+    await patchbay.file('plain.lab.yaml', file(''))
+    const fault =
+      'plain.lab.yaml:4:3: nodes.R1: "platform" is missing; write platform: x86_64, or the platform that its image is for\n'
+    for (const flags of [[], ['--partial'], ['--dry-run']])
+      expect(await patchbay.run(['up', 'plain.lab.yaml', ...flags])).toMatchObject({ code: 3, out: '', err: fault })
+    expect(await service.call('GET', '/v2/projects')).toEqual([])
+    await patchbay.file('plain.lab.yaml', file(', platform: x86_64'))
+    expect(await patchbay.run(['apply', 'plain.lab.yaml'])).toMatchObject({ code: 0 })
+    // What it has need not be in the file again.
+    await patchbay.file('plain.lab.yaml', file(', ram: 300'))
+    expect(await patchbay.run(['apply', 'plain.lab.yaml', '--dry-run'])).toMatchObject({ code: 0 })
+    // A second fault of the same node is said at once.
+    await patchbay.file('two.lab.yaml', 'lab: two\nnodes:\n  R1: { kind: machine, image: none.qcow2 }\n')
+    const { err } = await patchbay.run(['up', 'two.lab.yaml'])
+    expect(err).toContain('two.lab.yaml:3:3: nodes.R1: "platform" is missing')
+    expect(err).toContain('there is no image "none.qcow2"')
+  },
+)
 
 test('up of a lab file whose images are missing says how they are uploaded, and that --partial starts the others', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })

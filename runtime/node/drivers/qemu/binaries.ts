@@ -78,7 +78,9 @@ export async function resolveEmulator(
     if (platform === undefined) throw conflict(path.refusal)
   }
   if (platform === undefined)
-    throw conflict('qemu_path: missing, expected the emulator to use, or instead platform, such as "x86_64"')
+    throw conflict(
+      'platform: missing, expected what the machine emulates, such as "x86_64"; or give qemu_path, an emulator',
+    )
   const program = findProgram(programOf(platform))
   if (program === undefined) {
     throw conflict(`${programOf(platform)} is not installed; install it (${installHint(platform)})`)

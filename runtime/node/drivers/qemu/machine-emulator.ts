@@ -75,7 +75,9 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
 
   async prepare(node: MachineKindNode, input: MachineEmulatorCreate): Promise<void> {
     if (!input.qemu_path && platformAsked(input.platform) === undefined)
-      throw conflict('qemu_path: missing, expected the emulator to use, or instead platform, such as "x86_64"')
+      throw conflict(
+        'platform: missing, expected what the machine emulates, such as "x86_64"; or give qemu_path, an emulator',
+      )
     this.#created.set(node.key, node)
     await this.#apply(node, input)
   }

@@ -157,7 +157,7 @@ test.for([
   [{ qemu_path: 'qemu-system-pdp11' }, true, 'qemu-system-pdp11 does not exist or cannot be run; install it (apt-get'],
   [{ qemu_path: '/bin/sh' }, true, 'sh is not the name of an emulator'],
   [{ platform: 'xtensa' }, true, 'qemu-system-xtensa is not installed; install it (apt-get install qemu-system-misc)'],
-  [{}, true, 'qemu_path: missing, expected the emulator to use'],
+  [{}, true, 'platform: missing, expected what the machine emulates'],
 ] as const)('%j is refused', async ([wanted, isLocal, message]) => {
   await expect(resolveEmulator(wanted, isLocal)).rejects.toMatchObject({
     status: 409,
