@@ -200,7 +200,7 @@ function Handles({ window: { editor, newLink, view }, hovered }: { window: LabWi
   const [selected, ...others] = editor.selectedNodes
   const id = hovered ?? (others.length === 0 ? selected?.node_id : undefined)
   if (!mayEdit() || newLink.value !== undefined || id === undefined || !editor.store.nodes.has(id)) return null
-  const { x, y } = editor.positionOf(id).value
+  const { x, y } = editor.moves.positionOf(id).value
   // On a small map they stay as large as a pointer can hit, and leave the tile free.
   const unit = 1 / Math.min(1, Math.max(leastHandleScale, view.value.scale))
   // Where they are large beside the tile, they are beside it and below its name.
@@ -220,5 +220,5 @@ function Handles({ window: { editor, newLink, view }, hovered }: { window: LabWi
 function NewLink({ window: { editor, newLink }, pointer }: { window: LabWindow; pointer: Point | undefined }) {
   const from = newLink.value?.from
   if (from === undefined || pointer === undefined) return null
-  return <path class="new-link" d={pathOf({ from: centreOf(editor.positionOf(from).value), to: pointer })} />
+  return <path class="new-link" d={pathOf({ from: centreOf(editor.moves.positionOf(from).value), to: pointer })} />
 }

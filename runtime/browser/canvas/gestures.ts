@@ -80,11 +80,11 @@ export class Gestures {
     } else if (corner !== undefined) this.#gesture = this.#resizeAt(corner)
     else if (node !== undefined || drawing !== undefined) {
       const id = node ?? drawing ?? ''
-      void editor.endNudge()
+      void editor.moves.endNudge()
       const wasSelected = editor.selection.value.has(id)
       if (event.shiftKey || event.ctrlKey) editor.toggle(id)
       else if (!wasSelected) editor.select([id])
-      const positions = new Map(mayEdit() ? editor.movable.map((it) => [it, editor.positionOf(it).value]) : [])
+      const positions = new Map(mayEdit() ? editor.movable.map((it) => [it, editor.moves.positionOf(it).value]) : [])
       this.#gesture = { kind: 'move', from: at, positions, wasSelected, id, isMoving: false }
     } else if (link !== undefined) {
       if (event.shiftKey || event.ctrlKey) editor.toggle(link)
@@ -134,7 +134,7 @@ export class Gestures {
           const position = { x: x + dx / scale, y: y + dy / scale }
           return [id, event.altKey ? position : snapped(position, grid)] as const
         })
-        return editor.drag(new Map(positions))
+        return editor.moves.drag(new Map(positions))
       }
       case 'resize': {
         const { id, shape, fixed } = gesture
@@ -171,7 +171,7 @@ export class Gestures {
       if (node === undefined) this.#window.newLink.value = undefined
       else this.#connect(node, event)
     } else if (gesture?.kind === 'move') {
-      if (gesture.isMoving) void editor.drop()
+      if (gesture.isMoving) void editor.moves.drop()
       else if (!event.shiftKey && !event.ctrlKey && gesture.wasSelected) editor.select([gesture.id])
     } else if (gesture?.kind === 'resize') void editor.endResize()
     else if (gesture?.kind === 'marquee') {
@@ -186,7 +186,7 @@ export class Gestures {
   }
 
   cancel(): void {
-    if (this.#gesture?.kind === 'move') this.#window.editor.cancelDrag()
+    if (this.#gesture?.kind === 'move') this.#window.editor.moves.cancelDrag()
     this.#window.editor.resized.value = undefined
     this.#gesture = undefined
     this.#isPressed = false
@@ -232,7 +232,7 @@ export class Gestures {
     const id = node ?? link ?? drawing
     if (id === undefined) return
     if (newLink.value === undefined) editor.select([id])
-    else if (node !== undefined) this.pointer.value = centreOf(editor.positionOf(node).value)
+    else if (node !== undefined) this.pointer.value = centreOf(editor.moves.positionOf(node).value)
   }
 
   /** Begins to pull a corner of the selected drawing, such as `ne`. */
@@ -250,7 +250,7 @@ export class Gestures {
   /** Ends the link that is being drawn at a node; with Alt by the first free ports. */
   #connect(node: string, { clientX, clientY, altKey }: PointerEvent): void {
     // The line stays at the node while its ports are chosen.
-    this.pointer.value = centreOf(this.#window.editor.positionOf(node).value)
+    this.pointer.value = centreOf(this.#window.editor.moves.positionOf(node).value)
     this.#window.connectTo(node, { x: clientX, y: clientY }, altKey)
   }
 
@@ -259,7 +259,7 @@ export class Gestures {
     this.#touches.set(event.pointerId, at)
     const [a, b, ...more] = [...this.#touches.values()]
     if (a === undefined || b === undefined || more.length > 0) return false
-    if (this.#gesture?.kind === 'move') this.#window.editor.cancelDrag()
+    if (this.#gesture?.kind === 'move') this.#window.editor.moves.cancelDrag()
     this.#gesture = { kind: 'pinch', distance: Math.hypot(a.x - b.x, a.y - b.y), middle: middleOf(a, b) }
     return true
   }

@@ -26,7 +26,11 @@ export function LinkShape({ id, window: lab }: LinkProps) {
   const ends = row?.peek().nodes
   const [from, to] = [ends?.[0]?.node_id ?? '', ends?.[1]?.node_id ?? '']
   const line = useComputed(() =>
-    lineBetween(editor.positionOf(from).value, editor.positionOf(to).value, lab.strands.value.get(id) ?? alone),
+    lineBetween(
+      editor.moves.positionOf(from).value,
+      editor.moves.positionOf(to).value,
+      lab.strands.value.get(id) ?? alone,
+    ),
   )
   const data = useComputed(() => pathOf(line.value))
   const labels = useComputed(() => (ends ?? []).map((end) => portLabel(nodes.get(end.node_id), end)))

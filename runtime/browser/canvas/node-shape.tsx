@@ -14,7 +14,7 @@ const aboveTile: Point = { x: tile / 2, y: -8 }
 export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }) {
   const { editor } = lab
   const row = editor.store.nodes.row(id)
-  const position = editor.positionOf(id)
+  const position = editor.moves.positionOf(id)
   // The attribute follows the signal: a move renders nothing else again.
   const transform = useComputed(() => `translate(${position.value.x} ${position.value.y})`)
   // The selection of other things does not render this node again.

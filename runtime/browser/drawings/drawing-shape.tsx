@@ -36,7 +36,7 @@ function DrawingView({ row, window: { editor } }: { row: ReadonlySignal<LabDrawi
   const { drawing_id: id, svg, rotation } = drawing
   const known = useMemo(() => shapeOf(svg), [svg])
   const resized = useComputed(() => (editor.resized.value?.id === id ? editor.resized.value : undefined))
-  const position = editor.positionOf(id)
+  const position = editor.moves.positionOf(id)
   const transform = useComputed(() => {
     const { x, y } = resized.value ?? position.value
     return `translate(${x} ${y})`

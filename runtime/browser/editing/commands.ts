@@ -47,24 +47,24 @@ export const commands: readonly EditorCommand[] = [
     ...{ id: 'start', title: 'Start selected nodes', keys: ['S'], isEdit: true, isPossible: hasNodes },
     menus: { node: 'Start' },
     isOffered: ({ editor }) => editor.selectedNodes.some(({ status }) => status !== 'started'),
-    run: (window) => void window.editor.act('start', selectedIds(window)),
+    run: (window) => void window.editor.jobs.act('start', selectedIds(window)),
   },
   {
     ...{ id: 'stop', title: 'Stop selected nodes', keys: ['X'], isEdit: true, isPossible: hasNodes },
     menus: { node: 'Stop' },
     isOffered: ({ editor }) =>
       editor.selectedNodes.some((node) => node.status !== 'stopped' || editor.store.phases.value.has(node.node_id)),
-    run: (window) => void window.editor.act('stop', selectedIds(window)),
+    run: (window) => void window.editor.jobs.act('stop', selectedIds(window)),
   },
   {
     ...{ id: 'start-all', title: 'Start all nodes', keys: ['Ctrl+Enter'], isEdit: true },
     menus: { map: 'Start all' },
-    run: ({ editor }) => void editor.act('start'),
+    run: ({ editor }) => void editor.jobs.act('start'),
   },
   {
     ...{ id: 'stop-all', title: 'Stop all nodes', isEdit: true },
     menus: { map: 'Stop all' },
-    run: ({ editor }) => void editor.act('stop'),
+    run: ({ editor }) => void editor.jobs.act('stop'),
   },
   {
     ...{ id: 'console', title: 'Open console', keys: ['Enter', 'O'], isEdit: true, isPossible: hasNodes },
@@ -179,15 +179,15 @@ export const commands: readonly EditorCommand[] = [
   },
   {
     ...{ id: 'undo', title: 'Undo', keys: ['Ctrl+Z'], isEdit: true },
-    isPossible: ({ editor }) => editor.edits.value?.undo !== null,
-    detail: ({ editor }) => nameOfEdit(editor.edits.value?.undo),
-    run: ({ editor }) => void editor.undo(),
+    isPossible: ({ editor }) => editor.history.edits.value?.undo !== null,
+    detail: ({ editor }) => nameOfEdit(editor.history.edits.value?.undo),
+    run: ({ editor }) => void editor.back('undo'),
   },
   {
     ...{ id: 'redo', title: 'Redo', keys: ['Ctrl+Shift+Z', 'Ctrl+Y'], isEdit: true },
-    isPossible: ({ editor }) => editor.edits.value?.redo !== null,
-    detail: ({ editor }) => nameOfEdit(editor.edits.value?.redo),
-    run: ({ editor }) => void editor.redo(),
+    isPossible: ({ editor }) => editor.history.edits.value?.redo !== null,
+    detail: ({ editor }) => nameOfEdit(editor.history.edits.value?.redo),
+    run: ({ editor }) => void editor.back('redo'),
   },
   {
     ...{ id: 'select-all', title: 'Select all nodes', keys: ['Ctrl+A'] },
@@ -246,12 +246,12 @@ export const commands: readonly EditorCommand[] = [
         isEdit: true,
       },
       isPossible: canMove,
-      run: ({ editor }) => editor.nudge(x * step, y * step),
+      run: ({ editor }) => editor.moves.nudge(editor.movable, x * step, y * step),
     },
     {
       ...{ id: `nudge-${arrow}`, title: `Move by a pixel (${arrow})`, keys: [`Shift+Arrow${arrow}`], isEdit: true },
       isPossible: canMove,
-      run: ({ editor }) => editor.nudge(x * smallStep, y * smallStep),
+      run: ({ editor }) => editor.moves.nudge(editor.movable, x * smallStep, y * smallStep),
     },
   ]),
 ]

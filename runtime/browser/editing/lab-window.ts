@@ -330,7 +330,7 @@ export class LabWindow {
 
   /** Selects a node, and moves the map so that it is in the middle. */
   goTo(id: string): void {
-    this.centre(centreOf(this.editor.positionOf(id).value))
+    this.centre(centreOf(this.editor.moves.positionOf(id).value))
     this.editor.select([id])
   }
 

@@ -36,7 +36,7 @@ function useLab(name: string): { live: LiveLab; window: LabWindow } {
     const over = new AbortController()
     void lab.live.follow(over.signal)
     const endPresence = showSelection(client, lab.window.editor)
-    const endEdits = lab.window.editor.followEdits()
+    const endEdits = lab.window.editor.history.follow(lab.live.store)
     return () => {
       endPresence()
       endEdits()
@@ -101,8 +101,8 @@ export function LabScreen({ name }: { name: string }) {
         </div>
         <Inspector window={lab} />
       </main>
-      {lab.editor.missing.value.length > 0 && (
-        <Loaded load={uploadDialog} props={{ editor: lab.editor, missing: lab.editor.missing.value }} />
+      {lab.editor.jobs.missing.value.length > 0 && (
+        <Loaded load={uploadDialog} props={{ editor: lab.editor, missing: lab.editor.jobs.missing.value }} />
       )}
       {lab.dialog.value !== undefined && <Loaded load={openDialog} props={{ window: lab, name: lab.dialog.value }} />}
     </div>

@@ -63,7 +63,7 @@ export function ListView({ window: lab }: { window: LabWindow }) {
                   <button
                     type="button"
                     aria-label={`${isOn ? 'Stop' : 'Start'} ${name}`}
-                    onClick={() => void editor.act(isOn ? 'stop' : 'start', [node_id])}
+                    onClick={() => void editor.jobs.act(isOn ? 'stop' : 'start', [node_id])}
                   >
                     <Icon name={isOn ? 'stop' : 'play'} />
                   </button>

@@ -27,10 +27,10 @@ export function ManyPanel({ window: lab }: { window: LabWindow }) {
       </h2>
       {mayEdit() && (
         <div class="row">
-          <button type="button" disabled={ids.length === 0} onClick={() => void editor.act('start', ids)}>
+          <button type="button" disabled={ids.length === 0} onClick={() => void editor.jobs.act('start', ids)}>
             <Icon name="play" /> Start
           </button>
-          <button type="button" disabled={ids.length === 0} onClick={() => void editor.act('stop', ids)}>
+          <button type="button" disabled={ids.length === 0} onClick={() => void editor.jobs.act('stop', ids)}>
             <Icon name="stop" /> Stop
           </button>
           <button type="button" disabled={ids.length === 0} onClick={() => lab.openConsoles(ids)}>

@@ -3,6 +3,7 @@ import type { LabNode } from '../../../src/client/patchbay.ts'
 import { consoleKindOf } from '../console/console-kind.ts'
 import { plainReason } from '../editing/job-text.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
+import type { LabNodeAction } from '../editing/node-jobs.ts'
 import { focusOnShape } from '../editing/panes.ts'
 import type { Schema } from '../forms/fields.ts'
 import { SchemaForm } from '../forms/schema-form.tsx'
@@ -24,7 +25,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
   const { node_id, status } = node
   const kind = editor.kindOf(node)
   const isLocked = !mayEdit()
-  const act = (action: Parameters<typeof editor.act>[0]) => void editor.act(action, [node_id])
+  const act = (action: LabNodeAction) => void editor.jobs.act(action, [node_id])
   const isOn = status === 'started'
   const type = editor.templates.value.find(({ template_id, builtin }) => !builtin && template_id === node.template_id)
   const state = stateName(node, editor.store.phases.value)

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { LabEditor, LackedImage } from '../editing/lab-editor.ts'
+import type { LabEditor } from '../editing/lab-editor.ts'
+import type { LackedImage } from '../editing/node-jobs.ts'
 import { counted } from '../parts/counted.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { ErrorMessage } from '../parts/error-message.tsx'
@@ -26,7 +27,7 @@ export function UploadDialog({ editor, missing }: UploadProps) {
   }, [isReady])
   const close = () => {
     for (const upload of uploads.value.values()) upload.pause()
-    editor.missing.value = []
+    editor.jobs.missing.value = []
   }
   const give = (image: LackedImage, file: File) => {
     uploads.value.get(image)?.pause()
@@ -56,7 +57,7 @@ export function UploadDialog({ editor, missing }: UploadProps) {
           disabled={!isReady}
           onClick={() => {
             close()
-            void editor.act('start', ids)
+            void editor.jobs.act('start', ids)
           }}
         >
           <Icon name="play" /> Start {what}

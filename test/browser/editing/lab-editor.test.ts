@@ -12,7 +12,7 @@ test('a node that was deleted and restored keeps its place up to date', () => {
   const drawing = { drawing_id: 'd', x: 3, y: 4, locked: false } as LabDrawing
   store.nodes.put('n', node)
   store.drawings.put('d', drawing)
-  const xs = () => [editor.positionOf('n').value.x, editor.positionOf('d').value.x]
+  const xs = () => [editor.moves.positionOf('n').value.x, editor.moves.positionOf('d').value.x]
   expect(xs()).toEqual([1, 3])
   store.nodes.delete('n')
   store.drawings.delete('d')
@@ -68,19 +68,19 @@ function slowLab() {
   ] as const)
     store.nodes.put(id, { node_id: id, x, y: 0, locked: false } as LabNode)
   const editor = new LabEditor(client, store, 'lab')
-  const shown = () => ['a', 'b'].map((id) => editor.positionOf(id).value.x)
-  const move = (id: string, x: number) => editor.drag(new Map([[id, { x, y: 0 }]]))
+  const shown = () => ['a', 'b'].map((id) => editor.moves.positionOf(id).value.x)
+  const move = (id: string, x: number) => editor.moves.drag(new Map([[id, { x, y: 0 }]]))
   return { asked, store, editor, shown, move }
 }
 
 test('a move that begins during the request of another move is not lost', async () => {
   const { asked, editor, shown, move } = slowLab()
   move('a', 10)
-  const first = editor.drop()
+  const first = editor.moves.drop()
   await expect.poll(() => asked.length).toBe(1)
   move('b', 110)
   move('a', 20)
-  const second = editor.drop()
+  const second = editor.moves.drop()
   expect(editor.hasUnsent).toBe(true)
   asked[0]?.answer()
   await first
@@ -101,10 +101,10 @@ test('a move that begins during the request of another move is not lost', async 
 test('nodes that are moved by keys one after the other are all moved', async () => {
   const { asked, editor, move } = slowLab()
   editor.select(['a'])
-  editor.nudge(5, 0)
+  editor.moves.nudge(editor.movable, 5, 0)
   editor.select(['b'])
-  editor.nudge(5, 0)
-  const ended = editor.endNudge()
+  editor.moves.nudge(editor.movable, 5, 0)
+  const ended = editor.moves.endNudge()
   await expect
     .poll(() => asked.map(({ id, x }) => [id, x]))
     .toEqual([
@@ -114,27 +114,27 @@ test('nodes that are moved by keys one after the other are all moved', async () 
   for (const { answer } of asked) answer()
   await ended
   move('a', 5)
-  await editor.drop()
+  await editor.moves.drop()
   expect(asked).toHaveLength(2)
 })
 
 test('a refused move is reverted, and the one after it stays', async () => {
   const { asked, editor, shown, move } = slowLab()
   move('a', 10)
-  const first = editor.drop()
+  const first = editor.moves.drop()
   await expect.poll(() => asked.length).toBe(1)
   move('b', 110)
   asked[0]?.answer(409)
   await first
   expect(shown()).toEqual([0, 110])
-  editor.cancelDrag()
+  editor.moves.cancelDrag()
   expect(shown()).toEqual([0, 100])
 })
 
 test('an answer does not replace a newer event of the feed', async () => {
   const { asked, editor, store, shown, move } = slowLab()
   move('a', 10)
-  const moved = editor.drop()
+  const moved = editor.moves.drop()
   await expect.poll(() => asked.length).toBe(1)
   store.nodes.put('a', { node_id: 'a', x: 77, y: 0, locked: false } as LabNode)
   asked[0]?.answer()
@@ -174,6 +174,6 @@ test('an undo reverts as many requests of an edit as the service took', async ()
   const end = { node_id: 'a', adapter_number: 0, port_number: 0 }
   const link = { link_id: 'l', nodes: [end, { ...end, node_id: 'b' }] } as unknown as LabLink
   await editor.replug(link, end, { adapter_number: 0, port_number: 1 })
-  await editor.undo()
+  await editor.back('undo')
   expect(asked).toEqual(['DELETE l', 'POST links', 'POST undo'])
 })
