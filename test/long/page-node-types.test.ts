@@ -296,7 +296,8 @@ testWith(browser, requireProgram('qemu-system-x86_64'))(
     const second = page.getByRole('group', { name: 'Disk 2' })
     const image = second.getByLabel('Image')
     await expect.poll(() => image.evaluate((it) => it === document.activeElement)).toBe(true)
-    expect(await second.locator('label').allInnerTexts()).toEqual(['Image', 'Interface', 'New empty disk'])
+    const titles = () => second.locator('label').allInnerTexts()
+    await expect.poll(titles).toEqual(['Image', 'Interface', 'New empty disk'])
     expect(await second.locator('.help').count()).toBe(0)
     const offered = () =>
       second
