@@ -1,5 +1,5 @@
 import type { Plugin } from 'esbuild'
-import type { ExampleLab } from '../runtime/browser/labs/example-lab.ts'
+import type { ExampleLab } from '../runtime/browser/examples/example-lab.ts'
 
 export declare const exampleLabs: Plugin
 export declare function exampleLab(text: string): ExampleLab

@@ -223,6 +223,35 @@ testWith(browser)(
 )
 
 testWith(browser)(
+  'a class is made of an example, and nothing that was typed before is lost',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const { page } = await LabPage.open(service.url, '/#/classes')
+    await page.getByRole('button', { name: 'New class' }).click()
+    await page.getByLabel('Name of the class').fill('net')
+    await page.getByLabel('Students').fill('Ada\nGrace')
+    await page.getByText('More', { exact: true }).click()
+    await page.getByLabel('Running at most').fill('4')
+    await page.getByRole('button', { name: 'or of an example' }).click()
+    await page.getByRole('dialog', { name: 'From an example' }).press('Escape')
+    await page.getByRole('button', { name: 'or of an example' }).click()
+    await page.getByRole('button', { name: /^Repair/ }).click()
+    await expect.poll(() => page.getByLabel('Each gets a copy of the lab').inputValue()).toBe('repair')
+    await page.getByRole('button', { name: 'Make the class' }).click()
+    await page.getByRole('dialog', { name: 'Links of the class net' }).waitFor()
+    expect(await service.call('GET', '/v2/classes')).toMatchObject([
+      {
+        name: 'net',
+        students: ['Ada', 'Grace'].map((student) => ({ student, token: { limits: { max_running: 4 } } })),
+      },
+    ])
+    const { job_id } = await service.call<LabJob>('DELETE', '/v2/classes/net')
+    await expect.poll(() => service.call<LabJob>('GET', `/v2/jobs/${job_id}`)).toMatchObject({ status: 'done' })
+  },
+  120_000,
+)
+
+testWith(browser)(
   'the wall of twenty labs takes next to nothing while nothing happens',
   async () => {
     const service = await TestService.start({ 'pc.engine': 'embedded', token })

@@ -8,14 +8,14 @@ import { testWith } from '../support/test-with.ts'
 const browser = requireChromium()
 
 testWith(browser)(
-  'an empty list offers four labs, each with its map: one click makes and opens it',
+  'an empty list offers labs, each with its map: one click makes and opens it; a new lab can be one of them later',
   async () => {
     const service = await TestService.start({ 'pc.engine': 'embedded' })
     const lab = await LabPage.open(service.url)
     const { page } = lab
     const offered = page.getByRole('list', { name: 'Example labs' }).getByRole('button')
     await offered.first().waitFor()
-    expect(await offered.count()).toBe(4)
+    expect(await offered.count()).toBe(7)
     // The pictures are drawn by the page.
     const widths = await offered
       .locator('img')
@@ -41,6 +41,14 @@ testWith(browser)(
     await page.reload()
     await picture.waitFor()
     expect(await accessibilityFaults(page)).toEqual([])
+    await page.getByRole('button', { name: 'New lab' }).click()
+    await offered.first().waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+    await page.getByRole('textbox', { name: 'Name' }).fill('My exercise')
+    await page.getByRole('button', { name: /^Repair/ }).click()
+    await lab.node('PRINTER').waitFor()
+    expect(page.url()).toBe(`${service.url}/#/labs/my-exercise`)
+    await page.getByRole('button', { name: 'Tasks' }).waitFor()
     expect(lab.faults.filter((it) => !/status of 400/.test(it))).toEqual([])
   },
   120_000,

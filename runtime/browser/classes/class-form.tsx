@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { ClassLink, LabJob } from '../../../src/client/patchbay.ts'
 import { nameKey } from '../../../src/model/lab/names.ts'
+import { Gallery } from '../examples/gallery.tsx'
 import { ImportDialog } from '../importing/import-dialog.tsx'
 import { byName } from '../parts/by-name.ts'
 import { counted } from '../parts/counted.ts'
@@ -28,6 +29,8 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
   /** The labs to choose from, with how many of their nodes run. */
   const labs = useSignal<ReadonlyMap<string, number>>(new Map())
   const files = useSignal<readonly File[]>([])
+  const imagesOfExample = useSignal<string | undefined>(undefined)
+  const isChoosingExample = useSignal(false)
   const failure = useSignal('')
   const job = useSignal<LabJob | 'links' | undefined>(undefined)
   const isBusy = useSignal(false)
@@ -52,6 +55,9 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
     files.value = []
     labs.value = new Map([...labs.value, [made, 0]])
     texts.value = { ...texts.value, lab: made }
+  }
+  const closeExamples = () => {
+    isChoosingExample.value = false
   }
   const send = async () => {
     // A second press comes before the button is shown as disabled.
@@ -106,12 +112,21 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
             type="file"
             hidden
             onChange={({ currentTarget }) => {
+              imagesOfExample.value = undefined
               files.value = [...(currentTarget.files ?? [])]
               currentTarget.value = ''
             }}
           />
           <button type="button" onClick={() => input.current?.click()}>
             or of a file …
+          </button>
+          <button
+            type="button"
+            onClick={() => {
+              isChoosingExample.value = true
+            }}
+          >
+            or of an example …
           </button>
         </div>
         {running > 0 && <p class="names-count">{counted(running, 'node')} of it running: stopped first.</p>}
@@ -127,9 +142,26 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
           </button>
         </div>
       </form>
+      {isChoosingExample.value && (
+        <Dialog title="From an example" isWide onClose={closeExamples}>
+          <Gallery
+            onChoose={(file, imagesFrom) => {
+              closeExamples()
+              imagesOfExample.value = imagesFrom
+              files.value = [file]
+            }}
+          />
+          <div class="row form-actions">
+            <button type="button" onClick={closeExamples}>
+              Cancel
+            </button>
+          </div>
+        </Dialog>
+      )}
       {files.value.length > 0 && (
         <ImportDialog
           files={files.value}
+          options={{ imagesFrom: imagesOfExample.value }}
           onMade={take}
           onClose={() => {
             files.value = []

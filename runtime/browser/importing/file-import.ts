@@ -1,5 +1,6 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import { type ApplianceImport, type LabImport, Patchbay, PatchbayError } from '../../../src/client/patchbay.ts'
+import { labName } from '../../../src/labfile/names.ts'
 import { abortable } from '../../../src/lib/async/abort.ts'
 import type { ErrorBody } from '../../../src/model/schema/fields.ts'
 import { client, send } from '../state/client.ts'
@@ -39,6 +40,14 @@ export interface NeededImage {
   readonly about: string
 }
 
+/** What is known of a file before it is read. */
+export interface ImportOptions {
+  /** Where the images come from that its nodes may lack. */
+  readonly imagesFrom?: string | undefined
+  /** The name of the lab, in place of that in a lab file. */
+  readonly name?: string | undefined
+}
+
 /** A file that becomes a lab, or a template. The service reads it. */
 export class FileImport {
   readonly file: File
@@ -54,14 +63,13 @@ export class FileImport {
   /** The lab file that a lab of another program became. */
   readonly labFile = signal<string | undefined>(undefined)
   readonly #given: GivenFile<File>
-  readonly #imagesFrom: string | undefined
+  readonly #options: ImportOptions
   #nodes: readonly GivenNode[] = []
   readonly #over = new AbortController()
   #answer: (isTrusted: boolean) => void = () => {}
 
-  /** `imagesFrom`: where the images come from that nodes may lack. */
-  constructor(given: GivenFile<File>, imagesFrom?: string) {
-    this.#imagesFrom = imagesFrom
+  constructor(given: GivenFile<File>, options: ImportOptions = {}) {
+    this.#options = options
     this.file = given.file
     this.#given = given
   }
@@ -177,8 +185,9 @@ export class FileImport {
       })
     const { lab } = await put({ dry_run: 'true' })
     const taken = await client.call('GET /v2/projects', { signal: over })
+    const { name: wanted } = this.#options
     const name = freeName(
-      lab,
+      wanted === undefined ? lab : labName(wanted),
       taken.map((it) => it.name),
     )
     const plan = await this.#trusting(over, (trust) => put({ name, ...trust }))
@@ -191,7 +200,7 @@ export class FileImport {
       nodes.map((node) => ({ name: node.name, kind: node.node_type })),
       plan.cannot_run ?? [],
       this.#nodes,
-      this.#imagesFrom,
+      this.#options.imagesFrom,
     )
     const again = async () => {
       // The service remembers what was trusted.

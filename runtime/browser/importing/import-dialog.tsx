@@ -5,14 +5,13 @@ import { ErrorMessage } from '../parts/error-message.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { sizeText } from '../parts/size-text.ts'
 import { labPath } from '../state/route.ts'
-import { FileImport, type ImportState, type UntrustedPart } from './file-import.ts'
+import { FileImport, type ImportOptions, type ImportState, type UntrustedPart } from './file-import.ts'
 import { givenFiles } from './given-files.ts'
 import { ImportResultView, Losses } from './import-result-view.tsx'
 
 interface ImportProps {
   readonly files: readonly File[]
-  /** Where the images come from that its nodes may lack. */
-  readonly imagesFrom?: string | undefined
+  readonly options?: ImportOptions | undefined
   /** Takes the lab of a single file. Absent: it is opened. */
   readonly onMade?: (lab: string) => void
   readonly onClose: () => void
@@ -23,8 +22,8 @@ const openLab = (lab: string): void => {
 }
 
 /** Makes labs and templates of files, one after the other, and shows which parts were not imported. */
-export function ImportDialog({ files, imagesFrom, onMade, onClose }: ImportProps) {
-  const imports = useMemo(() => givenFiles(files).map((given) => new FileImport(given, imagesFrom)), [files])
+export function ImportDialog({ files, options, onMade, onClose }: ImportProps) {
+  const imports = useMemo(() => givenFiles(files).map((given) => new FileImport(given, options)), [files])
   const isRunning = imports.some((it) => it.isRunning)
   const cancel = () => {
     for (const it of imports) it.cancel()

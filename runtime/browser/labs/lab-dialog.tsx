@@ -1,9 +1,14 @@
 import { useSignal } from '@preact/signals'
 import type { LabProject } from '../../../src/client/patchbay.ts'
+import type { ImportOptions } from '../importing/file-import.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
+import { Loaded } from '../parts/loaded.tsx'
 import { TextField } from '../parts/text-field.tsx'
 import { labPath } from '../state/route.ts'
 import type { LabList } from './lab-list.ts'
+
+// Not at once: a lab has such a dialog, too, and no examples.
+const gallery = () => import('./on-demand.ts').then((module) => module.Gallery)
 
 /** A dialog of the list of labs. */
 export type OpenDialog =
@@ -13,11 +18,13 @@ export type OpenDialog =
 interface DialogProps {
   readonly open: OpenDialog
   readonly list: LabList
+  /** Makes a lab of the file of an example. */
+  readonly onExample?: (file: File, from: ImportOptions) => void
   readonly onClose: () => void
 }
 
 /** Asks for a name, or whether a lab is to be stopped or deleted. */
-export function LabDialog({ open, list, onClose }: DialogProps) {
+export function LabDialog({ open, list, onExample, onClose }: DialogProps) {
   const given = open.kind === 'new' ? '' : open.kind === 'duplicate' ? `${open.lab.name} copy` : open.lab.name
   const name = useSignal(given)
   const send = async () => {
@@ -36,8 +43,26 @@ export function LabDialog({ open, list, onClose }: DialogProps) {
     delete: ['Delete the lab?', 'Delete'],
   } as const
   const [title, verb] = words[open.kind]
+  const examples = open.kind === 'new' && onExample !== undefined && (
+    <section class="examples">
+      <h3>From an example</h3>
+      <Loaded
+        load={gallery}
+        props={{
+          onChoose: (file, imagesFrom) => onExample(file, { imagesFrom, name: name.value.trim() || undefined }),
+        }}
+      />
+    </section>
+  )
   return (
-    <ActionDialog title={title} verb={verb} isDanger={open.kind === 'delete'} onSend={send} onClose={onClose}>
+    <ActionDialog
+      title={title}
+      verb={verb}
+      isDanger={open.kind === 'delete'}
+      onSend={send}
+      onClose={onClose}
+      below={examples || undefined}
+    >
       {open.kind === 'delete' || open.kind === 'export' ? (
         <p>
           <bdi>

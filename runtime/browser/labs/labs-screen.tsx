@@ -1,6 +1,7 @@
 import { type Signal, useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { type LabProject, PatchbayError } from '../../../src/client/patchbay.ts'
+import type { ImportOptions } from '../importing/file-import.ts'
 import { verdictOf } from '../links/verdict.ts'
 import { counted } from '../parts/counted.ts'
 import { useFileDrop } from '../parts/file-drop.ts'
@@ -84,12 +85,11 @@ export function LabsScreen() {
     dialog.value = undefined
   }
   const given = useSignal<readonly File[]>([])
-  /** Where the images of an example come from. */
-  const hint = useRef<string | undefined>(undefined)
-  const importFiles = (files: readonly File[], imagesFrom?: string) => {
+  const options = useRef<ImportOptions>({})
+  const importFiles = (files: readonly File[], about: ImportOptions = {}) => {
     // While files are imported, a drop is ignored: it would replace them.
     if (given.value.length > 0) return
-    hint.current = imagesFrom
+    options.current = about
     given.value = files
   }
   const { isOver, handlers } = useFileDrop((files) => importFiles(files))
@@ -144,7 +144,10 @@ export function LabsScreen() {
               <>
                 {newLab}
                 <p>Or begin with one of these:</p>
-                <Loaded load={gallery} props={{ onChoose: (example, needs) => importFiles([example], needs) }} />
+                <Loaded
+                  load={gallery}
+                  props={{ onChoose: (example, imagesFrom) => importFiles([example], { imagesFrom }) }}
+                />
                 <p>
                   Coming from GNS3, containerlab, CML? Drop the file here, or{' '}
                   <button type="button" title={importHint} onClick={() => file.current?.click()}>
@@ -167,14 +170,27 @@ export function LabsScreen() {
           load={importDialog}
           props={{
             files: given.value,
-            imagesFrom: hint.current,
+            options: options.current,
             onClose: () => {
               given.value = []
             },
           }}
         />
       )}
-      {dialog.value !== undefined && <Loaded load={labDialog} props={{ open: dialog.value, list, onClose: close }} />}
+      {dialog.value !== undefined && (
+        <Loaded
+          load={labDialog}
+          props={{
+            open: dialog.value,
+            list,
+            onExample: (example, about) => {
+              close()
+              importFiles([example], about)
+            },
+            onClose: close,
+          }}
+        />
+      )}
     </div>
   )
 }

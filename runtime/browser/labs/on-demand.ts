@@ -3,9 +3,9 @@
  * would share small ones that each of them asks for.
  */
 export { StudentLink } from '../classes/student-link.tsx'
+export { Gallery } from '../examples/gallery.tsx'
 export { ImportDialog } from '../importing/import-dialog.tsx'
 export { ServiceScreen } from '../service/service-screen.tsx'
-export { Gallery } from './gallery.tsx'
 export { LabDialog } from './lab-dialog.tsx'
 export { LabSelection } from './lab-selection.tsx'
 export { LabThumbnail } from './lab-thumbnail.tsx'

@@ -15,6 +15,8 @@ interface ActionProps {
   readonly onSend: () => Promise<unknown>
   readonly onClose: () => void
   readonly children: ComponentChildren
+  /** Another way to what it is for. */
+  readonly below?: ComponentChildren
 }
 
 /** A dialog that does one thing, and closes when it is done. */
@@ -26,6 +28,7 @@ export function ActionDialog({
   onSend,
   onClose,
   children,
+  below,
 }: ActionProps) {
   const failure = useSignal('')
   const isSending = useSignal(false)
@@ -43,7 +46,7 @@ export function ActionDialog({
     }
   }
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} isWide={below !== undefined} onClose={onClose}>
       <form
         onSubmit={(event) => {
           event.preventDefault()
@@ -67,6 +70,7 @@ export function ActionDialog({
           </button>
         </div>
       </form>
+      {below}
     </Dialog>
   )
 }

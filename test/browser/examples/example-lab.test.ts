@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { exampleMap } from '../../../runtime/browser/labs/example-lab.ts'
+import { exampleMap } from '../../../runtime/browser/examples/example-lab.ts'
 import { exampleLab } from '../../../scripts/example-lab.js'
 import { readLabFile } from '../../../src/labfile/read.ts'
 

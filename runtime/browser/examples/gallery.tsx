@@ -1,4 +1,7 @@
+import hubAndSwitch from '../../../examples/hub-and-switch/hub-and-switch.lab.yaml'
 import ospf from '../../../examples/ospf/ospf.lab.yaml'
+import qinq from '../../../examples/qinq/qinq.lab.yaml'
+import repair from '../../../examples/repair/repair.lab.yaml'
 import twoPcs from '../../../examples/two-pcs/two-pcs.lab.yaml'
 import vlans from '../../../examples/vlans/vlans.lab.yaml'
 import wan from '../../../examples/wan/wan.lab.yaml'
@@ -13,11 +16,14 @@ interface GalleryEntry {
   readonly needs?: string
 }
 
-/** The labs that an empty list offers. */
+/** The labs to begin with. */
 const gallery: readonly GalleryEntry[] = [
   { example: twoPcs, title: 'Two PCs', about: 'The first ping, over one cable' },
   { example: vlans, title: 'VLANs', about: 'Two VLANs over one trunk' },
   { example: wan, title: 'WAN', about: 'A line with delay, loss and two rates' },
+  { example: repair, title: 'Repair', about: 'An exercise with tasks: find three faults' },
+  { example: hubAndSwitch, title: 'Hub and switch', about: 'What a third PC sees on each' },
+  { example: qinq, title: 'QinQ', about: 'Two customers with the same VLAN over one line' },
   {
     example: ospf,
     title: 'OSPF',
@@ -33,7 +39,7 @@ interface GalleryProps {
   readonly onChoose: (file: File, needs: string | undefined) => void
 }
 
-/** Labs to begin with: each is made and opened by one click. */
+/** Labs to begin with: each is made by one click. */
 export function Gallery({ onChoose }: GalleryProps) {
   return (
     <ul class="gallery" aria-label="Example labs">
