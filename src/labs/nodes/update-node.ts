@@ -11,6 +11,8 @@ import { keptWith, splitKept } from '../lab/kept.ts'
 import type { Lab } from '../lab/lab.ts'
 import { nodeRefOf, reportedFields } from '../lab/node-on-compute.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
+import { replug } from '../links/replug.ts'
+import type { Labs } from '../service.ts'
 import { nameClaim, requireStillFree, takeName } from './node-names.ts'
 import { adaptersFor, refusedOf } from './node-settings.ts'
 
@@ -27,6 +29,7 @@ type Settings = Readonly<Record<string, unknown>>
  * the record that replace those of the input, also by null.
  */
 export async function updateNode(
+  labs: Pick<Labs, 'computes'>,
   lab: Lab,
   idOrName: string,
   input: LabNodeUpdate,
@@ -70,9 +73,13 @@ export async function updateNode(
       })
       return saveRecord(lab, node_id, next, undoGroup)
     }
-    return saveOrRevert(lab, save, async () => {
-      if (isSent) await send(formerOf(record, update))
+    const saved = await saveOrRevert(lab, save, async () => {
+      if (!isSent) return
+      await send(formerOf(record, update))
+      await replug(labs, lab, { ...record, properties: { ...record.properties, ...changed } }, agentFor)
     })
+    if (isSent) await replug(labs, lab, record, agentFor)
+    return saved
   }
   try {
     return await (isSent ? withImages(agentFor(compute_id), () => lab.change(change)) : change())

@@ -14,6 +14,7 @@ import type { Lab } from '../lab/lab.ts'
 import { nodeRefOf, reportedFields } from '../lab/node-on-compute.ts'
 import { saveOrRevert } from '../lab/save-or-revert.ts'
 import { claimEnds, requireUnlinked, sameEnd, withLinkLock } from '../links/links.ts'
+import { replug } from '../links/replug.ts'
 import { impair, unwire, unwireAll, wireAgain } from '../links/wiring.ts'
 import { claimNames } from '../nodes/node-names.ts'
 import { remake } from '../nodes/nodes.ts'
@@ -235,10 +236,14 @@ async function revertAll(
         else if (isMade) {
           await removeFromCompute(lab, next, agentFor)
           lab.reported.delete(next.node_id)
-        } else await changed(lab, next, current, { agentFor, console: isConsoleSet(edit, key, current) })
+        } else {
+          await changed(lab, next, current, { agentFor, console: isConsoleSet(edit, key, current) })
+          await replug(labs, lab, next, agentFor)
+        }
       },
     )
     if (record === undefined) lab.reported.delete((current as NodeRecord).node_id)
+    else if (!isMade) await replug(labs, lab, current, agentFor)
   }
   const made = of('link').filter(({ then }) => then !== undefined)
   const created = made.filter(({ now, then }) => now === undefined || isMoved(now, then))

@@ -253,7 +253,7 @@ const pc3 = { name: 'PC3', node_type: 'pc', compute_id: 'local' }
 type Changing = Awaited<ReturnType<typeof withSlow>>
 const changing = {
   create: ({ labs, lab, agentFor }: Changing) => createNode(labs, lab, pc3, { agentFor }),
-  update: ({ lab, agentFor }: Changing) => updateNode(lab, 'PC2', { name: 'R2' }, agentFor),
+  update: ({ labs, lab, agentFor }: Changing) => updateNode(labs, lab, 'PC2', { name: 'R2' }, agentFor),
   remove: ({ labs, lab, agentFor }: Changing) => removeNode(labs, lab, 'PC2', agentFor),
 } as const
 const waits = [

@@ -68,6 +68,8 @@ export class DirectLinks implements LinkAgent {
     const project = await this.#options.project(projectId)
     const [error] = await this.#join(project, [{ link_id, nodes, ...settings }])
     if (error != null) throw error
+    // The caller keeps the answer: it must also learn of a later state that is the same as what it read last.
+    this.#states.remove(projectId, link_id)
     return this.state(projectId, link_id)
   }
 

@@ -62,7 +62,7 @@ export class LinkStates {
     return answer(false)
   }
 
-  /** Forgets a link that was removed: the state of a new link with the same id is reported again. */
+  /** Forgets a link that was removed or joined: its state, or that of a new link with the same id, is reported again. */
   remove(projectId: string, linkId: string): void {
     this.#projects.get(projectId)?.stated.delete(linkId)
   }

@@ -292,13 +292,20 @@ export class Links {
     const gone = Object.entries(record.ports).filter(
       ([name, { line }]) => !there.has(name) || (line !== undefined && line !== there.get(name)),
     )
-    const lost = gone.filter(([, { nio }]) => nio !== null).map(([name]) => name)
+    // People know the links that the service made by the names of their ports: the lab tells of them.
+    const lost = gone
+      .filter(([, { nio, is_own_link }]) => nio !== null && nio.type !== 'nio_link' && is_own_link !== true)
+      .map(([name]) => name)
     for (const [name, slot] of gone) {
       const owner = ownerOf(node, name)
       const lport = lportOf(slot.nio)
       if (lport !== undefined) await this.#giveUp(node, name, lport)
       if (slot.nio?.type === 'nio_link')
-        await this.#direct.detach(node, slot.nio, `${record.name} no longer has port ${name}: remove the link`)
+        await this.#direct.detach(
+          node,
+          slot.nio,
+          `${record.name} no longer has the port ${name}: give it back, or remove the link`,
+        )
       if (node.status === 'stopped') {
         await this.#keeper.call('port.close', { key: portKey(node, name) }).catch(reconciledLater)
         this.#ports.releaseAll(owner)

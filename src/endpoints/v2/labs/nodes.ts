@@ -98,7 +98,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     async handle({ params, body }, context) {
       const { labs, agentFor } = labsOf(context)
       return ok(
-        await updateNode(await labs.lab(params.project_id), params.node_id, body, agentFor, {
+        await updateNode(labs, await labs.lab(params.project_id), params.node_id, body, agentFor, {
           conventions: context.conventions,
         }),
       )

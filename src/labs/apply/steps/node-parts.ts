@@ -13,16 +13,16 @@ export function configInputs({ kind, configs }: DesiredNode, names: readonly str
 
 /** Sets the console port of a new node. 409 when it is in use: a creation would choose another port without an error. */
 export async function giveConsole(
-  { lab, agentFor, undoGroup }: ApplyContext,
+  { labs, lab, agentFor, undoGroup }: ApplyContext,
   id: string,
   { console }: PlannedChange['settings'],
 ): Promise<void> {
-  if (console != null) await updateNode(lab, id, { console }, agentFor, { undoGroup })
+  if (console != null) await updateNode(labs, lab, id, { console }, agentFor, { undoGroup })
 }
 
 /** Makes the CD or disk of a machine in its directory, and inserts it. */
 export async function insertMedium(
-  { lab, agentFor, undoGroup }: ApplyContext,
+  { labs, lab, agentFor, undoGroup }: ApplyContext,
   id: string,
   day0: DesiredDay0,
 ): Promise<void> {
@@ -32,5 +32,5 @@ export async function insertMedium(
   const path = `project-files/${record.node_type}/${id}/${file.slice(2)}`
   const body = new Blob([image]).stream() as ReadableStream<Uint8Array>
   await agentFor(record.compute_id).files.write(lab.id, path, body, { parents: true, size: image.byteLength })
-  await updateNode(lab, id, { properties: { [property]: file } }, agentFor, { undoGroup })
+  await updateNode(labs, lab, id, { properties: { [property]: file } }, agentFor, { undoGroup })
 }

@@ -90,7 +90,7 @@ async function changeNode(
   change: PlannedChange,
   held: readonly string[] = [],
 ): Promise<void> {
-  const { lab, agentFor, undoGroup } = context
+  const { labs, lab, agentFor, undoGroup } = context
   const { name, settings, properties, configs } = change
   await restoreConfigsOnFailure(context, want, lab.node(id), change)
   const { console, console_type, custom_adapters, ...map } = settings
@@ -102,14 +102,14 @@ async function changeNode(
     ...withoutNulls({ name, console, console_type, custom_adapters }),
     properties: { ...properties, ...configInputs(want, configs) },
   }
-  await updateNode(lab, id, input, agentFor, { undoGroup, more })
+  await updateNode(labs, lab, id, input, agentFor, { undoGroup, more })
   if (want.day0 !== undefined && day0MediumIn(properties) === day0Media[want.day0.medium])
     await insertMedium(context, id, want.day0)
 }
 
 /** Reads the configurations that a change replaces: a failure of the apply writes them again. */
 async function restoreConfigsOnFailure(
-  { lab, agentFor, revert }: ApplyContext,
+  { labs, lab, agentFor, revert }: ApplyContext,
   want: DesiredNode,
   record: NodeRecord,
   { properties, configs }: PlannedChange,
@@ -124,6 +124,6 @@ async function restoreConfigsOnFailure(
     const text = before[name] ?? ''
     if (text === '' && keepsEmpty !== true) continue
     const input = { properties: { [field]: text } }
-    revert.add(() => updateNode(lab, record.node_id, input, agentFor, { undoGroup: { by: 'rollback' } }))
+    revert.add(() => updateNode(labs, lab, record.node_id, input, agentFor, { undoGroup: { by: 'rollback' } }))
   }
 }

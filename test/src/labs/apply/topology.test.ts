@@ -270,7 +270,7 @@ test('an apply whose project is deleted while its nodes start shows how the star
 test('an apply whose nodes are renamed and deleted while they start fails with what their computes say', async () => {
   const { lab, labs, agentFor, id, over, answer } = await whileStarting(2)
   const [renamed, deleted] = [...lab.document.nodes.keys()] as [string, string]
-  await updateNode(lab, renamed, { name: 'other' }, agentFor)
+  await updateNode(labs, lab, renamed, { name: 'other' }, agentFor)
   await removeNode(labs, lab, deleted, agentFor)
   answer(refusal)
   await expect(over).rejects.toThrow(refusal.message)

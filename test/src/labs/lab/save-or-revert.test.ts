@@ -80,8 +80,8 @@ const changes: readonly (readonly [what: string, change: Change, first?: Change]
   ['a new node', ({ labs, lab, agentFor }) => createNode(labs, lab, { ...node, name: 'PC3' }, { agentFor })],
   [
     'other settings of a node',
-    ({ lab, agentFor }) =>
-      updateNode(lab, 'PC1', { name: 'R', properties: { startup_script: 'ip 10.0.0.1/24' } }, agentFor),
+    ({ labs, lab, agentFor }) =>
+      updateNode(labs, lab, 'PC1', { name: 'R', properties: { startup_script: 'ip 10.0.0.1/24' } }, agentFor),
   ],
   [
     'another configuration of a node',
@@ -103,7 +103,8 @@ const changes: readonly (readonly [what: string, change: Change, first?: Change]
   [
     'the undo of other settings of a node',
     ({ labs, lab, agentFor }) => undoEdit(labs, lab, undo, agentFor),
-    ({ lab, agentFor }) => updateNode(lab, 'PC1', { properties: { startup_script: 'ip 10.0.0.1/24' } }, agentFor),
+    ({ labs, lab, agentFor }) =>
+      updateNode(labs, lab, 'PC1', { properties: { startup_script: 'ip 10.0.0.1/24' } }, agentFor),
   ],
   [
     'the undo of the deletion of a node',

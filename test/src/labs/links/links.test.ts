@@ -71,7 +71,9 @@ test('a link or a node that is deleted while it is changed does not come back', 
     await removeNode(nodes.labs, nodes.lab, node_id, nodes.agent)
     return {}
   }
-  await expect(updateNode(nodes.lab, node_id, { x: 1 }, nodes.agent, { more })).rejects.toMatchObject({ status: 404 })
+  await expect(updateNode(nodes.labs, nodes.lab, node_id, { x: 1 }, nodes.agent, { more })).rejects.toMatchObject({
+    status: 404,
+  })
   expect([...nodes.lab.document.nodes.values()].map(({ name }) => name)).toEqual(['SW'])
 })
 
@@ -197,7 +199,7 @@ test('a node that an undo makes again and a new one at the same time have differ
   const undoing = undoEdit(labs, lab, undo, agentFor)
   await begun
   expect(await createNode(labs, lab, pc, { agentFor: agent })).toMatchObject({ name: 'PC2' })
-  const renaming = updateNode(lab, 'SW', { name: 'pc1' }, agent)
+  const renaming = updateNode(labs, lab, 'SW', { name: 'pc1' }, agent)
   await expect(renaming).rejects.toMatchObject({ status: 409, code: 'name-taken' })
   end()
   await undoing
@@ -207,7 +209,7 @@ test('a node that an undo makes again and a new one at the same time have differ
 test('an undo is refused while another request gives the name to a node, and can be repeated', async () => {
   const { labs, lab, agent, agentFor, begun, end } = await withSlow('nodes.update')
   await removeNode(labs, lab, 'PC1', agent)
-  const renaming = updateNode(lab, 'SW', { name: 'PC1' }, agentFor)
+  const renaming = updateNode(labs, lab, 'SW', { name: 'PC1' }, agentFor)
   await begun
   await expect(undoEdit(labs, lab, undo, agent)).rejects.toMatchObject({
     status: 409,

@@ -75,11 +75,11 @@ test('an undo takes the latest edit of the caller, and a redo brings it back aft
 })
 
 test('an undo below an edit of somebody else is refused by name, and possible once that one is undone', async () => {
-  const { lab, agentFor, as, add, undo, names } = await sharedLab()
+  const { labs, lab, agentFor, as, add, undo, names } = await sharedLab()
   as('ada')
   const { node_id } = await add('R1')
   as('ben')
-  await updateNode(lab, node_id, { x: 40 }, agentFor)
+  await updateNode(labs, lab, node_id, { x: 40 }, agentFor)
   await add('R2')
   as('ada')
   await expect(undo()).rejects.toMatchObject({
