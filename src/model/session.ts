@@ -16,6 +16,12 @@ export const SessionView = objectSchema('Session', 'The client, and the end of i
       description: 'The only projects that it is for: ids, names, and prefixes of names that end with `*`; absent: all',
     }),
   ),
+  start_line: Type.Optional(
+    Type.String({
+      description:
+        'The command that starts the service again where others reach it; absent where it asks for credentials already',
+    }),
+  ),
   expires_at: nullable(
     Type.String({ description: 'When the session ends (RFC 3339, UTC); null for a request without a session' }),
   ),

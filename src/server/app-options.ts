@@ -82,6 +82,8 @@ export interface AdmissionParts {
 export interface RuntimeParts extends Pick<Context, 'json' | 'upgrade' | 'assets' | 'read'> {
   /** The Response of an answer of a compute; a runtime may have a faster one. */
   readonly relayed?: (answer: RelayedAnswer) => Response
+  /** The command that starts the service where others reach it; absent: nobody starts it by a command. */
+  readonly startLine?: () => string
   /** Runs the handler of a request, so that the host knows on whose behalf it works. */
   readonly runAs?: <T>(caller: Caller, answer: () => Promise<T>) => Promise<T>
   /** The error that clients get for an error of the runtime; undefined: 500. */

@@ -113,6 +113,7 @@ export function appParts(
       aliasOf: (word) => clientWords.get(word) ?? word,
       json: runtime.json,
       assets: runtime.assets,
+      startLine: runtime.startLine,
       openapi: () => openapi(version),
     },
   }

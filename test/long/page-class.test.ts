@@ -190,6 +190,11 @@ testWith(browser)(
     const service = await TestService.start({ 'pc.engine': 'embedded' })
     const { page, faults } = await LabPage.open(service.url, '/#/classes')
     await page.getByRole('button', { name: 'New class' }).click()
+    // What is said before the class is made.
+    await page.getByText('Its links would restrict nobody').waitFor()
+    const { port } = new URL(service.url)
+    const line = `patchbay serve --host 0.0.0.0 --port ${port} --data ${service.data}`
+    expect(await page.locator('.open-service code').innerText()).toContain(line)
     await page.getByLabel('Name of the class').fill('net')
     await page.getByLabel('Students').fill('Ada')
     const buffer = Buffer.from('lab: two\nnodes:\n  PC1: { kind: pc }\n  PC2: { kind: pc }\n')
@@ -199,7 +204,11 @@ testWith(browser)(
     await expect.poll(() => page.getByLabel('Each gets a copy of the lab').inputValue()).toBe('two')
     await page.getByRole('button', { name: 'Make the class' }).click()
     await page.getByText('the links open the labs and restrict nobody').waitFor()
-    await page.getByText('patchbay serve --host 0.0.0.0').waitFor()
+    await page.getByText(line).waitFor()
+    await page.getByLabel('Address of this computer').fill('http://teacher.example:4091/')
+    await expect
+      .poll(() => page.locator('.class-links td code').innerText())
+      .toMatch(/^http:\/\/teacher\.example:4091\/#\/class\/pb_/)
     const [link = ''] = await page.locator('.class-links td code').allInnerTexts()
     await page.getByRole('button', { name: 'Done' }).click()
     // Who comes in another way may be anybody.

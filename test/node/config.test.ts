@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { settingKeys } from '../../runtime/node/service/config/keys.ts'
 import { loadConfig } from '../../runtime/node/service/config/load.ts'
+import { startLine } from '../../runtime/node/service/config/start-line.ts'
 
 function directory(toml?: string): string {
   const path = mkdtempSync(join(tmpdir(), 'patchbay-config-'))
@@ -36,6 +37,16 @@ function messageOf(work: () => unknown): string {
     return (error as Error).message
   }
 }
+
+test('the line that starts the service again names the labs and the settings that it has, where these are not the usual ones', () => {
+  const usual = 'patchbay serve --host 0.0.0.0 --port 4091'
+  expect(startLine(load(), 4091)).toBe(usual)
+  expect(startLine(load(['--data', '/srv/labs', '--port', '1']), 4091)).toBe(`${usual} --data /srv/labs`)
+  expect(startLine(load([], { PATCHBAY_DATA: "/srv/Ada's labs" }), 4091)).toBe(`${usual} --data '/srv/Ada'\\''s labs'`)
+  expect(startLine(load([], {}, ''), 4091)).toMatch(
+    /^patchbay serve --host 0\.0\.0\.0 --port 4091 --config \/\S+\/config\.toml$/,
+  )
+})
 
 test('a service needs no configuration', () => {
   expect(load().current).toMatchObject({

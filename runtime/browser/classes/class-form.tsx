@@ -8,6 +8,7 @@ import { byName } from '../parts/by-name.ts'
 import { counted } from '../parts/counted.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { ErrorMessage } from '../parts/error-message.tsx'
+import { OpenService } from '../parts/open-service.tsx'
 import { client } from '../state/client.ts'
 import { followJob } from '../state/follow-job.ts'
 import { messageOf } from '../state/notices.ts'
@@ -90,6 +91,10 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
           void send()
         }}
       >
+        <OpenService>
+          Its links would restrict nobody, and students at other computers do not reach it. For them, first make a token
+          with the role admin at <b>Tokens</b>, and start the service again by this line.
+        </OpenService>
         {className === undefined && <Field texts={texts} field={textField('name', 'Name of the class')} />}
         <Field
           texts={texts}

@@ -14,7 +14,7 @@ import { StackedTable } from '../parts/stacked-table.tsx'
 import { timeText } from '../parts/time-text.ts'
 import { client } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
-import { isAdministrator, isOpen, session } from '../state/session.ts'
+import { isAdministrator } from '../state/session.ts'
 import { DeclaredForm } from './declared-form.tsx'
 
 const [hour, day] = [3600, 86_400]
@@ -67,10 +67,10 @@ export function TokensScreen() {
         </button>
       </div>
       {isWithout.value ? <p class="muted">{failure.value}</p> : <ErrorMessage text={failure.value} />}
-      {tokens.value !== undefined && isOpen(session.value) && (
+      {tokens.value !== undefined && (
         <OpenService>
-          This service asks nobody for a token: who reaches it may do everything. To let others in, make a token with
-          the role admin, and start the service again by this line. Then every client needs a token.
+          Who reaches it may do everything. To let others in, make a token with the role admin, and start the service
+          again by this line. Then every client needs a token.
         </OpenService>
       )}
       {tokens.value?.length === 0 && (

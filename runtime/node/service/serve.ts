@@ -35,6 +35,7 @@ import { version } from '../os/system/version.ts'
 import { openAuth } from './auth/open-auth.ts'
 import type { Resolved } from './config/config.ts'
 import type { LoadedConfig } from './config/load.ts'
+import { startLine } from './config/start-line.ts'
 import { isOwnRequest } from './fleet/own-requests.ts'
 import { assetsWith } from './http/assets.ts'
 import { runAs } from './http/caller.ts'
@@ -131,6 +132,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
       read: readerThreads.read,
       upgrade: webSockets.upgrade,
       assets: assetsWith(current.clients_web_ui),
+      startLine: () => startLine(config, port),
       apiErrorOf: replacedFileError,
       report: (error, request) => log.error({ err: error, request }, 'a request failed'),
     },

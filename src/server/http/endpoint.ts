@@ -82,6 +82,8 @@ export interface Context<Agent = FleetAgent> {
   readonly json: Json
   readonly upgrade: Upgrade
   readonly assets: Assets
+  /** See `RuntimeParts.startLine`. */
+  readonly startLine: (() => string) | undefined
   /** The OpenAPI document, as text. */
   readonly openapi: () => string
 }

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { linksCsv, linksText } from '../../../runtime/browser/classes/links-text.ts'
+import { isAtThisComputer, linksCsv, linksText } from '../../../runtime/browser/classes/links-text.ts'
 import type { ClassLink } from '../../../src/client/patchbay.ts'
 
 const linkOf = (student: string) => ({ student, project: `net-${student}`, path: '/#/class/pb_1_2' })
@@ -28,3 +28,18 @@ test.each(['=1+2', '+1', '-1', '@A1', ' =1+2', '＝1', '＋1', '－1', '＠A1'])
     expect(linksCsv(links, 'https://a')).toContain(`\n"'${name}",`)
   },
 )
+
+test('links begin with the address that is given for this computer', () => {
+  expect(linksText([linkOf('Ada')], 'http://10.0.0.1:3080')).toBe('Ada\thttp://10.0.0.1:3080/#/class/pb_1_2')
+})
+
+test.each([
+  ['127.0.0.1', true],
+  ['127.1.2.3', true],
+  ['localhost', true],
+  ['[::1]', true],
+  ['192.168.1.20', false],
+  ['localhost.example', false],
+])('whether %s leads every computer to itself: %s', (host, isIt) => {
+  expect(isAtThisComputer(host)).toBe(isIt)
+})

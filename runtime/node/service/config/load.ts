@@ -97,6 +97,11 @@ export class LoadedConfig implements Config {
     return this.#current
   }
 
+  /** The configuration file, where it is not the one of the user. */
+  get namedFile(): string | undefined {
+    return this.#file.mustExist ? this.#file.path : undefined
+  }
+
   /** Calls and awaits the listener after every reload, until the returned function is called. */
   listen(listener: () => void | Promise<void>): () => void {
     this.#listeners.add(listener)

@@ -68,7 +68,7 @@ function credentialsIn({ token, user, password }: SessionCreate): Given {
 }
 
 function sessionView(
-  { json }: Context,
+  { json, identity, startLine }: Context,
   {
     name,
     role,
@@ -82,6 +82,8 @@ function sessionView(
   const view: SessionView = {
     ...{ name, role, ...(organization !== undefined && { organization }) },
     ...(projects !== undefined && { projects: [...projects] }),
+    // Without credentials everybody is the administrator. A log-in has some, and the identity of a public endpoint.
+    ...(startLine !== undefined && identity.key === '' && identity.role === 'admin' && { start_line: startLine() }),
     expires_at: endsAt === undefined ? null : new Date(endsAt).toISOString(),
   }
   return json(`${JSON.stringify(view)}\n`, status, { ...headers, 'Cache-Control': 'no-store' })
