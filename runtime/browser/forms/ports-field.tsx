@@ -22,7 +22,7 @@ export function PortsField({ field: { description, modes, ethertypes }, text, is
   const hasOuterTags = rows.some(({ mode }) => mode === 'qinq')
   return (
     <fieldset class="field table-field" disabled={isDisabled}>
-      <legend title={description}>Ports</legend>
+      <legend title={description}>VLANs</legend>
       <table class="ports-table">
         <thead>
           <tr>
