@@ -83,21 +83,25 @@ export function portsOf(rows: readonly PortRow[]): RangedPort[] {
   return ports.toSorted((a, b) => a.port_number - b.port_number)
 }
 
-/** A row for the end of the table: the next port. */
-export function nextPortRow(rows: readonly PortRow[]): PortRow {
-  const numbers = rows.flatMap(({ ports }) => {
-    try {
-      return numbersOf(ports)
-    } catch {
-      // What is being typed is told of when the form is saved.
-      return []
-    }
+/** An empty row for the end of the table. */
+export const newPortRow: PortRow = { ports: '', mode: 'access', vlan: String(usualVlan), ethertype: '', name: '' }
+
+/** The rows in which the ports of one are in no other row. Those that lose all of theirs go. */
+export function withOwnPorts(rows: readonly PortRow[], owner: PortRow): PortRow[] {
+  const taken = new Set(typedNumbers(owner.ports))
+  return rows.flatMap((row) => {
+    const before = row === owner ? [] : typedNumbers(row.ports)
+    const left = before.filter((number) => !taken.has(number))
+    if (left.length === before.length) return row
+    return left.length === 0 ? [] : { ...row, ports: rangesText(left) }
   })
-  return {
-    ports: `e${Math.max(-1, ...numbers) + 1}`,
-    mode: 'access',
-    vlan: String(usualVlan),
-    ethertype: '',
-    name: '',
+}
+
+/** The numbers of a text that is being typed: what is wrong with it is said when the form is saved. */
+function typedNumbers(text: string): number[] {
+  try {
+    return numbersOf(text)
+  } catch {
+    return []
   }
 }

@@ -1,6 +1,7 @@
+import { useRef } from 'preact/hooks'
 import { IconButton } from '../parts/icon-button.tsx'
 import type { FormField } from './fields.ts'
-import { nextPortRow, type PortRow } from './port-ranges.ts'
+import { newPortRow, type PortRow, withOwnPorts } from './port-ranges.ts'
 
 interface PortsProps {
   readonly field: Extract<FormField, { kind: 'ports' }>
@@ -19,6 +20,13 @@ export function PortsField({ field: { description, modes, ethertypes }, text, is
   const give = (next: readonly PortRow[]) => onType(JSON.stringify(next))
   const change = (index: number, changes: Partial<PortRow>) =>
     give(rows.map((row, at) => (at === index ? { ...row, ...changes } : row)))
+  const isNewWanted = useRef(false)
+  /** Moves the focus into a row that was just added. */
+  const enterNew = (element: HTMLInputElement | null) => {
+    if (element === null || !isNewWanted.current) return
+    isNewWanted.current = false
+    element.focus()
+  }
   const hasOuterTags = rows.some(({ mode }) => mode === 'qinq')
   return (
     <fieldset class="field table-field" disabled={isDisabled}>
@@ -39,6 +47,7 @@ export function PortsField({ field: { description, modes, ethertypes }, text, is
               <td>
                 <input
                   type="text"
+                  ref={index === rows.length - 1 ? enterNew : null}
                   required
                   spellcheck={false}
                   autocomplete="off"
@@ -47,6 +56,8 @@ export function PortsField({ field: { description, modes, ethertypes }, text, is
                   title={row.name || 'Such as e0-e3, e7'}
                   value={row.ports}
                   onInput={(event) => change(index, { ports: event.currentTarget.value })}
+                  // Not while it is typed: e1 is on the way to e12.
+                  onChange={() => give(withOwnPorts(rows, row))}
                 />
               </td>
               <td>
@@ -104,12 +115,19 @@ export function PortsField({ field: { description, modes, ethertypes }, text, is
         </tbody>
       </table>
       {!isDisabled && (
-        <button type="button" onClick={() => give([...rows, nextPortRow(rows)])}>
-          Add ports
+        <button
+          type="button"
+          onClick={() => {
+            isNewWanted.current = true
+            give([...rows, newPortRow])
+          }}
+        >
+          Add a row of ports
         </button>
       )}
       <p class="help">
-        Ports that are equal are one row, such as e0-e3. A trunk passes all VLANs; its own is untagged.
+        Ports that are equal are one row, such as e0-e3. A row takes its ports from the others; a number that no row has
+        is a new port. A trunk passes all VLANs; its own is untagged.
       </p>
     </fieldset>
   )

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { nextPortRow, portsOf, rowsOf } from '../../../runtime/browser/forms/port-ranges.ts'
+import { newPortRow, portsOf, rowsOf, withOwnPorts } from '../../../runtime/browser/forms/port-ranges.ts'
 
 const port = (port_number: number, type = 'access', vlan = 1, name = `Ethernet${port_number}`) => ({
   ...{ port_number, name, type, vlan, ethertype: '' },
@@ -37,6 +37,9 @@ test.each([
   expect(() => portsOf(rows)).toThrow(message)
 })
 
-test('a new row has the next port', () => {
-  expect(nextPortRow([row('e0-e7'), row('e9, e')])).toEqual(row('e8'))
+test('a row takes its ports from the others, and those that have none left go', () => {
+  const own = row('e1, e7-e8', 'dot1q')
+  const rows = [row('e0-e7'), row('e8', 'access', '10'), row('e9, e', 'access', '20'), own]
+  expect(withOwnPorts(rows, own)).toEqual([row('e0, e2-e6'), row('e9, e', 'access', '20'), own])
+  expect(withOwnPorts([row('e0-e7'), newPortRow], newPortRow)).toEqual([row('e0-e7'), newPortRow])
 })
