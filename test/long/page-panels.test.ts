@@ -50,3 +50,21 @@ testWith(browser)('the counters of a port have room of their own, and no port is
   }
   expect(await page.getByRole('group', { name: 'VLANs' }).count()).toBe(1)
 })
+
+testWith(browser)('both directions of a link show whole names, also in a narrow panel', async () => {
+  const lab = await openClosets()
+  const { page } = lab
+  for (const width of [1440, 800, 390]) {
+    await page.setViewportSize({ width, height: 900 })
+    await lab.link('closet1', 'closet2').focus()
+    const ways = page.locator('.traffic .way')
+    await expect.poll(() => ways.count()).toBe(2)
+    const shown = await ways.evaluateAll((all) =>
+      all.map((it) => [it.textContent?.replace(/\s+/g, ' '), it.scrollWidth <= it.clientWidth]),
+    )
+    expect(shown).toEqual([
+      ['closet1 → closet2', true],
+      ['closet2 → closet1', true],
+    ])
+  }
+})

@@ -71,7 +71,10 @@ interface DirectionProps {
 const Direction = ({ from, to, traffic, samples, drops }: DirectionProps) => (
   <div class="traffic">
     <span class="way">
-      <bdi>{from}</bdi> → <bdi>{to}</bdi>
+      <bdi>{from}</bdi>{' '}
+      <span>
+        → <bdi>{to}</bdi>
+      </span>
     </span>
     <Sparkline values={samples} />
     <span class="rate">
