@@ -1,8 +1,10 @@
 import type { LabWindow } from '../editing/lab-window.ts'
 import { counted } from '../parts/counted.ts'
 import { Icon } from '../parts/icon.tsx'
+import { stateName } from '../state/node-phase.ts'
 import { mayEdit } from '../state/session.ts'
 import { Tool } from './toolbar.tsx'
+import { Trouble } from './trouble.tsx'
 
 /** As people count: PC2 is before PC10. */
 const names = new Intl.Collator(undefined, { numeric: true })
@@ -50,11 +52,12 @@ export function ManyPanel({ window: lab }: { window: LabWindow }) {
         </div>
       )}
       <ul class="plain">
-        {nodes.map(({ node_id, name, status }) => (
-          <li key={node_id}>
-            <button type="button" class="is-quiet" onClick={() => editor.select([node_id])}>
-              <span class={`dot is-${status}`} /> <bdi>{name}</bdi>
+        {nodes.map((node) => (
+          <li key={node.node_id}>
+            <button type="button" class="is-quiet" onClick={() => editor.select([node.node_id])}>
+              <span class={`dot is-${stateName(node, editor.store.phases.value)}`} /> <bdi>{node.name}</bdi>
             </button>
+            <Trouble node={node} />
           </li>
         ))}
       </ul>

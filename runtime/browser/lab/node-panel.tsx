@@ -1,7 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import type { LabNode } from '../../../src/client/patchbay.ts'
 import { consoleKindOf } from '../console/console-kind.ts'
-import { plainReason } from '../editing/job-text.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import type { LabNodeAction } from '../editing/node-jobs.ts'
 import { focusOnShape } from '../editing/panes.ts'
@@ -18,6 +17,7 @@ import { stateName, stateWord } from '../state/node-phase.ts'
 import { mayEdit } from '../state/session.ts'
 import { EditableName } from './editable-name.tsx'
 import { EventList } from './event-list.tsx'
+import { Trouble } from './trouble.tsx'
 
 /** A node: its state, what can be done with it, its ports and its settings. */
 export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWindow }) {
@@ -47,11 +47,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
         <span class="muted"> · {kind?.title ?? node.node_type}</span>
         {node.compute_id !== 'local' && <Loaded load={computeName} props={{ id: node.compute_id }} />}
       </p>
-      {node.status_reason !== null && (
-        <p class="reason">
-          <Icon name="warning" /> <span dir="auto">{plainReason(node.status_reason)}</span>
-        </p>
-      )}
+      <Trouble node={node} />
       {!isLocked && (
         <div class="row">
           {isOn ? (
