@@ -91,6 +91,7 @@ testWith(browser)(
     await page.emulateMedia({ media: 'screen' })
     await dialog.getByRole('button', { name: 'Done' }).click()
     await page.getByText('0 of 3 students there').waitFor()
+    await page.getByText('Each student: at most 4 running.').waitFor()
     const card = (name: string) => page.getByRole('listitem').filter({ hasText: name })
     await card('Ada').getByText('0 of 2 running').waitFor()
 

@@ -2,17 +2,20 @@ import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import type { ClassLink, LabProject } from '../../../src/client/patchbay.ts'
 import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
+import { nameKey } from '../../../src/model/lab/names.ts'
 import { type LabMap, MapPicture } from '../canvas/map-picture.tsx'
 import { byName } from '../parts/by-name.ts'
 import { counted } from '../parts/counted.ts'
 import { Icon } from '../parts/icon.tsx'
 import { client } from '../state/client.ts'
+import { notifyError } from '../state/notices.ts'
 import { labPath } from '../state/route.ts'
 import { type ClassAction, ClassDialog } from './class-dialog.tsx'
 import { ClassForm } from './class-form.tsx'
 import { ClassLabs } from './class-labs.ts'
 import { LinksDialog } from './links-dialog.tsx'
 import { countPresent, presenceOf, presenceText } from './presence-text.ts'
+import { rightsText } from './rights-text.ts'
 
 type Ask = (action: ClassAction, student?: string) => void
 
@@ -50,9 +53,17 @@ export function ClassWall({ name }: { name: string }) {
     asked.value = undefined
     isAdding.value = false
   }
+  const rights = useSignal('')
+  const readRights = () => {
+    client.call('GET /v2/classes').then((classes) => {
+      rights.value = rightsText(classes.find((it) => nameKey(it.name) === nameKey(name))?.students ?? [])
+    }, notifyError)
+  }
+  useEffect(readRights, [])
   const showLinks = (made: readonly ClassLink[]) => {
     close()
     links.value = made
+    readRights()
   }
   return (
     <>
@@ -85,6 +96,7 @@ export function ClassWall({ name }: { name: string }) {
           </>
         )}
       </div>
+      {ids.length > 0 && <p class="muted class-rights">{rights.value}</p>}
       {all.isLoaded.value && ids.length === 0 && <p class="muted">There is no such class.</p>}
       <ul class="cards wall">
         {ids.map((id) => (
