@@ -111,6 +111,10 @@ testWith(browser)(
     expect(await card('Ada').innerText()).toContain('2 of 2 running')
     await page.setViewportSize({ width: 1280, height: 900 })
 
+    // The snapshot of the start is there to be restored, and not to be deleted.
+    await student.page.getByText('Start of the class').waitFor()
+    await student.page.getByRole('button', { name: 'Restore' }).waitFor()
+    expect(await student.page.getByRole('button', { name: 'Delete Start of the class' }).count()).toBe(0)
     // The student deletes a node; the teacher puts the lab back.
     await student.node('PC2').click()
     await student.page.keyboard.press('Delete')

@@ -5,7 +5,7 @@ import { ActionDialog } from '../parts/action-dialog.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
 import { TextField } from '../parts/text-field.tsx'
-import { mayEdit } from '../state/session.ts'
+import { hasAllLabs, mayEdit } from '../state/session.ts'
 
 type Open = { readonly kind: 'take' } | { readonly kind: 'restore' | 'delete'; readonly snapshot: LabSnapshot }
 
@@ -15,6 +15,8 @@ export function SnapshotsPanel({ editor }: { editor: LabEditor }) {
   const name = useSignal('')
   const { value: open } = dialog
   const snapshots = editor.store.snapshots.values().toSorted((a, b) => b.created_at - a.created_at)
+  /** Students keep the snapshot to which a reset goes back. */
+  const start = editor.store.project.value?.class?.start_snapshot_id
   const close = () => {
     dialog.value = undefined
   }
@@ -52,13 +54,15 @@ export function SnapshotsPanel({ editor }: { editor: LabEditor }) {
                 >
                   Restore
                 </button>
-                <IconButton
-                  icon="trash"
-                  title={`Delete ${snapshot.name}`}
-                  onClick={() => {
-                    dialog.value = { kind: 'delete', snapshot }
-                  }}
-                />
+                {(hasAllLabs() || snapshot.snapshot_id !== start) && (
+                  <IconButton
+                    icon="trash"
+                    title={`Delete ${snapshot.name}`}
+                    onClick={() => {
+                      dialog.value = { kind: 'delete', snapshot }
+                    }}
+                  />
+                )}
               </>
             )}
           </li>
