@@ -1,16 +1,18 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { PatchbayError } from '../../../src/client/patchbay.ts'
+import { PatchbayError, type Session } from '../../../src/client/patchbay.ts'
 import { forgetUnsavedTexts } from '../editing/config-draft.ts'
 import { Dialog } from '../parts/dialog.tsx'
-import { client, logIn, recognize } from '../state/client.ts'
+import { client, logIn } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
 import { keepStudent } from '../state/own-student.ts'
 import { forgetLink, isLinkFollowed, labPath, leaveLink, linkToken } from '../state/route.ts'
-import { session } from '../state/session.ts'
+import { isOpen, session } from '../state/session.ts'
 
-/** What is asked before a link is opened. */
+/** What is asked before a link is opened; nothing, where nobody else is signed in and all is saved. */
 interface Question {
+  /** As whom the service knows the page so far. */
+  readonly now: Session | undefined
   /** Who is signed in, and would be signed out. */
   readonly user: string | undefined
   readonly isUnsaved: boolean
@@ -27,10 +29,10 @@ export function StudentLink({ token }: { token: string }) {
     failure.value = error
     isLinkFollowed.value = true
   }
-  const follow = (user?: string) => {
+  const follow = ({ now, user }: Question) => {
     question.value = undefined
     isLinkFollowed.value = true
-    labOf(token).then((path) => {
+    labOf(token, now).then((path) => {
       if (user !== undefined) forgetUnsavedTexts()
       if (!isOver()) leaveLink(path)
     }, fail)
@@ -40,14 +42,15 @@ export function StudentLink({ token }: { token: string }) {
     question.value = undefined
     questionOf(token).then((asked) => {
       if (isOver()) return
-      if (asked === undefined) follow()
-      else question.value = asked
+      if (asked.user === undefined && !asked.isUnsaved) return follow(asked)
+      session.value = asked.now
+      question.value = asked
     }, fail)
   }
   useEffect(enter, [token])
   const { value: error } = failure
   const { value: asked } = question
-  if (asked !== undefined) return <LinkQuestion {...asked} onOpen={() => follow(asked.user)} />
+  if (asked !== undefined) return <LinkQuestion {...asked} onOpen={() => follow(asked)} />
   if (!isLinkFollowed.value && session.value !== undefined) return null
   const isRefused = error instanceof PatchbayError && error.status === 401
   return (
@@ -74,7 +77,7 @@ export function StudentLink({ token }: { token: string }) {
   )
 }
 
-function LinkQuestion({ user, isUnsaved, onOpen }: Question & { readonly onOpen: () => void }) {
+function LinkQuestion({ user, isUnsaved, onOpen }: Omit<Question, 'now'> & { readonly onOpen: () => void }) {
   return (
     <Dialog title="Open this link?" isFirm onClose={forgetLink}>
       {user !== undefined && (
@@ -99,37 +102,33 @@ function LinkQuestion({ user, isUnsaved, onOpen }: Question & { readonly onOpen:
 const ownLink = 'patchbay.link'
 const idOf = (token: string): string => token.split('_')[1] ?? ''
 
-/** What to ask first; undefined: nothing. Who opens the own link again is not asked. */
-async function questionOf(token: string): Promise<Question | undefined> {
+/** What to ask first. Who opens the own link again is not asked. */
+async function questionOf(token: string): Promise<Question> {
   const now = await client.call('GET /v2/session').catch((error: unknown) => {
     if (error instanceof PatchbayError && error.status === 401) return undefined
     throw error
   })
-  if (now === undefined) return undefined
+  if (now === undefined) return { now, user: undefined, isUnsaved: false }
   const isOwn = now.projects?.length === 1 && localStorage.getItem(ownLink) === idOf(token)
-  const user = isOwn || now.name === 'anybody' ? undefined : now.name
+  const user = isOwn || isOpen(now) ? undefined : now.name
   // As the browser would, when it left the page.
   const isUnsaved = !dispatchEvent(new Event('beforeunload', { cancelable: true }))
-  if (user === undefined && !isUnsaved) return undefined
-  session.value = now
-  return { user, isUnsaved }
+  return { now, user, isUnsaved }
 }
 
 /** Signs in; the address of the lab of the token, or of the list of labs where it has several. */
-async function labOf(token: string): Promise<string> {
-  try {
-    await logIn({ token })
-    localStorage.setItem(ownLink, idOf(token))
-  } catch (error) {
-    if (!(error instanceof PatchbayError) || error.status !== 404) throw error
-    // The service asks nobody who they are, so that it tells everybody whose token that is.
-    await recognize()
+async function labOf(token: string, now: Session | undefined): Promise<string> {
+  if (isOpen(now)) {
+    session.value = now
+    // It takes no log-ins, and tells everybody whose token that is.
     const classes = await client.call('GET /v2/classes')
     const own = classes.flatMap((it) => it.students).find((it) => it.token?.token_id === idOf(token))
     if (own === undefined) return '#/'
     keepStudent(own)
     return labPath(own.project)
   }
+  await logIn({ token })
+  localStorage.setItem(ownLink, idOf(token))
   const [lab, ...others] = await client.call('GET /v2/projects')
   return lab === undefined || others.length > 0 ? '#/' : labPath(lab.name)
 }

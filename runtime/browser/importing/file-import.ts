@@ -8,7 +8,7 @@ import { followJob } from '../state/follow-job.ts'
 import { messageOf } from '../state/notices.ts'
 import { randomId } from '../state/random-id.ts'
 import { fetchWithProgress } from './fetch-with-progress.ts'
-import { freeName, type GivenFile, isArchive, pathsIn, textOf } from './given-files.ts'
+import { freeName, type GivenFile, isArchive, isLabFile, pathsIn, textOf } from './given-files.ts'
 import { ImportResult } from './import-result.ts'
 import { type GivenNode, rowsOf } from './node-rows.ts'
 
@@ -145,6 +145,7 @@ export class FileImport {
   }
 
   async #read(text: string, over: AbortSignal): Promise<void> {
+    if (isLabFile(text)) return this.#makeLab(text, over)
     const annotations = await this.#given.annotations?.text()
     try {
       const files = this.#given.beside.map(({ name }) => name)

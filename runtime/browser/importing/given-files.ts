@@ -54,6 +54,10 @@ export function pathsIn(text: string, name: string): string[] {
   return [...new Set([...found].map(([path]) => path))]
 }
 
+/** Whether a text has the name of a lab as a lab file has it. What has no such line may still be one: the service says so. */
+export const isLabFile = (text: string): boolean =>
+  /^lab:[ \t]+["']?[a-z0-9][a-z0-9-]*["']?[ \t\r]*(?:#.*)?$/m.test(text)
+
 /** A name for a new lab: the wanted one, or with the next free number. Names are unique without regard to case. */
 export function freeName(wanted: string, taken: readonly string[]): string {
   const used = new Set(taken.map((it) => it.toLowerCase()))

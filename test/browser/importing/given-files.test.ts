@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest'
-import { freeName, givenFiles, isArchive, pathsIn, textOf } from '../../../runtime/browser/importing/given-files.ts'
+import {
+  freeName,
+  givenFiles,
+  isArchive,
+  isLabFile,
+  pathsIn,
+  textOf,
+} from '../../../runtime/browser/importing/given-files.ts'
 
 const named = (...names: string[]) => names.map((name) => ({ name }))
 const sorted = (...names: string[]) =>
@@ -51,4 +58,15 @@ test('a taken name becomes the next free one, of at most 63 characters', () => {
   expect(freeName('two', ['Two', 'two-2'])).toBe('two-3')
   const long = 'x'.repeat(63)
   expect(freeName(long, [long])).toBe(`${'x'.repeat(61)}-2`)
+})
+
+test.each([
+  ['# A lab.\nlab: two-pcs\nversion: 1\nnodes: {}\n', true],
+  ['lab: "wan" # the line\r\nnodes: {}\r\n', true],
+  // CML, containerlab, and a lab file in JSON, which the service finds out.
+  ['lab:\n  title: two\nnodes: []\n', false],
+  ['name: two\ntopology:\n  nodes:\n    lab: { kind: linux }\n', false],
+  ['{"lab": "two", "nodes": {}}', false],
+])('whether %j is a lab file is seen before it is sent: %s', (text, isIt) => {
+  expect(isLabFile(text)).toBe(isIt)
 })
