@@ -19,39 +19,9 @@ import type { PacketPath, PathListener } from './core/path.ts'
 import { deviceIndex } from './device.ts'
 import { DeviceWatch } from './device-watch.ts'
 import { guestEnd, hasEthernet, isSameGuest, netioOf, requireGuest, type SwitchGuest, udpPortOf } from './guests.ts'
-import { endpointOf, isLoopbackEndpoint, isSameTransport, resourceOf } from './nio-transport.ts'
+import { endpointOf, isSameTransport, resourceOf } from './nio-transport.ts'
+import { isDead, type OpenLink, type OpenPort, otherEndOf, reportOf } from './open-port.ts'
 import { Prober } from './prober.ts'
-import { judgeJoined, judgeLink, refusingGuest, verdictReasonOf } from './verdict.ts'
-
-interface Port {
-  readonly key: string
-  readonly at: SwitchGuest
-  readonly row: number
-  /** The switch's end of the private socket pair, and its UDP port; 0 for none. */
-  readonly guest: number
-  readonly guestEndPort: number
-  readonly recorder: Recorder
-  link: SwitchLink | null
-  /** The port at the other end of the link, if it is in this switch: frames then take one hop. */
-  joined: Port | null
-}
-
-/** A link with an open end. */
-interface OpenLink {
-  readonly nio: SwitchNio
-  readonly end: number
-  readonly prober: Prober | null
-  /** Index of the device when the link was opened. */
-  readonly deviceIndex: number | null
-}
-
-/** A link in use. */
-interface SwitchLink extends OpenLink {
-  /** Counters of the row when the link was attached. */
-  readonly base: { readonly sent: number; readonly received: number }
-  /** Refusals that no longer count for the verdict. */
-  refusedBefore: number
-}
 
 export interface SwitchOptions {
   /** Called when a capture ends because its file cannot be written. */
@@ -70,12 +40,12 @@ export interface SwitchOptions {
  * moves the frames; the switch controls it.
  */
 export class Switch {
-  readonly #ports = new Map<string, Port>()
+  readonly #ports = new Map<string, OpenPort>()
   /** Ports by the local UDP port of their link, to find the two ends of a link. */
-  readonly #byLport = new Map<number, Port>()
+  readonly #byLport = new Map<number, OpenPort>()
   /** Port keys by the end of their link. */
   readonly #byEnd = new Map<number, string>()
-  readonly #byRow = new Map<number, Port>()
+  readonly #byRow = new Map<number, OpenPort>()
   /** Numbers of bridges on the path, by their keys. */
   readonly #bridges = new Map<string, number>()
   #lastBridge = 0
@@ -204,7 +174,7 @@ export class Switch {
           throw new KeeperError('port_taken', `UDP port ${nio.lport} is used by another link`)
       }
       const direct = this.#linkOf.get(key)
-      if (before !== null && isSameTransport(before.nio, nio) && !this.#isDead(port)) {
+      if (before !== null && isSameTransport(before.nio, nio) && !isDead(port, this.#counters)) {
         port.link = { ...before, nio }
         await this.#path.impair(port.row, nio)
         return
@@ -277,11 +247,16 @@ export class Switch {
 
   /** The reports of one port, of those of a list that are open, or of all; `fresh`: after a new check of the link of the one. */
   async report(which?: string | readonly string[], fresh = false): Promise<PortReport[]> {
-    if (which === undefined) return [...this.#ports.values()].map((port) => this.#report(port))
-    if (typeof which !== 'string') return which.flatMap((key) => this.#reportIfOpen(key))
+    const reportOne = (port: OpenPort) => reportOf(port, this.#linkOf.get(port.key), this.#counters, this.#byLport)
+    if (which === undefined) return [...this.#ports.values()].map(reportOne)
+    if (typeof which !== 'string')
+      return which.flatMap((key) => {
+        const port = this.#ports.get(key)
+        return port === undefined ? [] : [reportOne(port)]
+      })
     const port = this.#require(which)
     if (fresh && port.joined === null) await port.link?.prober?.refresh()
-    return [this.#report(port)]
+    return [reportOne(port)]
   }
 
   async closeAll(): Promise<void> {
@@ -289,32 +264,7 @@ export class Switch {
     await this.#path.shutdown()
   }
 
-  #reportIfOpen(key: string): PortReport[] {
-    const port = this.#ports.get(key)
-    return port === undefined ? [] : [this.#report(port)]
-  }
-
-  #report(port: Port): PortReport {
-    const { key, row, link, joined, recorder } = port
-    const direct = this.#linkOf.get(key)
-    if (direct !== undefined) {
-      const verdict = direct.suspend
-        ? 'suspended'
-        : joined === null
-          ? 'peer_unreachable'
-          : judgeJoined(joined.row, this.#counters)
-      const why = joined === null ? 'the node at the other end is not running' : refusingGuest
-      const reason = verdict === 'peer_unreachable' ? why : null
-      return { key, counters: this.#counters.read(row), link: verdict, reason, capture: recorder.state }
-    }
-    const report = { key, counters: this.#counters.read(row), capture: recorder.state }
-    if (link === null) return { ...report, link: null, reason: null }
-    const facts = { ...link, row, joinedRow: joined?.row ?? null, finding: link.prober?.finding ?? 'unknown' }
-    const verdict = judgeLink(facts, this.#counters)
-    return { ...report, link: verdict, reason: verdictReasonOf(verdict, link.nio, this.#back(port)) }
-  }
-
-  async #close(port: Port): Promise<void> {
+  async #close(port: OpenPort): Promise<void> {
     await this.#linking.run('', async () => {
       this.#ports.delete(port.key)
       // Before its lane goes: what it sent last still reaches the node at the other end of its link.
@@ -338,25 +288,17 @@ export class Switch {
       const port = this.#ports.get(key)
       const nio = port?.link?.nio
       if (port === undefined || nio === undefined || nio.type === 'udp') return
-      if (!this.#isDead(port) || deviceIndex(nio.device) === null) return
+      if (!isDead(port, this.#counters) || deviceIndex(nio.device) === null) return
       await this.#unlink(port)
       await this.#link(port, nio)
     })
   }
 
-  /** Whether the device of a port's link was lost, and a reopen may succeed. */
-  #isDead({ row, link }: Port): boolean {
-    if (link === null || link.nio.type === 'udp') return false
-    if (link.nio.type === 'tap') return this.#counters.get(row, at.linkFailed) > 0
-    const index = deviceIndex(link.nio.device)
-    return index !== null && index !== link.deviceIndex
-  }
-
-  async #link(port: Port, nio: SwitchNio): Promise<void> {
+  async #link(port: OpenPort, nio: SwitchNio): Promise<void> {
     await this.#connect(port, await this.#openLink(port, nio))
   }
 
-  async #openLink(port: Port, nio: SwitchNio): Promise<OpenLink> {
+  async #openLink(port: OpenPort, nio: SwitchNio): Promise<OpenLink> {
     const { end } = await this.#path.open(endpointOf(nio, port.row, hasEthernet(port.at)))
     if (nio.type !== 'udp') return { nio, end, prober: null, deviceIndex: deviceIndex(nio.device) }
     // A serial line must not get foreign frames: no probes.
@@ -366,7 +308,7 @@ export class Switch {
     return { nio, end, prober, deviceIndex: null }
   }
 
-  async #connect(port: Port, link: OpenLink): Promise<void> {
+  async #connect(port: OpenPort, link: OpenLink): Promise<void> {
     const get = (column: number) => this.#counters.get(port.row, column)
     const base = { sent: get(at.outFrames), received: get(at.inFrames) }
     port.link = { ...link, base, refusedBefore: get(at.refused) }
@@ -376,14 +318,14 @@ export class Switch {
     else this.#deviceWatch.add(port.key)
     await this.#path.impair(port.row, link.nio)
     await this.#path.setLane(link.end, { output: port.guest, hops: [{ row: port.row, direction: 'in' }] })
-    const other = this.#otherEnd(port)
+    const other = otherEndOf(port, this.#byLport)
     if (other === null) {
       await this.#path.setLane(port.guest, { output: link.end, hops: [{ row: port.row, direction: 'out' }] })
       link.prober?.start()
     } else await this.#join(port, other)
   }
 
-  async #unlink(port: Port): Promise<void> {
+  async #unlink(port: OpenPort): Promise<void> {
     const { link, joined } = port
     if (link === null && joined === null) return
     port.link = null
@@ -428,7 +370,7 @@ export class Switch {
   async #joinDirect({ link_id, ports, suspend, filters_ab, filters_ba }: JoinedLink): Promise<void> {
     if (this.#links.get(link_id)?.ports !== ports) return
     const [a, b] = ports.map((key) => this.#ports.get(key))
-    const impair = ({ row }: Port, filters: JoinedLink['filters_ab']) =>
+    const impair = ({ row }: OpenPort, filters: JoinedLink['filters_ab']) =>
       this.#path.impair(row, { suspend, filters, filters_in: [] })
     const changes = [a && impair(a, filters_ab), b && impair(b, filters_ba)]
     if (a !== undefined && b !== undefined && a.joined !== b && hasEthernet(a.at) === hasEthernet(b.at)) {
@@ -454,31 +396,13 @@ export class Switch {
     })
   }
 
-  /** The link of this switch that points back to this one, also with an address of the other family. */
-  #back(port: Port): SwitchNio | null {
-    const nio = port.link?.nio
-    if (nio?.type !== 'udp' || !isLoopbackEndpoint(nio.rhost)) return null
-    const back = this.#byLport.get(nio.rport)?.link?.nio
-    return back?.type === 'udp' && back.rport === nio.lport ? back : null
-  }
-
-  /** The port in this switch at the other end of a link. */
-  #otherEnd(port: Port): Port | null {
-    const nio = port.link?.nio
-    if (nio?.type !== 'udp' || !isLoopbackEndpoint(nio.rhost)) return null
-    const other = this.#byLport.get(nio.rport)
-    const back = other?.link?.nio
-    if (other === undefined || other === port || back?.type !== 'udp') return null
-    return back.rport === nio.lport && back.rhost === nio.rhost ? other : null
-  }
-
   /** Forwards frames from guest to guest without the sockets of the link; the impairments of both ends still apply. */
-  async #join(port: Port, other: Port): Promise<void> {
+  async #join(port: OpenPort, other: OpenPort): Promise<void> {
     port.joined = other
     other.joined = port
     // Two ends in this switch need no probes.
     for (const { link } of [port, other]) link?.prober?.stop()
-    const over = (from: Port, to: Port) =>
+    const over = (from: OpenPort, to: OpenPort) =>
       this.#path.setLane(from.guest, {
         output: to.guest,
         hops: [
@@ -506,7 +430,7 @@ export class Switch {
     link.refusedBefore = this.#counters.get(port.row, at.refused)
   }
 
-  #require(key: string): Port {
+  #require(key: string): OpenPort {
     const port = this.#ports.get(key)
     if (port === undefined) throw new KeeperError('unknown_key', `the switch has no port ${key}`)
     return port
