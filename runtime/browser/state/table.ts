@@ -6,6 +6,8 @@ export class Table<T> {
   readonly ids: ReadonlySignal<readonly string[]>
   readonly #ids = signal<readonly string[]>([])
   readonly #rows = new Map<string, Signal<T>>()
+  /** Grows with each removal: who reads a resource by its id must learn that it is gone. */
+  readonly #removals = signal(0)
 
   constructor() {
     this.ids = this.#ids
@@ -16,10 +18,12 @@ export class Table<T> {
     return this.#rows.get(id)
   }
 
-  /** A resource; a reader follows it, and learns when it comes. */
+  /** A resource; a reader follows it, and learns when it comes and when it goes. */
   get(id: string): T | undefined {
     const row = this.#rows.get(id)
-    return row === undefined ? void this.#ids.value : row.value
+    if (row === undefined) return void this.#ids.value
+    void this.#removals.value
+    return row.value
   }
 
   has(id: string): boolean {
@@ -42,7 +46,11 @@ export class Table<T> {
   }
 
   delete(id: string): void {
-    if (this.#rows.delete(id)) this.#ids.value = this.#ids.value.filter((it) => it !== id)
+    if (!this.#rows.delete(id)) return
+    batch(() => {
+      this.#ids.value = this.#ids.value.filter((it) => it !== id)
+      this.#removals.value += 1
+    })
   }
 
   /** Applies an event of a resource, such as `node.created`. */
@@ -55,7 +63,9 @@ export class Table<T> {
   reset(entries: readonly (readonly [id: string, value: T])[]): void {
     batch(() => {
       const next = new Set(entries.map(([id]) => id))
-      for (const id of this.#rows.keys()) if (!next.has(id)) this.#rows.delete(id)
+      const gone = [...this.#rows.keys()].filter((id) => !next.has(id))
+      for (const id of gone) this.#rows.delete(id)
+      if (gone.length > 0) this.#removals.value += 1
       for (const [id, value] of entries) {
         const row = this.#rows.get(id)
         if (row === undefined) this.#rows.set(id, signal(value))

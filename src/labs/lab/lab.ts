@@ -306,15 +306,19 @@ export class Lab {
       ? nodes.get(idOrName.toLowerCase())
       : [...nodes.values()].find(({ name }) => nameKey(name) === key)
     if (found !== undefined) return found
-    throw notFound(`node_id: the project ${this.document.project.name} has no node ${idOrName}`, {
-      code: 'no-such-node',
-    })
+    const { name } = this.document.project
+    // People read this, too: an id says nothing to them, and whoever has one has seen the node.
+    const text = isUuid(idOrName)
+      ? `the node is gone: the project ${name} does not have it any more`
+      : `the project ${name} has no node ${idOrName}`
+    throw notFound(`node_id: ${text}`, { code: 'no-such-node' })
   }
 
   link(id: string): LinkRecord {
     const found = this.document.links.get(id.toLowerCase())
     if (found !== undefined) return found
-    throw notFound(`link_id: the project ${this.document.project.name} has no link ${id}`, { code: 'no-such-link' })
+    const text = `the link is gone: the project ${this.document.project.name} does not have it any more`
+    throw notFound(`link_id: ${text}`, { code: 'no-such-link' })
   }
 
   drawing(id: string): DrawingRecord {

@@ -47,3 +47,20 @@ test('a reset keeps the signals of resources that stay, and notifies each once',
   expect(table.row('a')).toBe(row)
   expect([row?.value, table.has('b')]).toEqual([4, false])
 })
+
+test.for([
+  ['a deletion', (table: Table<string>) => table.delete('a')],
+  ['a reset', (table: Table<string>) => table.reset([['b', 'two']])],
+] as const)('a reader of one resource is notified when it goes by %s', ([, remove]) => {
+  const table = new Table<string>()
+  table.put('a', 'one')
+  table.put('b', 'two')
+  const seen: (string | undefined)[] = []
+  effect(() => {
+    seen.push(table.get('a'))
+  })
+  remove(table)
+  expect(seen).toEqual(['one', undefined])
+  table.put('a', 'again')
+  expect(seen).toEqual(['one', undefined, 'again'])
+})
