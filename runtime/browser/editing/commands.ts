@@ -20,6 +20,8 @@ export interface EditorCommand {
   readonly detail?: (window: LabWindow) => string | undefined
   /** Whether it changes the lab. */
   readonly isEdit?: boolean
+  /** Whether the lab has what it is about: without, nothing speaks of it. Absent: always. */
+  readonly isThere?: (window: LabWindow) => boolean
   /** Absent: always. */
   readonly isPossible?: (window: LabWindow) => boolean
   /** Whether a context menu offers it. Absent: always. Its key works all the same: the page may not know yet what the last key did. */
@@ -80,7 +82,7 @@ export const commands: readonly EditorCommand[] = [
     },
   },
   {
-    ...{ id: 'tasks', title: 'Show or hide the tasks', keys: ['K'], isPossible: ({ hasTasks }) => hasTasks.value },
+    ...{ id: 'tasks', title: 'Show or hide the tasks', keys: ['K'], isThere: ({ hasTasks }) => hasTasks.value },
     run: (window) => window.showTasks(!window.isShowingTasks.value),
   },
   {
@@ -257,8 +259,20 @@ export const commands: readonly EditorCommand[] = [
 ]
 
 /** Whether the user may do a command now. */
-export const isEnabled = ({ isEdit, isPossible }: EditorCommand, window: LabWindow): boolean =>
-  (isEdit !== true || mayEdit()) && (isPossible?.(window) ?? true)
+export const isEnabled = (command: EditorCommand, window: LabWindow): boolean =>
+  isListed(command, window) && (command.isPossible?.(window) ?? true)
+
+/** Whether a user may do a command at a lab, perhaps when something else is selected. */
+const isListed = ({ isEdit, isThere }: EditorCommand, window: LabWindow): boolean =>
+  (isEdit !== true || mayEdit()) && (isThere?.(window) ?? true)
+
+/** The commands of the command bar: those that are possible now, then the others. */
+export function commandsInBar(window: LabWindow): { readonly command: EditorCommand; readonly isPossible: boolean }[] {
+  const listed = commands
+    .filter((command) => command.id !== 'find' && command.id !== 'escape' && isListed(command, window))
+    .map((command) => ({ command, isPossible: isEnabled(command, window) }))
+  return [...listed.filter((it) => it.isPossible), ...listed.filter((it) => !it.isPossible)]
+}
 
 /** The commands of a context menu that are possible now, in its order. */
 export const menuOf = (subject: MenuSubject, window: LabWindow): EditorCommand[] =>

@@ -1,16 +1,17 @@
 import { commands } from './commands.ts'
+import type { LabWindow } from './lab-window.ts'
 
 const arrows: Readonly<Record<string, string>> = { Left: '←', Right: '→', Up: '↑', Down: '↓' }
 /** A key as it is shown, such as `←`. */
 export const keyText = (key: string): string => key.replace(/Arrow(\w+)/, (_, way: string) => arrows[way] ?? way)
 
-/** The keys of all commands. */
-export const KeyList = () => (
+/** The keys of all commands; of those that a lab has. */
+export const KeyList = ({ window: lab }: { window?: LabWindow }) => (
   <>
     {/* It may be longer than the dialog: keys scroll it. */}
     <dl class="keys is-all" tabIndex={0} aria-label="Keys">
       {commands
-        .filter(({ keys }) => keys !== undefined)
+        .filter(({ keys, isThere }) => keys !== undefined && (lab === undefined || (isThere?.(lab) ?? true)))
         .map(({ id, title, keys }) => (
           <div key={id}>
             <dt>

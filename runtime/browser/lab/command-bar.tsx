@@ -1,19 +1,23 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { commands, isEnabled } from '../editing/commands.ts'
+import { commandsInBar } from '../editing/commands.ts'
 import { type Findable, foundBy } from '../editing/found-by.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { focusOnShape } from '../editing/panes.ts'
+import { byName } from '../parts/by-name.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { stateWord } from '../state/node-phase.ts'
 import { mayEdit } from '../state/session.ts'
 
 interface Entry extends Findable {
   readonly id: string
-  readonly run: () => void
+  /** Undefined: it is not possible now. */
+  readonly run: (() => void) | undefined
 }
 
 const maxEntries = 50
+/** Why a command is grey: most are about what is selected. */
+const notNow = 'not for what is selected'
 
 /** Finds nodes, commands and templates by words. */
 export function CommandBar({ window: lab }: { window: LabWindow }) {
@@ -29,8 +33,9 @@ export function CommandBar({ window: lab }: { window: LabWindow }) {
     list.current?.children[index]?.scrollIntoView({ block: 'nearest' })
   }, [index])
   const run = (entry: Entry | undefined) => {
+    if (entry?.run === undefined) return
     close()
-    entry?.run()
+    entry.run()
   }
   return (
     <Dialog title="Find a node or a command" isPlain onClose={close}>
@@ -68,6 +73,8 @@ export function CommandBar({ window: lab }: { window: LabWindow }) {
             id={`bar-${entry.id}`}
             role="option"
             aria-selected={number === index}
+            aria-disabled={entry.run === undefined}
+            class={entry.run === undefined ? 'muted' : undefined}
             onClick={() => run(entry)}
             onPointerMove={() => {
               at.value = number
@@ -85,18 +92,24 @@ export function CommandBar({ window: lab }: { window: LabWindow }) {
 
 function entriesOf(lab: LabWindow): Entry[] {
   const { editor } = lab
-  const nodes = editor.store.nodes.values().map(
-    ({ node_id, name, node_type, status }): Entry => ({
-      ...{ id: node_id, title: name, hint: `${node_type}, ${stateWord(status)}` },
-      run() {
-        lab.goTo(node_id)
-        focusOnShape(node_id)
-      },
+  const nodes = editor.store.nodes
+    .values()
+    .toSorted(byName)
+    .map(
+      ({ node_id, name, node_type, status }): Entry => ({
+        ...{ id: node_id, title: name, hint: `${node_type}, ${stateWord(status)}` },
+        run() {
+          lab.goTo(node_id)
+          focusOnShape(node_id)
+        },
+      }),
+    )
+  const known = commandsInBar(lab).map(
+    ({ command: { id, title, keys, run }, isPossible }): Entry => ({
+      ...{ id, title, hint: isPossible ? (keys?.[0] ?? '') : notNow },
+      run: isPossible ? () => run(lab) : undefined,
     }),
   )
-  const known = commands
-    .filter((it) => it.id !== 'find' && it.id !== 'escape' && !/^(move|nudge)-/.test(it.id) && isEnabled(it, lab))
-    .map(({ id, title, keys, run }): Entry => ({ id, title, hint: keys?.[0] ?? '', run: () => run(lab) }))
   const templates = mayEdit()
     ? editor.templates.value.map(
         (template): Entry => ({
@@ -105,5 +118,6 @@ function entriesOf(lab: LabWindow): Entry[] {
         }),
       )
     : []
-  return [...nodes, ...known, ...templates]
+  const [possible, others] = [known.filter((it) => it.run !== undefined), known.filter((it) => it.run === undefined)]
+  return [...nodes, ...possible, ...templates, ...others]
 }

@@ -12,7 +12,7 @@ const dialogs = {
   export: ExportDialog,
   delete: DeleteDialog,
   symbol: SymbolDialog,
-  keys: ({ window: lab }: { window: LabWindow }) => <KeysDialog onClose={() => lab.escape()} />,
+  keys: ({ window: lab }: { window: LabWindow }) => <KeysDialog window={lab} onClose={() => lab.escape()} />,
 } as const
 export type DialogName = keyof typeof dialogs
 

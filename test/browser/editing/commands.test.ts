@@ -3,6 +3,7 @@ import { expect, test, vi } from 'vitest'
 import {
   commandOf,
   commands,
+  commandsInBar,
   isCharacterKey,
   isTaken,
   keyOf,
@@ -92,5 +93,32 @@ test('a context menu has the commands for what is selected that are possible now
   expect(runs(['stopped'], new Map([['0', 'starting']]))).toEqual(['start', 'stop'])
   expect(shown('map', [])).not.toContain('paste')
   expect(shown('map', [], ['1'])).toContain('paste')
+  vi.unstubAllGlobals()
+})
+
+test('the command bar has all commands, those that are not possible now at the end, and tasks only in a lab with tasks', () => {
+  vi.stubGlobal('document', { getSelection: () => null })
+  const inBar = (hasTasks: boolean) => {
+    const editor = {
+      selection: signal(new Set()),
+      ...{
+        selectedNodes: [],
+        selectedDrawings: [],
+        selectedLinks: [],
+        movable: [],
+        history: { edits: signal(undefined) },
+      },
+      edits: signal(undefined),
+    }
+    const window = { editor, copied: signal([]), hasTasks: signal(hasTasks) } as unknown as LabWindow
+    return commandsInBar(window).map(({ command: { id }, isPossible }) => [id, isPossible] as const)
+  }
+  const idsOf = (list: readonly (readonly [string, boolean])[]) => list.map(([id]) => id).toSorted()
+  const all = commands.map(({ id }) => id).filter((id) => id !== 'find' && id !== 'escape')
+  expect(idsOf(inBar(true))).toEqual(all.toSorted())
+  expect(idsOf(inBar(false))).toEqual(all.filter((id) => id !== 'tasks').toSorted())
+  const possible = inBar(false).map(([, isPossible]) => isPossible)
+  expect(possible).toEqual(possible.toSorted((a, b) => Number(b) - Number(a)))
+  expect(inBar(false)).toContainEqual(['stop', false])
   vi.unstubAllGlobals()
 })
