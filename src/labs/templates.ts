@@ -4,7 +4,7 @@ import { kinds } from '../model/kinds/index.ts'
 import { type KindDescriptor, symbolOfKind } from '../model/kinds/kind.ts'
 import { kindOf } from '../model/kinds/node.ts'
 import type { LabListEvent } from '../model/lab/event.ts'
-import { nameKey } from '../model/lab/names.ts'
+import { freeName, nameKey } from '../model/lab/names.ts'
 import { isKnownKind, type LabNode, type LabNodeCreate, mapFields } from '../model/lab/node.ts'
 import {
   LabTemplate,
@@ -92,7 +92,8 @@ export class Templates {
     throw notFound(`template_id: there is no template ${idOrName}`, { code: 'no-such-template' })
   }
 
-  async create(input: LabTemplateCreate): Promise<LabTemplate> {
+  /** Makes a template; of a name that another one has, `FRR` becomes `FRR-2`. `keepsName`: GNS3 has several of one name. */
+  async create(input: LabTemplateCreate, { keepsName = false } = {}): Promise<LabTemplate> {
     const template_id = input.template_id?.toLowerCase() ?? crypto.randomUUID()
     if (this.list().some((it) => it.template_id === template_id))
       throw conflict(`template_id: a template ${template_id} already exists`)
@@ -101,6 +102,7 @@ export class Templates {
     const template: LabTemplate = {
       ...rest,
       ...kind?.typeDefaults?.(rest),
+      name: keepsName ? input.name : this.#freeName(input.name),
       template_id,
       compute_id: compute_id ?? null,
       category: category ?? kind?.template?.category ?? 'guest',
@@ -112,6 +114,12 @@ export class Templates {
     await this.#own.save(template_id, template, this.#requireRoom)
     this.#emit({ action: 'template.created', event: template })
     return template
+  }
+
+  #freeName(name: string): string {
+    const names = new Set(this.list().map((it) => nameKey(it.name)))
+    // Its number has a hyphen before it: the name may end with the number of a version.
+    return names.has(nameKey(name)) ? freeName(`${name.slice(0, 250)}-2`, (key) => names.has(key)) : name
   }
 
   async update(idOrName: string, changes: LabTemplateUpdate): Promise<LabTemplate> {

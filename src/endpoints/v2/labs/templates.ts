@@ -26,11 +26,14 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: list, owner, tag },
-    summary: 'Create a template; unknown members are stored as they are',
+    summary: 'Create a template, with the next free name if its name is taken; unknown members are stored as they are',
     body: LabTemplateCreate,
     replies: { 201: { description: 'The template', schema: LabTemplate } },
     errors: { 409: 'The id is taken', 507: 'The disk is nearly full' },
-    handle: async ({ body }, context) => created(await catalogOf(context).templates.create(body)),
+    async handle({ body }, context) {
+      const keepsName = context.conventions !== undefined
+      return created(await catalogOf(context).templates.create(body, { keepsName }))
+    },
   }),
   endpoint({
     ...{ method: 'GET', path, owner, tag, params, scope: 'shared' },
