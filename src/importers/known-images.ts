@@ -9,6 +9,8 @@ export interface SuggestedType {
   readonly symbol: string
   /** Settings of the kind; the image is among them. */
   readonly settings: Readonly<Record<string, string | number>>
+  /** The name of the image says nothing of its machine: the settings are the defaults. */
+  readonly isUnknown?: true
 }
 
 /** Bytes of the beginning of a file that tell what it is; those of a CD-ROM image are the furthest (ECMA-119, 7.1.1). */
@@ -103,11 +105,13 @@ const nameIn = (path: string): string => (path.split('/').at(-1) ?? path).toLowe
 
 function machineType(path: string, isCd: boolean): SuggestedType {
   const name = nameIn(path)
+  const known = machines.find(([pattern]) => pattern.test(name))
   const unknown: Row = [/^/, { name: titleOf(path.split('/').at(-1) ?? path), category: guest }, {}]
-  const [, type, settings] = machines.find(([pattern]) => pattern.test(name)) ?? unknown
+  const [, type, settings] = known ?? unknown
   const symbol = type.category === 'guest' ? 'machine' : type.category
   const image = isCd ? { cdrom_image: path, boot_priority: 'd' } : { hda_disk_image: path }
-  return { kind: 'machine-emulator', ...type, symbol, settings: { ...settings, ...image } }
+  const of = { kind: 'machine-emulator', ...type, symbol, settings: { ...settings, ...image } } as const
+  return known === undefined ? { ...of, isUnknown: true } : of
 }
 
 function iouType(path: string): SuggestedType {

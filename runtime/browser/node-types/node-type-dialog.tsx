@@ -11,6 +11,7 @@ import { Dialog } from '../parts/dialog.tsx'
 
 import { ErrorMessage } from '../parts/error-message.tsx'
 import { useFileDrop } from '../parts/file-drop.ts'
+import { Icon } from '../parts/icon.tsx'
 import { imageSizeText, sizeText } from '../parts/size-text.ts'
 import { TextField } from '../parts/text-field.tsx'
 import { client } from '../state/client.ts'
@@ -202,6 +203,15 @@ function TypeForm({ draft, onFiles, prevented, onChanged, onClose }: TypeFormPro
       <p class="muted">{kind.title}</p>
       <Missing checks={prevented} />
       {kind.image_setting !== null && <ImageField {...{ draft, onFiles }} />}
+      {draft.isUnknown && (
+        <p class="reason" role="status">
+          <Icon name="warning" />{' '}
+          <span>
+            <b dir="auto">{draft.image}</b> is not an image that Patchbay knows: it is taken as a machine. Set its
+            memory and its adapters, the number of its network ports.
+          </span>
+        </p>
+      )}
       <div class="short-fields">
         <TextField id="type-name" title="Name" value={draft.name} isFirst={template === undefined} />
         {first.map(view)}

@@ -52,6 +52,11 @@ export class NodeTypeDraft {
     return typeof chosen === 'string' ? chosen : ''
   }
 
+  /** Whether nothing is known of the machine in the chosen image: it gets the defaults. */
+  get isUnknown(): boolean {
+    return this.#suggested.value?.isUnknown === true
+  }
+
   /** Takes an image that the service has, with the settings that its name suggests. */
   chooseImage(path: string): void {
     this.upload.value?.pause()

@@ -30,7 +30,9 @@ test('another image brings its own suggestions, and what the user entered stays'
   expect(shown(draft, 'ram', 'adapters', 'hda_disk_image', 'cdrom_image', 'boot_priority')).toEqual({
     ...{ ram: '1000', adapters: 1, hda_disk_image: '', cdrom_image: 'alpine.iso', boot_priority: 'd' },
   })
+  expect(draft.isUnknown).toBe(false)
   draft.chooseImage('mine.qcow2')
+  expect(draft.isUnknown).toBe(true)
   expect(shown(draft, 'hda_disk_image', 'cdrom_image', 'boot_priority')).toEqual({
     ...{ hda_disk_image: 'mine.qcow2', cdrom_image: '', boot_priority: 'c' },
   })
