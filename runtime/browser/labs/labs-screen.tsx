@@ -2,7 +2,6 @@ import { type Signal, useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { type LabProject, PatchbayError } from '../../../src/client/patchbay.ts'
 import type { ImportOptions } from '../importing/file-import.ts'
-import { verdictOf } from '../links/verdict.ts'
 import { counted } from '../parts/counted.ts'
 import { useFileDrop } from '../parts/file-drop.ts'
 import { Icon } from '../parts/icon.tsx'
@@ -19,6 +18,7 @@ import { stored } from '../state/stored.ts'
 import type { OpenDialog } from './lab-dialog.tsx'
 import { LabList } from './lab-list.ts'
 import { inOrder, type LabOrder, orders } from './lab-order.ts'
+import { linksLine } from './links-line.ts'
 
 /** Time between two readings of the states of links, ms: the feed of all labs does not have them. */
 const detailsMs = 30_000
@@ -321,14 +321,14 @@ function Origin({ lab: { changed_at, compute_ids = [] }, list }: { lab: LabProje
   )
 }
 
-/** The state of the worst link of a lab, unless only stopped nodes are the cause: the number of running nodes shows that. */
+/** The state of the worst link of a lab, or how many pass frames. */
 function WorstLink({ lab: { counts } }: { lab: LabProject }) {
-  const verdict = counts?.worst_verdict
-  if (verdict === undefined || verdict === 'stopped') return null
-  const { grade, sentence } = verdictOf({ verdict, verdict_reason: null })
+  const line = counts && linksLine(counts)
+  if (line === undefined) return null
+  const { grade, text } = line
   return (
     <p class={grade === 'bad' ? 'verdict-line is-bad' : 'muted'}>
-      <span class={`verdict is-${grade}`} /> {grade === 'good' ? 'All links pass frames.' : `Worst link: ${sentence}`}
+      <span class={`verdict is-${grade}`} /> {text}
     </p>
   )
 }

@@ -341,7 +341,10 @@ export class Lab {
     if (this.statusReason !== undefined) return sizes
     const isRead = Date.now() - this.linksReadAt < oldMs
     const verdicts = isRead ? [...links.keys()].flatMap((id) => this.linkStates.get(id)?.verdict ?? []) : []
-    return { ...sizes, running: this.running(), ...withoutNulls({ worst_verdict: worstVerdict(verdicts) }) }
+    const worst_verdict = worstVerdict(verdicts)
+    // Links of placeholders have no verdict: the worst one says nothing of them.
+    const links_passing = verdicts.filter((it) => it === 'ok').length
+    return { ...sizes, running: this.running(), ...(worst_verdict !== undefined && { worst_verdict, links_passing }) }
   }
 
   project(): LabProject {

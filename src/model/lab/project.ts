@@ -73,6 +73,9 @@ export const LabCounts = Type.Object(
       ...DirectLinkVerdict,
       description: `The worst verdict of its links. ${DirectLinkVerdict.description}`,
     } as typeof DirectLinkVerdict),
+    links_passing: Type.Optional(
+      Type.Integer({ description: 'Number of links that pass frames, present with `worst_verdict`' }),
+    ),
   },
   { $id: 'LabCounts', description: 'How many nodes and links a project has; absent members are unknown' },
 )

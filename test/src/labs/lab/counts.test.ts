@@ -86,7 +86,7 @@ test('the worst verdict of links is reported while their states are known', asyn
   const none = { frames: 0, bytes: 0, dropped: 0, frames_per_s: 0, bits_per_s: 0 }
   keepState(lab, { link_id, verdict: 'one_way', reason: 'nothing comes back', ab: none, ba: none })
   lab.linksReadAt = Date.now()
-  expect(lab.counts()).toMatchObject({ worst_verdict: 'one_way' })
+  expect(lab.counts()).toMatchObject({ worst_verdict: 'one_way', links_passing: 0 })
   lab.linksReadAt -= 60_000
   expect(lab.counts()).not.toHaveProperty('worst_verdict')
 })
