@@ -64,7 +64,9 @@ export class LabCreation {
         ...withDefaults(labSettings, settings),
         ...withoutNulls({ kept: settings.kept }),
         path: null,
-        ...{ revision: 0, changed_at: new Date().toISOString(), sizes: noSizes },
+        revision: 0,
+        changed_at: new Date().toISOString(),
+        sizes: noSizes,
         computes: [await computes.choose(compute_id ?? undefined, settings.placement ?? undefined)],
         is_open: true,
         ...more,
@@ -121,9 +123,15 @@ export class LabCreation {
       const first =
         like[0] ?? (await computes.choose(settings.compute_id ?? undefined, settings.placement ?? undefined))
       const record: ProjectRecord = {
-        ...{ project_id: id, name, ...withDefaults(labSettings, settings), path: null, revision: 0 },
+        project_id: id,
+        name,
+        ...withDefaults(labSettings, settings),
+        path: null,
+        revision: 0,
         ...withoutNulls({ kept: settings.kept, class: ofClass }),
-        ...{ computes: [first, ...like.slice(1)], is_open: false, unfinished: true },
+        computes: [first, ...like.slice(1)],
+        is_open: false,
+        unfinished: true,
       }
       registry.requireQuota(id)
       registry.add(id, record, scope)

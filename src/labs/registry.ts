@@ -261,7 +261,10 @@ const madeUpHead = (project_id: string): ProjectRecord => ({
   project_id,
   name: project_id.slice(0, 8),
   ...withDefaults(labSettings, {}),
-  ...{ path: null, revision: 0, computes: [], is_open: false },
+  path: null,
+  revision: 0,
+  computes: [],
+  is_open: false,
 })
 
 export const projectExists = (id: string) =>

@@ -113,7 +113,8 @@ export class LabTimers implements HeadWatcher {
     if (lab.document.project.stop_at === stop_at) return
     await lab.edit(({ project: { stop_at: _, ttl_deletes: __, ...project } }) => ({
       changes: new Changes().project({
-        ...{ ...project, ...withoutNulls({ stop_at }) },
+        ...project,
+        ...withoutNulls({ stop_at }),
         ...(stop_at !== undefined && deletes && { ttl_deletes: true }),
       }),
       news: () => [],

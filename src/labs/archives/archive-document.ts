@@ -109,7 +109,9 @@ export function archiveOf(
 ): { document: unknown; more: unknown } {
   const keptOf = [...drawings.values()].flatMap(({ drawing_id, kept }) => (kept ? [[drawing_id, { kept }]] : []))
   const more: More = {
-    ...{ nodes: {}, links: {}, images: { ...images } },
+    nodes: {},
+    links: {},
+    images: { ...images },
     ...(tasks !== undefined && { tasks: withChecks ? tasks : withoutChecks(tasks) }),
     ...{
       project: withoutNulls({ kept: project.kept, placement: project.placement }),
@@ -138,7 +140,9 @@ export function archiveOf(
     }
     return {
       ...rest,
-      ...{ compute_id: 'local', width: 65, height: 65 },
+      compute_id: 'local',
+      width: 65,
+      height: 65,
       label: { rotation: 0, style: null, x: null, y: -25, ...(label ?? { text: rest.name }) },
       node_type: rest.properties.driver === 'vmware' ? 'vmware' : archiveWord(rest.node_type),
       properties: { ...(kept?.properties as object | undefined), ...Object.fromEntries(all.filter(isTheirs)) },
@@ -219,8 +223,12 @@ export function archivedLab(
     const hasConsole = !isKnownKind(node_type) || kindOf(node_type).consoles.length > 0
     const apart = Object.entries(beside).filter(([key]) => !(oursOfNode as readonly string[]).includes(key))
     return {
-      ...{ node_id: idOf(node.node_id), compute_id: '', node_type, name: own },
-      ...{ template_id: node.template_id ?? null, console: null },
+      node_id: idOf(node.node_id),
+      compute_id: '',
+      node_type,
+      name: own,
+      template_id: node.template_id ?? null,
+      console: null,
       console_type: (hasConsole ? node.console_type : undefined) ?? 'none',
       ...fitting(mapFields, { ...node, ...beside }),
       ...(Check(kept, beside.kept) && { kept: beside.kept }),
@@ -257,15 +265,19 @@ export function archivedLab(
         link_type: (link as { link_type?: unknown }).link_type === 'serial' ? 'serial' : 'ethernet',
       },
       nodes: link.nodes.map(({ node_id, adapter_number, port_number, label }) => ({
-        ...{ node_id: nodeIds.get(node_id.toLowerCase()), adapter_number, port_number },
+        node_id: nodeIds.get(node_id.toLowerCase()),
+        adapter_number,
+        port_number,
         ...(Check(LabLabel, label) && { label }),
       })),
       name: Check(Name, beside.name) ? beside.name : null,
       filters: filters(both),
       ...Object.fromEntries(oursOfLink.map((key) => [key, filters(beside[key])])),
-      ...{ suspend: suspend === true, link_style: isRecord(style) ? style : {} },
+      suspend: suspend === true,
+      link_style: isRecord(style) ? style : {},
       ...(Check(kept, beside.kept) && { kept: beside.kept }),
-      ...{ wiring: { type: 'none' }, capture: null },
+      wiring: { type: 'none' },
+      capture: null,
     } as LinkRecord
   })
   const drawings = topology.drawings.map(

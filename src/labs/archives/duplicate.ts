@@ -78,7 +78,8 @@ export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, agentFor: Com
           ...link,
           link_id: crypto.randomUUID(),
           nodes: link.nodes.map((end) => ({ ...end, node_id: ids.get(end.node_id) as string })),
-          ...{ wiring: { type: 'none' }, capture: null },
+          wiring: { type: 'none' },
+          capture: null,
         }),
       )
       const noEvents = { news: () => [], result: undefined }
@@ -107,7 +108,8 @@ async function copyNode(
 ): Promise<NodeRecord> {
   const record: NodeRecord = {
     ...(resets ? withoutAddresses(source) : source),
-    ...{ node_id: ids.get(source.node_id) as string, console: null },
+    node_id: ids.get(source.node_id) as string,
+    console: null,
   }
   const made = await makeNode(copy, record, agentFor)
   if (!isKnownKind(source.node_type) || source.creationError !== undefined) return made

@@ -241,7 +241,8 @@ async function put(
 ): Promise<void> {
   for (const [from, path] of files.project)
     await agentFor(computeId).files.write(lab.id, path, await readJudged(archive, from, path, judge), {
-      ...{ parents: true, size: archive.members.get(from) as number },
+      parents: true,
+      size: archive.members.get(from) as number,
     })
   const changes = new Changes()
   for (const node of read.nodes) {

@@ -61,7 +61,8 @@ export class ComputeWatch {
       try {
         const { events } = this.#computes.agent(computeId)
         const feed = await events.open({
-          ...{ limit, signal },
+          limit,
+          signal,
           ...(this.#projectId !== undefined && { projectId: this.#projectId }),
           ...(since !== undefined && { since }),
         })

@@ -165,7 +165,12 @@ export class Jobs implements JobList {
     const jobNodes = records.map(newJobNode)
     const job: NodeJob = {
       ...newJob(lab, action, () => progressOfNodes(jobNodes)),
-      ...{ lab, action, nodes: jobNodes, input, active: 0, waiting: new Set() },
+      lab,
+      action,
+      nodes: jobNodes,
+      input,
+      active: 0,
+      waiting: new Set(),
     }
     if (action === 'start') putInOrder(job.nodes)
     const { listed, signal } = this.#begin(job)
@@ -397,8 +402,15 @@ function failureOf(error: unknown, jobId: string): unknown {
 export const jobHeader = 'X-Patchbay-Job'
 
 const newJob = (lab: Lab | undefined, action: LabJob['action'], state: () => JobState): Job => ({
-  ...{ id: crypto.randomUUID(), lab, action, startedAt: new Date(), cancel: new AbortController(), state },
-  ...{ endedAt: undefined, failure: undefined, isChanged: false },
+  id: crypto.randomUUID(),
+  lab,
+  action,
+  startedAt: new Date(),
+  cancel: new AbortController(),
+  state,
+  endedAt: undefined,
+  failure: undefined,
+  isChanged: false,
 })
 
 /** Resolves when fewer than `at_once` nodes of the job are starting, with the turn of one more, which ends when that is ready. */
@@ -443,7 +455,10 @@ function progressOfNodes(nodes: readonly JobNode[]): JobState {
       .flatMap(of)
       .slice(0, maxShown)
       .map(({ record: { node_id, name }, state, reason, image }) => ({
-        ...{ node_id, name, state, reason },
+        node_id,
+        name,
+        state,
+        reason,
         ...(image !== undefined && { image }),
       })),
   }

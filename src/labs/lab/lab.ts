@@ -236,7 +236,8 @@ export class Lab {
     } = this.document
     all.project({
       ...((all.entries.get('project') as LabDocument['project'] | undefined) ?? project),
-      ...{ revision: revision + 1, sizes: this.document.sizesAfter(all.entries) },
+      revision: revision + 1,
+      sizes: this.document.sizesAfter(all.entries),
       ...withoutNulls({
         changed_at: edits.every(({ isServiceChange }) => isServiceChange) ? changed_at : new Date().toISOString(),
       }),

@@ -31,7 +31,9 @@ const optionsOf = (record: LinkRecord, end: 0 | 1) => ({
 export function directOf(lab: Lab, record: LinkRecord): DirectLinkJoin {
   const portOf = ({ node_id, adapter_number, port_number }: LabLinkEnd) => ({
     node_type: nodeRefOf(lab, lab.node(node_id)).kind,
-    ...{ node_id, adapter_number, port_number },
+    node_id,
+    adapter_number,
+    port_number,
   })
   const [a, b] = record.nodes as unknown as readonly [LabLinkEnd, LabLinkEnd]
   return { link_id: record.link_id, nodes: [portOf(a), portOf(b)], ...filtersOf(record), suspend: record.suspend }

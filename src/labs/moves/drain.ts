@@ -95,6 +95,10 @@ async function unmanagedOn(catalog: LabCatalog, computeId: string, agentFor: Com
   return all
     .filter(({ project_id }) => catalog.registry.nameOf(project_id) === undefined)
     .map(({ project_id, name }) => ({
-      ...{ project_id, name: name ?? project_id, state: 'skipped' as const, reason, compute_id: null },
+      project_id,
+      name: name ?? project_id,
+      state: 'skipped' as const,
+      reason,
+      compute_id: null,
     }))
 }

@@ -107,7 +107,9 @@ async function run(lab: Lab, check: LabCheck, signal: AbortSignal, agentFor: Com
   const typed =
     check.check === 'ping'
       ? {
-          ...{ node: check.from, line: pingOf(check.address), expect: 'bytes from|icmp_seq=\\d+ ttl=' },
+          node: check.from,
+          line: pingOf(check.address),
+          expect: 'bytes from|icmp_seq=\\d+ ttl=',
           missed: `${check.address} did not answer within ${check.within_s} s`,
         }
       : {

@@ -30,7 +30,11 @@ export function newNodeRecord(
 ): NodeRecord {
   const { portNameFormat }: KindDescriptor = kindOf(node_type)
   return {
-    ...{ node_id, compute_id, node_type, template_id: input.template_id ?? null, name },
+    node_id,
+    compute_id,
+    node_type,
+    template_id: input.template_id ?? null,
+    name,
     ...withDefaults(mapFields, {
       port_name_format: portNameFormat,
       ...input,

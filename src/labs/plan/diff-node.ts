@@ -81,7 +81,10 @@ export function diffNode(match: NodeMatch, context: NodeContext): NodeDecision {
     return { ...nothing, match, outcome: 'outdated', flag: 'recreate', withheld }
   const update = updateOf(match, all, context, recreation.keys)
   return {
-    ...{ flag: 'recreate', ...update, outcome: 'outdated', isMarked: false },
+    flag: 'recreate',
+    ...update,
+    outcome: 'outdated',
+    isMarked: false,
     withheld: [...withheld, ...update.withheld],
   }
 }

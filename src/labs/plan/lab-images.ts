@@ -100,8 +100,11 @@ function imagesOf(
       .map((field) => ({ field, name: all[field] as string }))
       .filter(({ name }) => !name.startsWith('/') && !name.startsWith('./'))
       .map((image) => ({
-        ...{ want, kind, compute_id: computeOf(want) },
-        ...{ ...image, digest: image.field === main ? imageDigest : undefined },
+        want,
+        kind,
+        compute_id: computeOf(want),
+        ...image,
+        digest: image.field === main ? imageDigest : undefined,
       }))
   })
 }

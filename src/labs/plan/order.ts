@@ -2,9 +2,20 @@ import type { PlannedStep } from './types.ts'
 
 /** Order of the steps. Steps that destroy a disk or end a capture come after all steps that do not depend on them. */
 const phases = {
-  ...{ project: 0, 'delete-link': 1, 'delete-segment': 2, 'create-node': 3, 'retry-node': 3, 'change-node': 4 },
-  ...{ 'create-link': 5, 'change-link': 5, 'delete-node': 6, 'recreate-node': 7, 'late-link': 8 },
-  ...{ 'end-capture': 9, tasks: 9, 'start-node': 10 },
+  project: 0,
+  'delete-link': 1,
+  'delete-segment': 2,
+  'create-node': 3,
+  'retry-node': 3,
+  'change-node': 4,
+  'create-link': 5,
+  'change-link': 5,
+  'delete-node': 6,
+  'recreate-node': 7,
+  'late-link': 8,
+  'end-capture': 9,
+  tasks: 9,
+  'start-node': 10,
 } as const
 
 /** The phase of a step. Steps of one phase do not depend on each other. */

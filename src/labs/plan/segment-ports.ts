@@ -34,14 +34,19 @@ export function resolveLinks(
   }
   return matches.map(({ want, have, ports: present }) => {
     const [a, b] = want.ends.map(({ node, adapter_number, port_number }, index) => ({
-      ...{ node, adapter_number, port_number: port_number ?? present?.[index] ?? ports.take(node) },
+      node,
+      adapter_number,
+      port_number: port_number ?? present?.[index] ?? ports.take(node),
     }))
     const ends = [a, b] as [WantedEnd, WantedEnd]
     const { filters_ab, filters_ba, suspend, capture, name } = want
     const isSame = JSON.stringify(filters_ab) === JSON.stringify(filters_ba)
     const link: WantedLink = {
       link_id: freeLinkId(linkIdOf(lab, name ?? ends), links, matched),
-      ...{ name: name ?? null, ends, suspend, capture },
+      name: name ?? null,
+      ends,
+      suspend,
+      capture,
       filters: isSame ? filters_ab : {},
       filters_ab: isSame ? {} : filters_ab,
       filters_ba: isSame ? {} : filters_ba,

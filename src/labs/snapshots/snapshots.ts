@@ -83,7 +83,10 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, agentFor: Co
     await labs.documents.putSideDocument(snapshot_id, kept)
     const lastRunning: NonNullable<SnapshotRecord['lastRunning']> = Object.assign({}, ...taken.map((part) => part.ran))
     const record: SnapshotRecord = {
-      ...{ snapshot_id, name, created_at: Math.floor(Date.now() / 1000), computes },
+      snapshot_id,
+      name,
+      created_at: Math.floor(Date.now() / 1000),
+      computes,
       size: taken.reduce((sum, { size }) => sum + size, 0),
       ...{
         lastRunning,
@@ -204,7 +207,13 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, agentFor: 
     const { name, is_open, revision, path, restoring } = project
     const { archiveAttempts, stop_at, ttl_deletes, moving, formerComputes, pendingLinks, class: ofClass } = project
     const present = {
-      ...{ archiveAttempts, stop_at, ttl_deletes, moving, formerComputes, pendingLinks, restoring },
+      archiveAttempts,
+      stop_at,
+      ttl_deletes,
+      moving,
+      formerComputes,
+      pendingLinks,
+      restoring,
       class: ofClass,
     }
     const then = omit(

@@ -46,7 +46,9 @@ export function scoreOf({ tasks }: LabTasksRecord, results: LabTaskResults | und
   const done = counted.filter(({ name }) => results?.tasks[name]?.state === 'done')
   const sum = (list: typeof tasks) => list.reduce((total, { points }) => total + points, 0)
   return {
-    ...{ tasks: tasks.length, points: sum(done), of: sum(counted) },
+    tasks: tasks.length,
+    points: sum(done),
+    of: sum(counted),
     ...(results !== undefined && { checked_at: results.checked_at }),
   }
 }

@@ -14,7 +14,9 @@ export async function makeLinks(context: ApplyContext, wanted: readonly WantedLi
   const ids = new Map([...lab.document.nodes.values()].map(({ name, node_id }) => [nameKey(name), node_id]))
   const inputs = wanted.map(({ link_id, ends, name, filters, filters_ab, filters_ba, suspend }) => {
     const at = ({ node, adapter_number, port_number }: (typeof ends)[number]) => ({
-      ...{ node_id: ids.get(nameKey(node)) ?? node, adapter_number, port_number },
+      node_id: ids.get(nameKey(node)) ?? node,
+      adapter_number,
+      port_number,
     })
     const nodes = [at(ends[0]), at(ends[1])] as [LinkRecord['nodes'][number], LinkRecord['nodes'][number]]
     return { ...withoutNulls({ link_id, name }), nodes, filters, filters_ab, filters_ba, suspend }

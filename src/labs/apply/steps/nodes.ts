@@ -25,7 +25,9 @@ export async function createPlannedNode(
   const { labs, lab, agentFor, undoGroup, prepared } = context
   const compute_id = wantedCompute(want, prepared.options)
   const input: LabNodeCreate = {
-    ...{ name: want.name, node_type: want.kind, ...withoutNulls({ node_id, compute_id }) },
+    name: want.name,
+    node_type: want.kind,
+    ...withoutNulls({ node_id, compute_id }),
     ...settings,
     properties: { ...properties, ...configInputs(want, configs) },
   }

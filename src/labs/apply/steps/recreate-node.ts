@@ -29,7 +29,10 @@ export async function recreateNode(
   await labs.lifecycle.attachCompute(lab, to, agentFor)
   const record: NodeRecord = {
     ...before,
-    ...{ name: want.name, node_type: want.kind, compute_id: to, console: null },
+    name: want.name,
+    node_type: want.kind,
+    compute_id: to,
+    console: null,
     ...completeSettings(want.kind, settings),
     properties: { ...properties, ...configInputs(want, configs) },
     creationError: 'it is being recreated',
