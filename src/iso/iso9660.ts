@@ -91,7 +91,11 @@ const wide = (text: string): number[] =>
   Array.from({ length: text.length }, (_, index) => text.charCodeAt(index)).flatMap((code) => [code >> 8, code & 255])
 
 const newDirectory = (name: string, parent: Directory | undefined): Directory => ({
-  ...{ name, short: '', parent, extent: { primary: 0, joliet: 0 }, size: { primary: 0, joliet: 0 } },
+  name,
+  short: '',
+  parent,
+  extent: { primary: 0, joliet: 0 },
+  size: { primary: 0, joliet: 0 },
   entries: new Map(),
 })
 

@@ -37,7 +37,10 @@ export function arranged(
     .sort((a, b) => a.source - b.source || a.target - b.target)
   const [x, y] = [mean(nodes.map((it) => it.x)), mean(nodes.map((it) => it.y))]
   const moved = nodes.map(({ isFixed, ...node }, index) => ({
-    ...{ ...node, index, vx: 0, vy: 0 },
+    ...node,
+    index,
+    vx: 0,
+    vy: 0,
     ...(isFixed === true && { fx: node.x, fy: node.y }),
   }))
   simulate(moved, [

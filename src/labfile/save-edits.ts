@@ -69,7 +69,10 @@ export class Edits {
     const inherited = keysIn(before).filter((key) => !keysIn(after).includes(key) && !keysIn(raw).includes(key))
     if (this.#all && isMap(raw) && 'is' in raw && (before.kind !== after?.kind || inherited.length > 0))
       return {
-        ...{ do: 'update', what, name, keys: ['is'] },
+        do: 'update',
+        what,
+        name,
+        keys: ['is'],
         edits: [{ path: [section, name], value: { ...after, ...('compute' in raw && { compute: raw.compute }) } }],
       }
     const edits = differences(without(before), without(after ?? {}), raw, [section, name])
@@ -83,7 +86,10 @@ export class Edits {
       memberOf === undefined ? file.links?.[index] : (file.segments?.[memberOf]?.members as unknown[])?.[index]
     const isWithSegment = memberOf !== undefined && isNamed(nodes, memberOf)
     return {
-      ...{ do: 'delete', what: 'link', name: name ?? endsIn(value, memberOf).join(' -- '), keys: [] },
+      do: 'delete',
+      what: 'link',
+      name: name ?? endsIn(value, memberOf).join(' -- '),
+      keys: [],
       edits: isWithSegment ? [] : [{ path, value: undefined }],
     }
   }

@@ -31,24 +31,31 @@ const record = <T extends TSchema>(keyExpects: string, pattern: string, value: T
   Type.Record(Type.String({ pattern }), value, { keyExpects, description })
 
 const file = Type.String({
-  ...{ minLength: 1, maxLength: 1024, expects: 'the path of a file, such as ./r1.cfg' },
+  minLength: 1,
+  maxLength: 1024,
+  expects: 'the path of a file, such as ./r1.cfg',
   description: 'A file, relative to the directory of the lab file',
 })
 const content = closedSchema('LabFileContent', 'The text itself', { text: text('The text', 1 << 20) })
 
 /** A name of a node. Characters that separate names in ends of links and in commands are not allowed. */
 export const NodeName = Type.String({
-  ...{ minLength: 1, maxLength: 255, pattern: `^[^:/${notInLine}]*$` },
+  minLength: 1,
+  maxLength: 255,
+  pattern: `^[^:/${notInLine}]*$`,
   expects: 'a name of 1 to 255 characters in one line, without : and /',
 })
 /** The name of a lab. */
 export const LabName = Type.String({
-  ...{ pattern: '^[a-z0-9][a-z0-9-]{0,62}$', description: 'Name of the lab' },
+  pattern: '^[a-z0-9][a-z0-9-]{0,62}$',
+  description: 'Name of the lab',
   expects: 'a name of 1 to 63 small letters, digits and -, such as wan-edge',
 })
 /** `NODE` or `NODE:PORT`. */
 const End = Type.String({
-  ...{ minLength: 1, maxLength: 600, expects: 'NODE or NODE:PORT, such as R1:eth0' },
+  minLength: 1,
+  maxLength: 600,
+  expects: 'NODE or NODE:PORT, such as R1:eth0',
   description: 'An end of a link: the name of a node, and a port by its name or as adapter/port. Without a port: 0',
 })
 
@@ -68,7 +75,8 @@ const day0 = closedSchema('LabFileDay0', 'A CD or a disk for the first boot of t
   ),
   label: Type.Optional(
     Type.String({
-      ...{ pattern: '^[A-Za-z0-9_-]{1,32}$', expects: 'a name of 1 to 32 letters, digits, _ and -' },
+      pattern: '^[A-Za-z0-9_-]{1,32}$',
+      expects: 'a name of 1 to 32 letters, digits, _ and -',
       description: 'Name of the volume: cidata for cloud-init (NoCloud), config-2 for OpenStack',
     }),
   ),
@@ -99,7 +107,8 @@ const { policy, labels: wanted } = Placement.properties
 const placement = Type.Object(
   { policy, labels: wanted },
   {
-    ...{ additionalProperties: false, expects: 'a map such as { policy: spread, labels: [kvm] }' },
+    additionalProperties: false,
+    expects: 'a map such as { policy: spread, labels: [kvm] }',
     description: 'How the compute of a node is chosen that names none',
   },
 )

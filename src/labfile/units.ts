@@ -26,7 +26,9 @@ export const quantity = (dimension: Dimension, description: string, proposes: st
 /** The same, where 0 turns something off. */
 export const quantityOrZero = (dimension: Dimension, description: string, proposes: string) =>
   Type.Union([quantity(dimension, description, proposes), Type.Literal(0)], {
-    ...{ expects: `${examples[dimension]}, or 0`, description, proposes },
+    expects: `${examples[dimension]}, or 0`,
+    description,
+    proposes,
   })
 
 /** The number in the unit of the model, of a text that fits `quantity`, or of 0. */

@@ -71,13 +71,21 @@ export function appParts(
   const requests = options.requests ?? new RequestMetrics()
   const { fleet, catalog, organizations } = services
   const admission = new Admission({
-    ...{ access, tickets, logins, sessions },
+    access,
+    tickets,
+    logins,
+    sessions,
     count: (key) => rateLimit?.consume(key),
     hasOrganization: hasOrganization ?? (organizations && ((id) => organizations.has(id))),
   })
   const clientWords = new Map(Object.entries(options.aliases).map(([theirs, ours]) => [ours, theirs]))
   return {
-    ...{ options, isGateway, routes, admission, requests, answerAdmitted },
+    options,
+    isGateway,
+    routes,
+    admission,
+    requests,
+    answerAdmitted,
     nextId: requestIds(),
     clock: runtime.clock ?? (() => performance.now()),
     peerOf: admits.peer ?? peerByUrl,

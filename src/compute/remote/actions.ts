@@ -13,7 +13,8 @@ export async function runAction(
   if (Object.values(lists).some((list) => list?.length === 0)) return []
   const query = Object.fromEntries(Object.entries(lists).map(([key, list]) => [key, list?.join(',')]))
   const call: Call = {
-    ...{ method, path: `${base}/${path}${search(query)}` },
+    method,
+    path: `${base}/${path}${search(query)}`,
     ...(method === 'POST' && schema !== undefined && { input }),
     ...(isSlow && { pace: 'work' }),
     ...(signal !== undefined && { signal }),

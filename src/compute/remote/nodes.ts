@@ -77,7 +77,9 @@ export function remoteNodes(connection: Connection): NodeAgent {
     },
     attachNio: (ref, port, input, origin) =>
       connection.json(Nio, {
-        ...{ method: 'POST', path: `${portPath(ref, port)}/nio`, input },
+        method: 'POST',
+        path: `${portPath(ref, port)}/nio`,
+        input,
         ...(origin === 'service' && ofOwnLink),
       }),
     updateNio: (ref, port, input) => connection.json(Nio, { method: 'PUT', path: `${portPath(ref, port)}/nio`, input }),

@@ -25,8 +25,15 @@ import { Check } from '@sinclair/typebox/value'
  * the data of open streams than its gateway's requests and the time allow: no credit covers them.
  */
 export const frameKinds = {
-  ...{ hello: 1, open: 2, head: 3, data: 4, window: 5, end: 6, reset: 7 },
-  ...{ answer: 8, batch: 9 },
+  hello: 1,
+  open: 2,
+  head: 3,
+  data: 4,
+  window: 5,
+  end: 6,
+  reset: 7,
+  answer: 8,
+  batch: 9,
 } as const
 export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds]
 export const frameFlags = { text: 1, last: 2 } as const

@@ -29,7 +29,8 @@ export function computeRecord(
   reached?: ApplianceAddress,
 ): ComputeRecord {
   return {
-    ...{ compute_id: applianceId, name: `Appliance VM (${vmname})` },
+    compute_id: applianceId,
+    name: `Appliance VM (${vmname})`,
     ...(reached ?? { protocol: 'http', host: address ?? '127.0.0.1', port, user, password }),
   }
 }

@@ -72,10 +72,25 @@ export type ErrorCode = keyof typeof errorCodes
 
 /** The codes of errors that say nothing but their status. */
 const codesByStatus: Readonly<Record<number, ErrorCode>> = {
-  ...{ 400: 'invalid-request', 401: 'unauthorized', 403: 'forbidden', 404: 'not-found', 405: 'method-not-allowed' },
-  ...{ 408: 'timed-out', 409: 'conflict', 412: 'changed-meanwhile', 413: 'too-large', 415: 'unsupported-media-type' },
-  ...{ 416: 'range-not-satisfiable', 429: 'too-many-requests', 431: 'headers-too-large', 500: 'internal-error' },
-  ...{ 501: 'not-supported', 502: 'compute-failed', 503: 'unavailable', 504: 'compute-lost', 507: 'disk-full' },
+  400: 'invalid-request',
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not-found',
+  405: 'method-not-allowed',
+  408: 'timed-out',
+  409: 'conflict',
+  412: 'changed-meanwhile',
+  413: 'too-large',
+  415: 'unsupported-media-type',
+  416: 'range-not-satisfiable',
+  429: 'too-many-requests',
+  431: 'headers-too-large',
+  500: 'internal-error',
+  501: 'not-supported',
+  502: 'compute-failed',
+  503: 'unavailable',
+  504: 'compute-lost',
+  507: 'disk-full',
 }
 
 /** The default code of a status. */

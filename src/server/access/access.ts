@@ -266,7 +266,12 @@ export class Admission {
 function identityIn(session: Session, access: Access): Identity {
   const { name, role, key, endsAt, projects, limits, organization } = session
   return {
-    ...{ name, role, key, ambient: true, expiresAt: endsAt, session },
+    name,
+    role,
+    key,
+    ambient: true,
+    expiresAt: endsAt,
+    session,
     ...(configuredSecret(key, access) !== undefined && { isOfDeployment: true }),
     ...(projects && { projects }),
     ...(limits && { limits }),
@@ -301,7 +306,9 @@ function loginOf(credentials: Guess, address: string, way?: LoginKind): LoginAtt
   if (credentials.kind === 'bearer') {
     const { token } = credentials
     return {
-      ...{ kind: way ?? 'bearer', address, secret: token },
+      kind: way ?? 'bearer',
+      address,
+      secret: token,
       // Only wrong and limited log-ins are counted by it.
       get name() {
         return nameOfToken(token)

@@ -108,7 +108,10 @@ export async function readSignedToken(keys: readonly CryptoKey[], text: string):
   const purpose = payload.p.replace('o-', '')
   if ((purpose === 'some') !== (payload.pr !== undefined)) return undefined
   return {
-    ...{ token_id: id, name: payload.n, role: payload.r, purpose: purpose === 'join' ? 'join' : 'user' },
+    token_id: id,
+    name: payload.n,
+    role: payload.r,
+    purpose: purpose === 'join' ? 'join' : 'user',
     ...(payload.o !== undefined && { organization: payload.o }),
     ...(payload.pr !== undefined && { projects: payload.pr }),
     ...(payload.l !== undefined && { limits: payload.l }),

@@ -131,7 +131,10 @@ export class Tokens {
 
   async #make(fields: Omit<TokenMeaning, 'token_id'>): Promise<{ text: string; record: TokenRecord }> {
     const recordOf = (token_id: string, text: string, hash: string): TokenRecord => ({
-      ...{ token_id, ...fields, hash, last_characters: text.slice(-4) },
+      token_id,
+      ...fields,
+      hash,
+      last_characters: text.slice(-4),
     })
     if (this.#key === undefined) {
       const { id, text, hash } = await newToken(this.#organization)
@@ -195,7 +198,10 @@ export function identityOf(token: TokenMeaning | undefined, organization?: strin
   const { name, role, token_id, expires_at, projects, limits } = token
   const expiry = expires_at === null ? {} : { expiresAt: Date.parse(expires_at) }
   return {
-    ...{ name, role, key: keyOfToken(token_id), ...expiry },
+    name,
+    role,
+    key: keyOfToken(token_id),
+    ...expiry,
     ...(projects !== undefined && { projects }),
     ...(limits !== undefined && { limits }),
     ...(organization !== undefined && { organization }),

@@ -70,7 +70,10 @@ export class RequestMetrics {
   /** The counters since the last call, which resets them. */
   drain(): RequestCounts {
     const routes = [...this.#routes].map(([route, { requests, buckets, seconds }]) => ({
-      ...{ route, requests: [...requests], buckets: [...buckets], seconds },
+      route,
+      requests: [...requests],
+      buckets: [...buckets],
+      seconds,
     }))
     const credentials = [...this.#credentials]
     this.#routes.clear()

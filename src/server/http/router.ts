@@ -156,7 +156,11 @@ function routeOf(template: string): Route {
   })
   let known: RegExp | undefined
   return {
-    ...{ template, segments, params, hasTail: tail.test(template), methods: new Map() },
+    template,
+    segments,
+    params,
+    hasTail: tail.test(template),
+    methods: new Map(),
     pattern: () => (known ??= patternOf(template)),
   }
 }

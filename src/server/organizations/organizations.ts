@@ -46,7 +46,9 @@ export interface OrganizationsOptions {
 
 /** `default` as it is until it is changed. */
 const unchanged: Organization = {
-  ...{ organization_id: defaultOrganization, name: 'default', created_at: null },
+  organization_id: defaultOrganization,
+  name: 'default',
+  created_at: null,
   ...withoutLimits,
 }
 
@@ -90,9 +92,12 @@ export class Organizations {
           code: 'limit-reached',
         })
       const organization: Organization = {
-        ...{ organization_id: id, name: name ?? id },
-        ...{ max_projects: limits.max_projects ?? 0, max_computes: limits.max_computes ?? 0 },
-        ...{ requests_per_s: limits.requests_per_s ?? 0, created_at: new Date(now()).toISOString() },
+        organization_id: id,
+        name: name ?? id,
+        max_projects: limits.max_projects ?? 0,
+        max_computes: limits.max_computes ?? 0,
+        requests_per_s: limits.requests_per_s ?? 0,
+        created_at: new Date(now()).toISOString(),
       }
       await states.made(organization)
       await store.put(organization)

@@ -38,7 +38,12 @@ function traceOf(
   { status, ms, credential }: { status: number; ms: number; credential: string | undefined },
 ): Trace {
   const entry: { -readonly [Name in keyof Trace]: Trace[Name] } = {
-    ...{ id, method, path, route: match?.endpoint.path ?? '', status, ms },
+    id,
+    method,
+    path,
+    route: match?.endpoint.path ?? '',
+    status,
+    ms,
   }
   // Only for errors: a runtime may make the headers of a Response when they are read first.
   const error = status < 400 ? undefined : (answerHeaders[errorHeader] ?? errorIn(answer))

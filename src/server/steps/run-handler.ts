@@ -65,7 +65,12 @@ function handlerContextOf(context: RequestContext): Context<LocalHostAgent> {
     redispatch(context, request, path, over)
   return {
     ...app.shared,
-    ...{ identity, caller, noteCompute, peer, upgrade, dispatchInternally },
+    identity,
+    caller,
+    noteCompute,
+    peer,
+    upgrade,
+    dispatchInternally,
     // The process that checks projects knows the names of labs, and filters the events of feeds by them.
     projects: context.projects ?? new ProjectAccess({ name: identity.name }, app.shared.catalog?.registry),
     dispatchToSelf: hasNoLocal ? dispatchInternally : undefined,
@@ -87,7 +92,16 @@ async function redispatch(
 ): Promise<Response> {
   const { app, id, startedAt, answerHeaders, peer, notes, identity, caller } = context
   const inner: RequestContext = {
-    ...{ app, id, startedAt, answerHeaders, peer, notes, request, path, dialect: undefined, caller },
+    app,
+    id,
+    startedAt,
+    answerHeaders,
+    peer,
+    notes,
+    request,
+    path,
+    dialect: undefined,
+    caller,
     ...(identity !== undefined && { identity }),
     method: request.method,
     // A runtime opens the websocket of the request that the client has sent.
