@@ -52,7 +52,9 @@ export async function computesAdd({
     flags.user === undefined ? undefined : await secretInput(`Password of ${flags.user} at ${url.origin}`, 'a password')
   const compute = await client.call('POST /v2/computes', {
     body: {
-      ...{ protocol, host: url.hostname, port: Number(url.port || (protocol === 'https' ? 443 : 80)) },
+      protocol,
+      host: url.hostname,
+      port: Number(url.port || (protocol === 'https' ? 443 : 80)),
       ...(flags.id !== undefined && { compute_id: flags.id }),
       ...(flags.name !== undefined && { name: flags.name }),
       ...(flags.label.length > 0 && { labels: [...flags.label] }),

@@ -27,7 +27,11 @@ export async function help(words: readonly string[], commands: Table): Promise<C
     (await import('./setting-flags.ts')).settingWords().map(({ word, about }) => ({ name: word, about }))
   return {
     json: {
-      ...{ command: name, group, usage: usageOf(name, command), summary, text: text.replaceAll('\n', ' ') },
+      command: name,
+      group,
+      usage: usageOf(name, command),
+      summary,
+      text: text.replaceAll('\n', ' '),
       args: args.map(({ complete: _, ofNode: __, ...it }) => it),
       flags: Object.entries(flags).map(([flag, { complete: _, ...it }]) => ({ name: `--${flag}`, ...it })),
       ...(settings !== undefined && { settings: await settingsOf() }),

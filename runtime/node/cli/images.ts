@@ -104,7 +104,9 @@ export async function imagesRename({
   const find = await imageFinder(context, flags.kind)
   const { kind } = find(old)
   await context.client.call(`PUT /v2/compute/${kind}/images/{filename}`, {
-    ...{ params: { filename: old }, body: { path }, signal },
+    params: { filename: old },
+    body: { path },
+    signal,
   })
   return {
     json: { renamed: { kind, from: old, to: path } },
@@ -244,7 +246,9 @@ async function push(
     const last = first === undefined ? undefined : Math.min(first + partBytes, size) - 1
     const range = first === undefined ? '*' : `${first}-${last}`
     const answer = await client.answer(part, {
-      ...{ params, signal, accepts: [308] },
+      params,
+      signal,
+      accepts: [308],
       body: first === undefined || last === undefined ? new Blob([]) : content.slice(first, last + 1),
       headers: {
         'content-range': `bytes ${range}/${size}`,

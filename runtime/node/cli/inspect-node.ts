@@ -41,9 +41,17 @@ export async function inspectNode({ lab, node }: NodeTarget, context: CommandCon
 
 /** The settings that name an image or a VM, in the order in which people look for them. */
 const imageFields: Readonly<Record<string, string>> = {
-  ...{ image: 'image', path: 'image', vmname: 'VM', hda_disk_image: 'disk 1', hdb_disk_image: 'disk 2' },
-  ...{ hdc_disk_image: 'disk 3', hdd_disk_image: 'disk 4', cdrom_image: 'CD-ROM', bios_image: 'BIOS' },
-  ...{ kernel_image: 'kernel', initrd: 'initrd' },
+  image: 'image',
+  path: 'image',
+  vmname: 'VM',
+  hda_disk_image: 'disk 1',
+  hdb_disk_image: 'disk 2',
+  hdc_disk_image: 'disk 3',
+  hdd_disk_image: 'disk 4',
+  cdrom_image: 'CD-ROM',
+  bios_image: 'BIOS',
+  kernel_image: 'kernel',
+  initrd: 'initrd',
 }
 
 /** What a person wants to know of a node, in lines. What it does not have is left out. */

@@ -126,7 +126,11 @@ export const diagnosticsIn = (
 const inFile =
   (file: string) =>
   ({ message, line, column, path, hint }: LabFileDiagnostic): CommandDiagnostic => ({
-    ...{ message: path === '' ? message : `${path}: ${message}`, file, line, column, path },
+    message: path === '' ? message : `${path}: ${message}`,
+    file,
+    line,
+    column,
+    path,
     ...(hint !== undefined && { hint }),
   })
 

@@ -236,7 +236,8 @@ async function check(
 const renew = (name: string, { client, signal }: CommandContext): Promise<unknown> =>
   client
     .call('PUT /v2/projects/{project_id}', {
-      ...{ params: { project_id: name }, body: { ttl_s: leftS } },
+      params: { project_id: name },
+      body: { ttl_s: leftS },
       signal,
       timeoutMs: renewMs,
     })
@@ -266,9 +267,16 @@ const worstOf = (results: readonly LabTestResult[]): ExitCode =>
 const rounded = (seconds: number): number => Math.round(seconds * 10) / 10
 
 const resultJson = ({ file, lab, name, exit, seconds, parts, tasks, score, errors }: LabTestResult) => ({
-  ...{ file, lab, name, ok: exit === exits.done, seconds: rounded(seconds) },
+  file,
+  lab,
+  name,
+  ok: exit === exits.done,
+  seconds: rounded(seconds),
   checks: parts.map(({ name, state, seconds, saw }) => ({
-    ...{ name, ok: state === 'ok', state, seconds: rounded(seconds) },
+    name,
+    ok: state === 'ok',
+    state,
+    seconds: rounded(seconds),
     ...(saw !== null && { saw }),
   })),
   ...(tasks !== undefined && {

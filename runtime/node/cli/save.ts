@@ -45,7 +45,9 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
   ]
   const saved = savedLab({
     text: source.document,
-    ...{ desired: source.desired, actual: withNames(actual, kept), renamed },
+    desired: source.desired,
+    actual: withNames(actual, kept),
+    renamed,
     changed: new Set(steps.filter((it) => it.do === 'update' && it.what !== 'link').map(({ name }) => name)),
     configured: new Set(configured.map(({ name }) => name)),
     configs: flags.configs,
@@ -64,7 +66,10 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
   return {
     exit,
     json: {
-      ...{ file: path, lab: lab.name, project_id: lab.project_id, saved: isChanged && !flags.check },
+      file: path,
+      lab: lab.name,
+      project_id: lab.project_id,
+      saved: isChanged && !flags.check,
       changes: saved.changes,
       files: files.map(([name]) => join(dirname(path), name)),
       left: left.map(({ text: _, ...it }) => it),

@@ -66,7 +66,9 @@ export async function templatesSet({
   const kind = kindNamed(template.template_type, await kindsOf(context))
   const params = { template_id: template.template_id }
   const changed = await context.client.call('PUT /v2/templates/{template_id}', {
-    ...{ params, body: settingsOf(given, kind), signal },
+    params,
+    body: settingsOf(given, kind),
+    signal,
   })
   return outcomeOf(changed, kind, 'Changed')
 }

@@ -19,8 +19,11 @@ export const wireFetch: NonNullable<PatchbayOptions['fetch']> = async (
   const size = body instanceof Blob ? body.size : known
   const length = size === undefined ? {} : { 'content-length': String(size) }
   const outgoing = {
-    ...{ method, path, headers: { ...(headers as Record<string, string>), ...length } },
-    ...{ body: bytes, signal: signal ?? new AbortController().signal },
+    method,
+    path,
+    headers: { ...(headers as Record<string, string>), ...length },
+    body: bytes,
+    signal: signal ?? new AbortController().signal,
   }
   const target = { method, path, port, host: hostname.replace(/^\[|\]$/g, '') }
   const raw = rawHeaders(['Host', host], outgoing)

@@ -111,7 +111,9 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const interfaceRules = () => ({ patterns: config.current.allowed_interfaces, isLocal: isLocal() })
   const udpPeers = () => config.current.udp_peers
   const direct = new DirectLinks({
-    ...{ keeper, ports, table },
+    keeper,
+    ports,
+    table,
     project: (id) => projects.find(id),
     emit: (project, payload) => events.emit(project.id, payload),
   })
@@ -125,7 +127,10 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     emit,
   })
   const lifecycle = new NodeLifecycle({
-    ...{ keeper, links, listening, emit },
+    keeper,
+    links,
+    listening,
+    emit,
     runsAlways: ({ isAlwaysOn, gns3 }) =>
       isAlwaysOn === true || (config.current.clients === 'gns3' && gns3?.runsAlways === true),
   })
@@ -176,7 +181,16 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   await images.open()
   const drivers = createDrivers(() => config.current.hypervisor, runDirectory, log)
   const kinds = await openKinds({
-    ...{ isLocal, sandbox, images, ports, keeper, drivers, runDirectory, minFreeMb, listener, log },
+    isLocal,
+    sandbox,
+    images,
+    ports,
+    keeper,
+    drivers,
+    runDirectory,
+    minFreeMb,
+    listener,
+    log,
     interfaces: interfaceRules,
     udpPeers,
     consoleHost: console_host,
@@ -188,12 +202,32 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const projects = new Projects({ rules, minFreeMb, limits: labLimitsOf(config), events, ports, log })
   const project = (id: string) => projects.find(id)
   const nodes = new Nodes({
-    ...{ table, kinds, project, ports, links, direct, captures, lifecycle, consoles, waits, minFreeMb, emit },
+    table,
+    kinds,
+    project,
+    ports,
+    links,
+    direct,
+    captures,
+    lifecycle,
+    consoles,
+    waits,
+    minFreeMb,
+    emit,
     limits: labLimitsOf(config),
     troubleOf: (key) => keeper.troubleOf(key),
   })
   const { opening, reaper, reconciliation } = createRecovery({
-    ...{ table, kinds, keeper, ports, links, direct, lifecycle, listening, nodes, log },
+    table,
+    kinds,
+    keeper,
+    ports,
+    links,
+    direct,
+    lifecycle,
+    listening,
+    nodes,
+    log,
     finishProjects: () => projects.finish(),
     emit: (project, payload) => events.emit(project.id, payload),
   })

@@ -24,7 +24,9 @@ const loadMs = 60_000
 
 /** Of the fleet in the object of a compute. The result of a health check holds until the next one. */
 export const checkTimeouts: Partial<FleetTimeouts> = {
-  ...{ connectMs: 10_000, failures: 2, lookMs: roundMs },
+  connectMs: 10_000,
+  failures: 2,
+  lookMs: roundMs,
   retryMs: [freshMs, freshMs],
 }
 

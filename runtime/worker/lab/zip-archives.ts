@@ -53,7 +53,8 @@ export class TableZipArchives implements ZipArchives {
         const how = { lastModDate: new Date(modified), unixMode: 0o100600 }
         const packs = size !== undefined && size > 0
         await zip.add(name, size === undefined ? content : { readable: content, size }, {
-          ...{ level: packs ? Math.min(level, 6) : 0, ...how },
+          level: packs ? Math.min(level, 6) : 0,
+          ...how,
         })
       }
       await zip.close()

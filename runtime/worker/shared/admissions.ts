@@ -47,7 +47,10 @@ export class Admissions {
     if (identity !== undefined) {
       const { name, role, key, ambient, projects, limits, organization, isOfDeployment } = identity
       const encoded = {
-        ...{ name, role, key, ...(ambient !== undefined && { ambient }) },
+        name,
+        role,
+        key,
+        ...(ambient !== undefined && { ambient }),
         ...(projects !== undefined && { projects: [...projects] }),
         ...(limits !== undefined && { limits }),
         ...(organization !== undefined && { organization }),

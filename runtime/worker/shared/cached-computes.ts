@@ -50,7 +50,10 @@ export class CachedComputes {
     this.#lost = lost ?? (() => {})
     const holder = new ObjectTunnels(env, objects, isIsolate)
     this.fleet = Fleet.empty({
-      ...{ ...reaching, registry: noRegistry, healthChecks: false, holder },
+      ...reaching,
+      registry: noRegistry,
+      healthChecks: false,
+      holder,
       ...(isIsolate && { waitUntil, transport: withImagesBy(holder.transport) }),
     })
     this.#members = fleetMembers(this.fleet)

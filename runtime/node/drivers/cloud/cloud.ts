@@ -51,7 +51,8 @@ export class CloudKind
   view(node: CloudKindNode): CloudNode {
     return {
       ...fieldsOf(node),
-      ...{ console_type: 'none', ports_mapping: node.record.properties.ports_mapping },
+      console_type: 'none',
+      ports_mapping: node.record.properties.ports_mapping,
       interfaces: this.#interfaces.read(),
     }
   }

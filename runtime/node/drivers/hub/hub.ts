@@ -29,7 +29,10 @@ export class HubKind extends MappedPortsKind<HubPort, HubProperties> implements 
 
   bridgeOf({ ports_mapping }: HubProperties): BridgeSpec {
     const ports = ports_mapping.map(({ port_number }) => ({
-      ...{ port_number, mode: 'access', vlan: 1, ethertype: 0x8100 },
+      port_number,
+      mode: 'access',
+      vlan: 1,
+      ethertype: 0x8100,
     })) as BridgeSpec['ports']
     return { type: 'bridge', forwards: 'all', ageing_s: 300, ports }
   }

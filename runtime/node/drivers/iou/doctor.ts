@@ -50,7 +50,8 @@ async function loaderCheck(path: string, signal?: AbortSignal): Promise<DoctorCh
     return warning('IOU', `no loader of 32-bit programs, ${path}; ${use}`, 'sudo apt-get install libc6-i386')
   // It is a 32-bit program itself, and says something to any option.
   const { stdout, stderr } = await runProgram(path, ['--version'], {
-    ...{ ms: runMs, set: { LC_ALL: 'C' } },
+    ms: runMs,
+    set: { LC_ALL: 'C' },
     ...(signal !== undefined && { signal }),
   })
   if (/\bld\.so\b|shared (object|librar)/.test(`${stdout}\n${stderr}`)) return ok('IOU', '32-bit programs run')

@@ -3,8 +3,17 @@ import { bytesOf4, type Subnet, textOf4 } from './addresses.ts'
 /** RFC 2131 and RFC 2132. */
 const type = { discover: 1, offer: 2, request: 3, decline: 4, ack: 5, nak: 6, release: 7, inform: 8 } as const
 const option = {
-  ...{ mask: 1, router: 3, resolver: 6, wanted: 50, lease: 51, type: 53, server: 54, renewal: 58, rebinding: 59 },
-  ...{ pad: 0, end: 255 },
+  mask: 1,
+  router: 3,
+  resolver: 6,
+  wanted: 50,
+  lease: 51,
+  type: 53,
+  server: 54,
+  renewal: 58,
+  rebinding: 59,
+  pad: 0,
+  end: 255,
 } as const
 const cookie = 0x63825363
 const leaseSeconds = 86_400

@@ -41,8 +41,15 @@ interface Target extends UdpAddress {
 }
 
 const targetAt = ({ address, port }: UdpAddress): Target => ({
-  ...{ address, port, id: randomBytes(idBytes), questions: 0, answers: 0 },
-  ...{ seenAs: undefined, wasHeard: false, isMutual: false, failure: undefined },
+  address,
+  port,
+  id: randomBytes(idBytes),
+  questions: 0,
+  answers: 0,
+  seenAs: undefined,
+  wasHeard: false,
+  isMutual: false,
+  failure: undefined,
 })
 
 /**

@@ -77,8 +77,12 @@ export class LinkStates {
     if (known !== undefined) return known
     const epoch = randomBytes(6).toString('hex')
     const made = {
-      ...{ epoch, stated: new Map(), last: 0, reading: undefined },
-      ...{ readAt: Number.NEGATIVE_INFINITY, readOf: -1 },
+      epoch,
+      stated: new Map(),
+      last: 0,
+      reading: undefined,
+      readAt: Number.NEGATIVE_INFINITY,
+      readOf: -1,
     }
     this.#projects.set(projectId, made)
     return made

@@ -97,7 +97,12 @@ export async function readProject(
     const { project_id, name } = error.content
     if (typeof project_id !== 'string') return undefined
     const record: EngineProjectRecord = {
-      ...{ version: recordVersion, project_id, temporary: false, variables: null, open: false, deleted: [] },
+      version: recordVersion,
+      project_id,
+      temporary: false,
+      variables: null,
+      open: false,
+      deleted: [],
       name: typeof name === 'string' ? name : null,
     }
     return { record, damaged: false, newer: error }

@@ -122,8 +122,15 @@ async function start(id: number, specText: string): Promise<void> {
     },
   })
   const it: Hosted = {
-    ...{ pc, socket, typed: [], shown: [], shownBytes: 0, isOver: false, isHeld: false },
-    ...{ isAhead: false, isWaiting: false },
+    pc,
+    socket,
+    typed: [],
+    shown: [],
+    shownBytes: 0,
+    isOver: false,
+    isHeld: false,
+    isAhead: false,
+    isWaiting: false,
   }
   socket.on('message', (frame, from) => {
     // Anybody may have sent before `connect`.

@@ -219,14 +219,16 @@ export const Settings = Type.Object(
         { maximum: 65_536, reload: true },
       ),
       templates: whole(0, defaultLabLimits.templates, 'Most templates that users have made', {
-        ...{ maximum: 100_000, reload: true },
+        maximum: 100_000,
+        reload: true,
       }),
       templates_mb: whole(
         0,
         defaultLabLimits.templates_mb,
         'Largest size of the templates that users have made, and of their symbols, MiB as JSON (for each of the two)',
         {
-          ...{ maximum: 1024, reload: true },
+          maximum: 1024,
+          reload: true,
         },
       ),
       projects: whole(1, defaultLabLimits.projects, 'Most projects', { maximum: 1_000_000, reload: true }),
@@ -235,7 +237,8 @@ export const Settings = Type.Object(
         defaultLabLimits.token_projects,
         'Most projects in the scope of a token that is limited to certain projects',
         {
-          ...{ maximum: 1_000_000, reload: true },
+          maximum: 1_000_000,
+          reload: true,
         },
       ),
       wrong_logins: whole(

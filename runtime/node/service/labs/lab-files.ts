@@ -169,8 +169,16 @@ export class LabFiles implements LabStorage {
     const known = this.#journals.get(id)
     if (known !== undefined) return known
     const journal: Journal = {
-      ...{ id, path: this.#path(id), turns: new SerialQueue(), end: undefined, live: 0 },
-      ...{ file: undefined, isTorn: false, fault: undefined, pending: [], next: undefined },
+      id,
+      path: this.#path(id),
+      turns: new SerialQueue(),
+      end: undefined,
+      live: 0,
+      file: undefined,
+      isTorn: false,
+      fault: undefined,
+      pending: [],
+      next: undefined,
     }
     this.#journals.set(id, journal)
     return journal

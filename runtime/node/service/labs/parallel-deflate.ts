@@ -31,7 +31,9 @@ async function* deflated(pieces: AsyncIterable<Uint8Array>, level: number): Asyn
       if (running.length >= atOnce) yield (await running.shift()) as Uint8Array
       const block = piece.subarray(at, at + blockBytes)
       const done = compress(block, {
-        ...{ level, finishFlush: constants.Z_SYNC_FLUSH, chunkSize: maxLength(block.byteLength) },
+        level,
+        finishFlush: constants.Z_SYNC_FLUSH,
+        chunkSize: maxLength(block.byteLength),
         ...(dictionary !== undefined && { dictionary }),
       })
       done.catch(ignore('it is awaited in its turn'))

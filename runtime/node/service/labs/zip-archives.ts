@@ -58,7 +58,8 @@ export class FileZipArchives implements ZipArchives {
         current = Readable.from(content, { objectMode: false, highWaterMark: bufferBytes })
         const done = finished(current)
         zip.addReadStream(current, name, {
-          ...{ mtime: new Date(modified), mode: 0o100600 },
+          mtime: new Date(modified),
+          mode: 0o100600,
           // A member of an unknown size may be longer than 4 GiB.
           ...(size === undefined ? { forceZip64Format: true } : { size }),
           ...(level === 0 || size === 0 || size === undefined ? { compress: false } : { compressionLevel: level }),
@@ -196,7 +197,8 @@ const factsOf = (entry: Entry): MemberFacts => ({
   name: entry.fileName,
   method: entry.compressionMethod,
   // APPNOTE.TXT 4.4.4: bit 0 is set when a file is encrypted.
-  ...{ isEncrypted: (entry.generalPurposeBitFlag & 1) !== 0, attributes: entry.externalFileAttributes },
+  isEncrypted: (entry.generalPurposeBitFlag & 1) !== 0,
+  attributes: entry.externalFileAttributes,
   compressedSize: entry.compressedSize,
   size: entry.uncompressedSize,
 })

@@ -190,7 +190,10 @@ export class NodeOrganizations implements OrganizationStates {
     const { tokens, keeper } = await openOrganizationAuth(records, id)
     const labRuntime = await openGateway({ config, log, records, tokens, limits, organization: id })
     return {
-      ...{ tokens, keeper, labRuntime, app: appOf(labRuntime, tokens, id) },
+      tokens,
+      keeper,
+      labRuntime,
+      app: appOf(labRuntime, tokens, id),
       async close() {
         await labRuntime.closeApplianceVm()
         await labRuntime.close()

@@ -22,8 +22,14 @@ const known: readonly number[] = [protocol.icmp, protocol.udp, protocol.tcp]
 export class Stack4 extends HostStack<number> {
   config: Address4 | undefined
   protected readonly icmp = {
-    ...{ protocol: protocol.icmp, echo: 8, echoReply: 0, unreachable: 3, portUnreachable: 3, exceeded: 11 },
-    ...{ head: 20, quoteBytes: 28 },
+    protocol: protocol.icmp,
+    echo: 8,
+    echoReply: 0,
+    unreachable: 3,
+    portUnreachable: 3,
+    exceeded: 11,
+    head: 20,
+    quoteBytes: 28,
   }
   protected readonly probes = [3, 100] as const
   readonly #ip = new Ip4(this.mac, this.sendFrame)

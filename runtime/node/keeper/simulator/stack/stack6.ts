@@ -43,9 +43,15 @@ const destinationAt = ethernetHead + 24
 export class Stack6 extends HostStack<Ip6> {
   readonly linkLocal = withInterfaceId(linkLocalPrefix, this.mac)
   protected readonly icmp = {
-    ...{ protocol: protocol.icmp6, echo: 128, echoReply: 129, unreachable: 1, portUnreachable: 4, exceeded: 3 },
+    protocol: protocol.icmp6,
+    echo: 128,
+    echoReply: 129,
+    unreachable: 1,
+    portUnreachable: 4,
+    exceeded: 3,
     // An error fits in the minimum MTU (RFC 4443, 2.4 c).
-    ...{ head: head6, quoteBytes: 1280 - head6 - 8 },
+    head: head6,
+    quoteBytes: 1280 - head6 - 8,
   }
   protected readonly probes = [1, 300] as const
   /** Addresses of pending neighbour solicitations, by their text. */
