@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises'
-import { parse } from 'yaml'
+import { parse, parseDocument, visit } from 'yaml'
 
 // JavaScript, as bundle-browser.js, which uses it.
 
@@ -8,7 +8,7 @@ export const exampleLabs = {
   name: 'example-labs',
   setup(build) {
     build.onLoad({ filter: /\.lab\.yaml$/ }, async ({ path }) => ({
-      contents: `export default ${JSON.stringify(exampleLab(await readFile(path, 'utf8')))}`,
+      contents: `export default ${JSON.stringify(exampleLab(withoutComments(await readFile(path, 'utf8'))))}`,
       loader: 'js',
     }))
   },
@@ -26,6 +26,19 @@ export function exampleLab(text) {
   )
   const ends = links.map((link) => (Array.isArray(link) ? link : link.ends).map(nodeOf))
   return { lab, text, nodes: all, links: [...ends, ...members] }
+}
+
+/** The page has a size: comments are left out, and checks that no task needs, which the page does not run. */
+export function withoutComments(text) {
+  const document = parseDocument(text)
+  for (const at of [document, document.contents]) Object.assign(at, { comment: null, commentBefore: null })
+  visit(document, {
+    Node(_, node) {
+      Object.assign(node, { comment: null, commentBefore: null, spaceBefore: false })
+    },
+  })
+  if (!document.has('tasks')) document.delete('checks')
+  return document.toString({ lineWidth: 0 })
 }
 
 /** `R1:eth0` is a port of R1. */

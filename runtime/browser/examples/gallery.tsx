@@ -1,6 +1,4 @@
-import hubAndSwitch from '../../../examples/hub-and-switch/hub-and-switch.lab.yaml'
 import ospf from '../../../examples/ospf/ospf.lab.yaml'
-import qinq from '../../../examples/qinq/qinq.lab.yaml'
 import repair from '../../../examples/repair/repair.lab.yaml'
 import twoPcs from '../../../examples/two-pcs/two-pcs.lab.yaml'
 import vlans from '../../../examples/vlans/vlans.lab.yaml'
@@ -22,8 +20,6 @@ const gallery: readonly GalleryEntry[] = [
   { example: vlans, title: 'VLANs', about: 'Two VLANs over one trunk' },
   { example: wan, title: 'WAN', about: 'A line with delay, loss and two rates' },
   { example: repair, title: 'Repair', about: 'An exercise with tasks: find three faults' },
-  { example: hubAndSwitch, title: 'Hub and switch', about: 'What a third PC sees on each' },
-  { example: qinq, title: 'QinQ', about: 'Two customers with the same VLAN over one line' },
   {
     example: ospf,
     title: 'OSPF',

@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
+import { parse } from 'yaml'
 import { exampleMap } from '../../../runtime/browser/examples/example-lab.ts'
-import { exampleLab } from '../../../scripts/example-lab.js'
+import { exampleLab, withoutComments } from '../../../scripts/example-lab.js'
 import { readLabFile } from '../../../src/labfile/read.ts'
 
 const examples = resolve('examples')
@@ -25,4 +26,11 @@ test.each(names)('the map of %s has the nodes and links that the service makes o
     example.nodes.map(({ name, kind }) => [name, kind]),
   )
   expect(map.links.map((link) => link.nodes.map(({ node_id }) => node_id))).toEqual(example.links)
+})
+
+test.each(names)('%s is the same lab in the page, without its comments, and with checks only for tasks', (name) => {
+  const text = readFileSync(join(examples, name), 'utf8')
+  const { checks, ...lab } = parse(text)
+  expect(withoutComments(text)).not.toMatch(/^\s*#/m)
+  expect(parse(withoutComments(text))).toEqual('tasks' in lab ? { ...lab, checks } : lab)
 })
