@@ -320,6 +320,15 @@ testWith(browser, requireProgram('qemu-system-x86_64'))(
     await second.getByText('IOSv has none').waitFor()
     await page.getByLabel('RAM').fill('1024')
     await page.getByText('IOSv has 512').waitFor()
+    // The head of the form says so, and goes there; the foot is in view, however far the end of the form is.
+    const differs = page.getByText('2 settings differ from IOSv: RAM, Disk 2')
+    const foot = await page.getByRole('button', { name: 'Save', exact: true }).boundingBox()
+    expect((foot?.y ?? 900) + (foot?.height ?? 0)).toBeLessThan(900)
+    await differs.getByRole('button', { name: 'Disk 2' }).click()
+    expect(await second.getByLabel('Image').evaluate((it) => it === document.activeElement)).toBe(true)
+    await page.getByLabel('Search settings').fill('nonesuch')
+    await page.getByText('No setting is called so.').waitFor()
+    await page.getByLabel('Search settings').fill('')
     expect(await accessibilityFaults(page)).toEqual([])
     await page.getByRole('button', { name: 'Save' }).click()
     const stored = async () => {

@@ -62,7 +62,13 @@ export function FormParts({ fields, parts, view, ...rowProps }: FormPartsProps) 
     <>
       {fields.length > manyFields && <SearchField label="Search settings" words={wanted} />}
       {words !== '' || first === undefined ? (
-        <Fields fields={found} view={view} />
+        found.length === 0 ? (
+          <p class="muted" role="status">
+            No setting is called so.
+          </p>
+        ) : (
+          <Fields fields={found} view={view} />
+        )
       ) : (
         <>
           <Fields fields={[...inPart(first), ...fields.filter(({ name }) => !inParts.has(name))]} view={view} />
@@ -197,4 +203,5 @@ const isShort = (field: FormField): boolean =>
   (field.kind === 'text' && !needsWidth(field))
 
 /** Whether its values are long: paths, names of files, and lines of options. */
-const needsWidth = ({ name, isImage }: FormField): boolean => isImage === true || /(^|_)(path|line|options)$/.test(name)
+const needsWidth = ({ name, isImage }: FormField): boolean =>
+  isImage === true || /(^|_)(path|line|options|addr|address)$/.test(name)

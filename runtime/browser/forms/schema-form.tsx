@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { TargetedEvent } from 'preact'
 import type { Image } from '../../../src/client/patchbay.ts'
+import { counted } from '../parts/counted.ts'
 import { ErrorMessage } from '../parts/error-message.tsx'
 import { imageSizeText } from '../parts/size-text.ts'
 import { messageOf } from '../state/notices.ts'
@@ -86,6 +87,7 @@ export function SchemaForm({
         void save()
       }}
     >
+      {nodeType !== undefined && <Differing {...{ nodeType, fields, parts, currentOf }} />}
       <FormParts
         fields={fields}
         parts={parts}
@@ -129,6 +131,48 @@ export function SchemaForm({
       )}
     </form>
   )
+}
+
+type DifferingProps = Required<Pick<FormProps, 'nodeType' | 'parts'>> & {
+  readonly fields: readonly FormField[]
+  readonly currentOf: (name: string) => unknown
+}
+
+/** Which settings are not those of the node type, with a way to each. */
+function Differing({ nodeType, fields, parts, currentOf }: DifferingProps) {
+  const order = parts.flatMap(({ settings }) => settings)
+  const differing = fields
+    .filter((field) => differenceFrom(nodeType, field, currentOf(field.name)) !== undefined)
+    .sort((a, b) => order.indexOf(a.name) - order.indexOf(b.name))
+  if (differing.length === 0) return null
+  // In a row of a form the name of the row says more than the title of the field.
+  const nameOf = ({ name, title }: FormField) => {
+    for (const { rows } of parts) {
+      const index = rows?.settings.findIndex((row) => row.includes(name)) ?? -1
+      if (rows !== undefined && index >= 0) return `${rows.noun} ${index + 1}`
+    }
+    return title
+  }
+  const names = new Map(differing.toReversed().map((field) => [nameOf(field), field.name]))
+  const links = [...names].toReversed()
+  return (
+    <p class="differs">
+      {counted(links.length, 'setting')} {links.length === 1 ? 'differs' : 'differ'} from <bdi>{nodeType.name}</bdi>:{' '}
+      {links.map(([title, name], index) => [
+        index > 0 && ', ',
+        <button key={name} type="button" class="is-quiet" onClick={() => show(name)}>
+          {title}
+        </button>,
+      ])}
+    </p>
+  )
+}
+
+/** Moves the focus to a field, also in a part that is closed. */
+function show(name: string): void {
+  const field = document.getElementById(`field-${name}`)
+  field?.closest('details')?.setAttribute('open', '')
+  field?.focus()
 }
 
 interface FieldProps {
@@ -217,7 +261,9 @@ export function FieldView({ field, value, isDisabled, images, difference, onType
         </datalist>
       )}
       <Different text={difference} />
-      {description !== undefined && <p class="help">{description}</p>}
+      {description !== undefined && description.toLowerCase() !== title.toLowerCase() && (
+        <p class="help">{description}</p>
+      )}
     </div>
   )
 }

@@ -97,7 +97,7 @@ export const machineSettings = {
   bios_image: image('Firmware, BIOS or UEFI'),
   firmware: choice(
     ['bios', 'uefi'],
-    'The firmware if there is no bios_image: the BIOS of the emulator, or a UEFI of the host',
+    'The firmware where no image of one is given: the BIOS of the emulator, or a UEFI of the host',
     'bios',
   ),
   initrd: image('Initial RAM disk'),
@@ -124,7 +124,11 @@ export const machineSettings = {
     description: 'Adapters with another model or MAC address than the others',
   }),
   legacy_networking: Type.Boolean({ default: false, description: 'Accepted for older clients; it has no effect' }),
-  on_close: choice(['power_off', 'shutdown_signal', 'save_vm_state'], 'What a stop does', 'power_off'),
+  on_close: choice(
+    ['power_off', 'shutdown_signal', 'save_vm_state'],
+    'What a stop does: cut the power, press the power button, or save the state',
+    'power_off',
+  ),
   cpu_throttling: Type.Integer({
     minimum: 0,
     maximum: 800,
@@ -148,7 +152,7 @@ export const machineSettings = {
 
 // The service derives qemu_path from the platform, or the platform from qemu_path, when only one is given.
 const qemuPath = Type.String({ minLength: 1, maxLength: 4096, description: 'Emulator: a path, or a name in PATH' })
-const Platform = choice(platforms, 'Emulated platform; sets qemu_path to qemu-system-{platform}')
+const Platform = choice(platforms, 'Processor of the machine: it is emulated by qemu-system-x86_64 and the like')
 // An empty text means a generated address, like null.
 const macInput = Type.Union([MacAddress, Type.Literal('')], {
   description: 'MAC address of the first adapter, the others follow; generated from the ids when empty',
