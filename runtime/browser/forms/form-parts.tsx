@@ -2,10 +2,10 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { Icon } from '../parts/icon.tsx'
-import { Loaded } from '../parts/loaded.tsx'
 import { SearchField } from '../parts/search-field.tsx'
 import { hasAllLabs, mayEdit } from '../state/session.ts'
 import type { FormField } from './fields.ts'
+import { NewDisk } from './new-disk.tsx'
 
 /** A part of a form: its title, and the names of its fields. */
 export interface FormPart {
@@ -45,8 +45,6 @@ interface DiskOwner {
   /** Called when there is one more image. */
   readonly onMade: () => void
 }
-
-const newDisk = () => import('./new-disk.tsx').then((module) => module.NewDisk)
 
 /** The fields of a form in their parts, with a search where there are many. */
 export function FormParts({ fields, parts, view, ...rowProps }: FormPartsProps) {
@@ -124,17 +122,14 @@ function Rows({ noun, rows, view, currentOf, onType, isDisabled, added, disks }:
           <Row key={main} title={title} isNew={added.value.includes(main)}>
             <Fields fields={fields} view={view} />
             {mayMake && fields[0]?.isImage === true && !currentOf(main) && (
-              <Loaded
-                load={newDisk}
-                props={{
-                  kind: disks.kind,
-                  name: `${disks.name}-disk${index + 1}`,
-                  onMade(path: string) {
-                    onType(main, path)
-                    // The button that was pressed goes, and the focus with it.
-                    document.getElementById(`field-${main}`)?.focus()
-                    disks.onMade()
-                  },
+              <NewDisk
+                kind={disks.kind}
+                name={`${disks.name}-disk${index + 1}`}
+                onMade={(path) => {
+                  onType(main, path)
+                  // The button that was pressed goes, and the focus with it.
+                  document.getElementById(`field-${main}`)?.focus()
+                  disks.onMade()
                 }}
               />
             )}

@@ -20,7 +20,7 @@ import { Tool, Toolbar } from './toolbar.tsx'
 
 const dockView = () => import('./on-demand.ts').then((module) => module.DockView)
 const listView = () => import('./on-demand.ts').then((module) => module.ListView)
-const tasksPane = () => import('../tasks/tasks-pane.tsx').then((module) => module.TasksPane)
+const tasksPane = () => import('./on-demand.ts').then((module) => module.TasksPane)
 const linkPorts = () => import('./on-demand.ts').then((module) => module.LinkPorts)
 const openDialog = () => import('./on-demand.ts').then((module) => module.OpenDialog)
 const uploadDialog = () => import('./on-demand.ts').then((module) => module.UploadDialog)

@@ -91,7 +91,7 @@ export function Palette({ window: lab }: { window: LabWindow }) {
   )
 }
 
-const nodeTypeDialog = () => import('../node-types/node-type-dialog.tsx').then((module) => module.NodeTypeDialog)
+const nodeTypeDialog = () => import('../labs/on-demand.ts').then((module) => module.NodeTypeDialog)
 
 type Missing = ReadonlyMap<string, { readonly found: string; readonly fix: string }>
 

@@ -5,6 +5,7 @@
 export { StudentLink } from '../classes/student-link.tsx'
 export { Gallery } from '../examples/gallery.tsx'
 export { ImportDialog } from '../importing/import-dialog.tsx'
+export { NodeTypeDialog } from '../node-types/node-type-dialog.tsx'
 export { ServiceScreen } from '../service/service-screen.tsx'
 export { LabDialog } from './lab-dialog.tsx'
 export { LabSelection } from './lab-selection.tsx'

@@ -3,13 +3,13 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { CallName, Compute, Image, ImageUse, LabKind, LabProject } from '../../../src/client/patchbay.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { compareText } from '../../../src/lib/text/compare-text.ts'
+import { NodeTypeDialog } from '../node-types/node-type-dialog.tsx'
 import { ActionDialog } from '../parts/action-dialog.tsx'
 import { ErrorMessage } from '../parts/error-message.tsx'
 import { useFileDrop } from '../parts/file-drop.ts'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
 import { ImageUpload } from '../parts/image-upload.ts'
-import { Loaded } from '../parts/loaded.tsx'
 import { imageSizeText, sizeText } from '../parts/size-text.ts'
 import { StackedTable } from '../parts/stacked-table.tsx'
 import { TextField } from '../parts/text-field.tsx'
@@ -61,8 +61,6 @@ export function ImagesScreen() {
     </>
   )
 }
-
-const nodeTypeDialog = () => import('../node-types/node-type-dialog.tsx').then((module) => module.NodeTypeDialog)
 
 function ImagesOf({ kind, title, known }: { kind: ImageKind; title: string; known: LabsAndComputes }) {
   const images = useSignal<readonly Image[] | undefined>(undefined)
@@ -229,14 +227,11 @@ function ImagesOf({ kind, title, known }: { kind: ImageKind; title: string; know
         </ActionDialog>
       )}
       {used.value !== undefined && (
-        <Loaded
-          load={nodeTypeDialog}
-          props={{
-            image: { kind, path: used.value.path },
-            onChanged: () => {},
-            onClose: () => {
-              used.value = undefined
-            },
+        <NodeTypeDialog
+          image={{ kind, path: used.value.path }}
+          onChanged={() => {}}
+          onClose={() => {
+            used.value = undefined
           }}
         />
       )}
