@@ -33,8 +33,14 @@ export function MapPicture({ map, hasStates }: MapPictureProps) {
 function pictureOf(map: LabMap, hasStates: boolean): string {
   const { of: colour, end } = themeColours()
   const svg = mapSvg({
-    ...{ ...map, title: '', hasPortNames: false, hasStates, shownAt },
-    ...{ symbolOf, symbols: new Map(), colour },
+    ...map,
+    title: '',
+    hasPortNames: false,
+    hasStates,
+    shownAt,
+    symbolOf,
+    symbols: new Map(),
+    colour,
   })
   end()
   return `data:image/svg+xml,${encodeURIComponent(svg)}`

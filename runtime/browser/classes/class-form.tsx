@@ -99,7 +99,10 @@ export function ClassForm({ className, onMade, onClose }: ClassFormProps) {
         <Field
           texts={texts}
           field={{
-            ...{ name: 'students', title: 'Students', isRequired: true, kind: 'lines' },
+            name: 'students',
+            title: 'Students',
+            isRequired: true,
+            kind: 'lines',
             ...{
               description: 'One name a line; a pasted list or table, too.',
               maxLength: undefined,

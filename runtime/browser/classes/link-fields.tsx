@@ -19,10 +19,21 @@ export const Field = ({ texts, field }: { texts: Texts; field: FormField }) => (
 )
 
 export const textField = (name: string, title: string, description?: string): FormField => ({
-  ...{ name, title, description, isRequired: true, kind: 'text', maxLength: 100, pattern: undefined },
+  name,
+  title,
+  description,
+  isRequired: true,
+  kind: 'text',
+  maxLength: 100,
+  pattern: undefined,
 })
 export const choiceField = (name: string, title: string, options: readonly string[]): FormField => ({
-  ...{ name, title, description: undefined, isRequired: true, kind: 'choice', options },
+  name,
+  title,
+  description: undefined,
+  isRequired: true,
+  kind: 'choice',
+  options,
 })
 
 const day = 86_400
@@ -67,8 +78,13 @@ export const LinkFields = ({ texts }: { texts: Texts }) => (
             key={name}
             texts={texts}
             field={{
-              ...{ name, title, description: undefined, isRequired: false },
-              ...{ kind: 'number', minimum: 1, maximum: undefined },
+              name,
+              title,
+              description: undefined,
+              isRequired: false,
+              kind: 'number',
+              minimum: 1,
+              maximum: undefined,
             }}
           />
         ))}

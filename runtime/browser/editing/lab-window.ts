@@ -57,8 +57,10 @@ const placesAround: readonly Point[] = Array.from({ length: (2 * mostBeside + 1)
 /** Room of a node with its name, around its middle. */
 const roomOfNode = { width: tile + 36, height: tile + 32 }
 const around = ({ x, y }: Point, { width, height }: Pick<Box, 'width' | 'height'>): Box => ({
-  ...{ x: x - width / 2, y: y - height / 2 },
-  ...{ width, height },
+  x: x - width / 2,
+  y: y - height / 2,
+  width,
+  height,
 })
 
 /** Distance of a copy, to the right and down; how often it is tried again; and the grid of copies. */

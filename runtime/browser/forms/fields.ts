@@ -59,7 +59,11 @@ function fieldOf(name: string, given: Schema, isRequired: boolean): FormField {
   const [first = {}] = members
   const description = given.description ?? first.description ?? given.anyOf?.find((it) => it.description)?.description
   const common = {
-    ...{ name, title: given.title ?? titleOf(name), description, isRequired, default: defaultOf(given) },
+    name,
+    title: given.title ?? titleOf(name),
+    description,
+    isRequired,
+    default: defaultOf(given),
     ...(first.holds === 'image' && { isImage: true }),
   }
   const options = members.flatMap((it) => it.enum ?? [it.const])
@@ -109,7 +113,12 @@ const capitals = new Set(
 )
 /** Those that are written in another way. */
 const spellings: Readonly<Record<string, string>> = {
-  ...{ addr: 'address', cdrom: 'CD-ROM', cpus: 'CPUs', ethertype: 'EtherType', idlepc: 'Idle-PC', iomem: 'I/O memory' },
+  addr: 'address',
+  cdrom: 'CD-ROM',
+  cpus: 'CPUs',
+  ethertype: 'EtherType',
+  idlepc: 'Idle-PC',
+  iomem: 'I/O memory',
   ...{
     iourc: 'IOURC',
     ipv6: 'IPv6',

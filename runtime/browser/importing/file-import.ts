@@ -182,7 +182,10 @@ export class FileImport {
     const params = { project_id }
     const put = (query: { name?: string; dry_run?: 'true'; trust?: 'true' }) =>
       client.call('PUT /v2/projects/{project_id}/topology', {
-        ...{ params, query: { ...query, partial: 'true' }, body: { document, files }, signal: over },
+        params,
+        query: { ...query, partial: 'true' },
+        body: { document, files },
+        signal: over,
       })
     const { lab } = await put({ dry_run: 'true' })
     const taken = await client.call('GET /v2/projects', { signal: over })

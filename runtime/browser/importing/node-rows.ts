@@ -43,7 +43,10 @@ export function rowsOf(
     const [lack, origin] = [lacking.get(name), origins.get(name)]
     const isForeign = origin?.cannot_run !== undefined && lack !== undefined
     return {
-      ...{ name, kind, from: origin?.from ?? '', note: '' },
+      name,
+      kind,
+      from: origin?.from ?? '',
+      note: '',
       reason: isForeign ? origin.cannot_run : lack?.reason,
       // No image makes a container a machine.
       images: isForeign ? [] : (lack?.images ?? []),

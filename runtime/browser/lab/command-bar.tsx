@@ -97,7 +97,9 @@ function entriesOf(lab: LabWindow): Entry[] {
     .toSorted(byName)
     .map(
       ({ node_id, name, node_type, status }): Entry => ({
-        ...{ id: node_id, title: name, hint: `${node_type}, ${stateWord(status)}` },
+        id: node_id,
+        title: name,
+        hint: `${node_type}, ${stateWord(status)}`,
         run() {
           lab.goTo(node_id)
           focusOnShape(node_id)
@@ -106,14 +108,18 @@ function entriesOf(lab: LabWindow): Entry[] {
     )
   const known = commandsInBar(lab).map(
     ({ command: { id, title, keys, run }, isPossible }): Entry => ({
-      ...{ id, title, hint: isPossible ? (keys?.[0] ?? '') : notNow },
+      id,
+      title,
+      hint: isPossible ? (keys?.[0] ?? '') : notNow,
       run: isPossible ? () => run(lab) : undefined,
     }),
   )
   const templates = mayEdit()
     ? editor.templates.value.map(
         (template): Entry => ({
-          ...{ id: template.template_id, title: `Add ${template.name}`, hint: 'node type' },
+          id: template.template_id,
+          title: `Add ${template.name}`,
+          hint: 'node type',
           run: () => void lab.addInMiddle(template),
         }),
       )

@@ -227,7 +227,8 @@ function TypeForm({ draft, onFiles, prevented, onChanged, onClose }: TypeFormPro
             isDisabled={false}
             added={added}
             disks={{
-              ...{ kind: kind.name, name: draft.name.value.trim() || kind.noun },
+              kind: kind.name,
+              name: draft.name.value.trim() || kind.noun,
               onMade: () => void draft.readImages().catch(notifyError),
             }}
             currentOf={(name) => draft.valueOf({ name })}

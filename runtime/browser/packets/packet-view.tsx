@@ -45,7 +45,9 @@ export function PacketView({ link, title, dock, isShown }: PacketProps) {
     const capture = async () => {
       const params = { project_id, link_id }
       const stream = await client.stream('POST /v2/projects/{project_id}/links/{link_id}/capture/stream', {
-        ...{ params, body: {}, signal: over.signal },
+        params,
+        body: {},
+        signal: over.signal,
       })
       failure.value = ''
       isOpen.value = true

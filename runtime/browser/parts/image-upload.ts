@@ -75,7 +75,8 @@ export class ImageUpload {
     const isEmpty = this.total === 0
     const range = isAsking ? `bytes */${this.total}` : `bytes ${first}-${last}/${this.total}`
     const response = await send(this.#url, {
-      ...{ method: 'POST', signal },
+      method: 'POST',
+      signal,
       headers: { 'content-type': 'application/octet-stream', ...(!isEmpty && { 'content-range': range }) },
       body: isAsking || isEmpty ? null : this.#file.slice(first, last + 1),
     })
