@@ -132,10 +132,16 @@ function removeFrom(list: DraftLink[], link: DraftLink): void {
 const placed = (line: number) => ({ line, column: 1, path: '' })
 const partsAt = (value: unknown, line: number): Value => valueAt(value, placed(line))
 const listAt = (line: number, items: readonly Value[]): Value => ({
-  ...{ at: placed(line), range: [0, 0] },
-  ...{ type: 'list', items, isFlow: false },
+  at: placed(line),
+  range: [0, 0],
+  type: 'list',
+  items,
+  isFlow: false,
 })
 const mapAt = (line: number, entries: readonly (readonly [key: string, line: number, value: Value])[]): Value => ({
-  ...{ at: placed(line), range: [0, 0], type: 'map', isFlow: false },
+  at: placed(line),
+  range: [0, 0],
+  type: 'map',
+  isFlow: false,
   entries: new Map(entries.map(([key, at, value]) => [key, { key: placed(at), keyRange: [0, 0], value }])),
 })

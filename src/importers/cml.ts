@@ -18,7 +18,12 @@ import { type Part, quoted, type Source } from './source.ts'
 
 /** Node definitions of CML that are machines. Their slots are their adapters, from 0 on. */
 const machineDefinitions: Readonly<Record<string, MachineModelName>> = {
-  ...{ iosv: 'ios', iosvl2: 'ios', csr1000v: 'csr', cat8000v: 'csr', cat9800: 'csr', 'cat-sdwan-edge': 'csr' },
+  iosv: 'ios',
+  iosvl2: 'ios',
+  csr1000v: 'csr',
+  cat8000v: 'csr',
+  cat9800: 'csr',
+  'cat-sdwan-edge': 'csr',
   ...{
     'cat9000v-q200': 'cat9kv',
     'cat9000v-uadp': 'cat9kv',
@@ -26,9 +31,23 @@ const machineDefinitions: Readonly<Record<string, MachineModelName>> = {
     nxosv9500: 'n9kv',
     'nxosv9000-lite': 'n9kv',
   },
-  ...{ iosxrv: 'xrv', iosxrv9000: 'xrv9k', asav: 'asa', ftdv: 'ftd', fmcv: 'ftd' },
-  ...{ ubuntu: 'linux', alpine: 'linux', desktop: 'linux', server: 'linux', coreos: 'linux', wan_emulator: 'linux' },
-  ...{ trex: 'linux', vyos: 'vyos', veos: 'veos', fortigate: 'fortigate', panos: 'panos', mikrotik: 'routeros' },
+  iosxrv: 'xrv',
+  iosxrv9000: 'xrv9k',
+  asav: 'asa',
+  ftdv: 'ftd',
+  fmcv: 'ftd',
+  ubuntu: 'linux',
+  alpine: 'linux',
+  desktop: 'linux',
+  server: 'linux',
+  coreos: 'linux',
+  wan_emulator: 'linux',
+  trex: 'linux',
+  vyos: 'vyos',
+  veos: 'veos',
+  fortigate: 'fortigate',
+  panos: 'panos',
+  mikrotik: 'routeros',
 }
 /** IOS on Linux: a program, for which there is a kind. */
 const programDefinitions = new Set(['iol-xe', 'ioll2-xe', 'iol', 'ioll2'])
@@ -118,7 +137,8 @@ function readNode(draft: Draft, part: Part): ReadNode {
         image: imageName(part, definition, 'bin'),
         ethernet_adapters: Math.min(maxBays, Math.max(1, Math.ceil(adapters / 4))),
       },
-      ...{ serial_adapters: 0, ...(config !== undefined && { config: { text: config.text } }) },
+      serial_adapters: 0,
+      ...(config !== undefined && { config: { text: config.text } }),
     }
     for (const key of ['ram', 'cpus']) part.get(key)
     return node(add(fields), ({ slot }) => `e${Math.floor(slot / 4)}/${slot % 4}`)

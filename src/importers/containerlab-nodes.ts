@@ -3,10 +3,14 @@ import { type Part, quoted } from './source.ts'
 
 /** Why settings are left out, by their names. */
 const reasons: Readonly<Record<string, string>> = {
-  ...{ binds: 'a node has no files of the host', license: 'put it into the image, or enter it at the console' },
-  ...{ ports: 'a nat publishes ports (port_forwards)', type: 'the image says which model the machine is' },
-  ...{ config: 'there are no templates of configurations', mtu: 'set it in the nodes' },
-  ...{ 'mgmt-ipv4': 'there is no management network', 'mgmt-ipv6': 'there is no management network' },
+  binds: 'a node has no files of the host',
+  license: 'put it into the image, or enter it at the console',
+  ports: 'a nat publishes ports (port_forwards)',
+  type: 'the image says which model the machine is',
+  config: 'there are no templates of configurations',
+  mtu: 'set it in the nodes',
+  'mgmt-ipv4': 'there is no management network',
+  'mgmt-ipv6': 'there is no management network',
   ...Object.fromEntries(
     ['env', 'env-files', 'cmd', 'entrypoint', 'user', 'runtime', 'network-mode', 'restart-policy', 'auto-remove'].map(
       (key) => [key, 'it applies only to containers'],

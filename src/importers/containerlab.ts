@@ -194,8 +194,11 @@ class TopologyReader {
       const slots = [...numbers.values()].map((it) => Math.floor(it / 4) + 1)
       add(
         {
-          ...{ kind: 'iou', image, ethernet_adapters: Math.max(1, ...slots) },
-          ...{ serial_adapters: 0, ...(config !== undefined && { config }) },
+          kind: 'iou',
+          image,
+          ethernet_adapters: Math.max(1, ...slots),
+          serial_adapters: 0,
+          ...(config !== undefined && { config }),
         },
         { portOf: (port) => `e${Math.floor((numbers.get(port) ?? 0) / 4)}/${(numbers.get(port) ?? 0) % 4}` },
       )
@@ -306,8 +309,13 @@ class TopologyReader {
     const { adapters, names } = namedPorts(parts, lastNumber, maxAdapters)
     add(
       {
-        ...{ kind: 'machine-emulator', platform: 'x86_64', ram: isRouter ? 192 : 128 },
-        ...{ adapters, adapter_type: 'virtio-net-pci', kernel_image: 'vmlinuz', initrd },
+        kind: 'machine-emulator',
+        platform: 'x86_64',
+        ram: isRouter ? 192 : 128,
+        adapters,
+        adapter_type: 'virtio-net-pci',
+        kernel_image: 'vmlinuz',
+        initrd,
         kernel_command_line: guestCommandLine(node.name, setup, note),
         ...(names !== undefined && { ports: names }),
         ready: { console: '# ' },

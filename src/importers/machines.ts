@@ -14,9 +14,14 @@ export interface MachineModel {
 }
 
 const machine = (ram: number, cpus: number, adapter_type: string, more: Fields = {}): Fields => ({
-  ...{ kind: 'machine-emulator', platform: 'x86_64', ram },
+  kind: 'machine-emulator',
+  platform: 'x86_64',
+  ram,
   ...(cpus > 1 && { cpus }),
-  ...{ adapter_type, hda_disk_interface: 'virtio', options: '-machine graphics=off', ...more },
+  adapter_type,
+  hda_disk_interface: 'virtio',
+  options: '-machine graphics=off',
+  ...more,
 })
 
 const virtio = 'virtio-net-pci'

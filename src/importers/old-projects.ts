@@ -16,7 +16,11 @@ export const isOldForm = (revision: number | undefined): boolean =>
 
 /** Kinds of GNS3 1.x. Routers of dynamips have the name of their platform. */
 const oldTypes: Readonly<Record<string, string>> = {
-  ...{ VPCSDevice: 'vpcs', QemuVM: 'qemu', DockerVM: 'docker', VMwareVM: 'vmware', VirtualBoxVM: 'virtualbox' },
+  VPCSDevice: 'vpcs',
+  QemuVM: 'qemu',
+  DockerVM: 'docker',
+  VMwareVM: 'vmware',
+  VirtualBoxVM: 'virtualbox',
   ...{
     IOUDevice: 'iou',
     EthernetSwitch: 'ethernet_switch',
@@ -24,7 +28,9 @@ const oldTypes: Readonly<Record<string, string>> = {
     Cloud: 'cloud',
     Host: 'cloud',
   },
-  ...{ FrameRelaySwitch: 'frame_relay_switch', ATMSwitch: 'atm_switch', EtherSwitchRouter: 'dynamips' },
+  FrameRelaySwitch: 'frame_relay_switch',
+  ATMSwitch: 'atm_switch',
+  EtherSwitchRouter: 'dynamips',
 }
 const routers = /^c(1700|2600|2691|3600|3620|3640|3660|3725|3745|7200)$/i
 /** The image of the machine that stood for the internet, which is the nat since 2.0. */
@@ -76,7 +82,9 @@ function newNode(old: Members, node_id: string): Members {
     name: text(record(old.label).text) ?? text(name) ?? `${node_type}-${integer(old.id) ?? 0}`,
     ...(text(console_type) !== undefined && { console_type: console_type === 'serial' ? 'telnet' : console_type }),
     ...(integer(port) !== undefined && { console: port }),
-    ...{ x: number(old.x), y: number(old.y), z: number(old.z ?? 1) },
+    x: number(old.x),
+    y: number(old.y),
+    z: number(old.z ?? 1),
     symbol: text(old.symbol) ?? text(old.default_symbol)?.replace(/\.normal\.svg$/, '.svg') ?? '',
     ...Object.fromEntries(
       ['port_name_format', 'port_segment_size', 'first_port_name']
@@ -234,8 +242,10 @@ const xml = (value: unknown): string =>
 /** The drawings of GNS3 1.x as SVG: notes, rectangles and ellipses. Pictures are files, which documents only name. */
 function drawingsOf(topology: Members): Members[] {
   const place = (it: Members) => ({
-    ...{ x: Math.round(Number(it.x) || 0), y: Math.round(Number(it.y) || 0) },
-    ...{ z: integer(it.z) ?? 0, rotation: integer(it.rotation) ?? 0 },
+    x: Math.round(Number(it.x) || 0),
+    y: Math.round(Number(it.y) || 0),
+    z: integer(it.z) ?? 0,
+    rotation: integer(it.rotation) ?? 0,
   })
   const svg = (width: number, height: number, body: string) => `<svg width="${width}" height="${height}">${body}</svg>`
   const size = (it: Members): [number, number] => [
