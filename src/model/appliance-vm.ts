@@ -15,7 +15,9 @@ const settings = {
     description: 'The engine of the VM; remote: a registered compute is used instead',
   }),
   vmname: Type.String({
-    ...{ minLength: 1, maxLength: 255, pattern: oneLine },
+    minLength: 1,
+    maxLength: 255,
+    pattern: oneLine,
     expects: 'the name of a VM, 1 to 255 characters in one line, or null',
     description: 'Name of the VM in its engine, or for remote of the compute; without a name nothing is started',
   }),
@@ -53,8 +55,18 @@ export type ApplianceVmRecord = Static<typeof ApplianceVmRecord>
 export const ApplianceVmRecord = Type.Object({ ...ApplianceVm.properties, password: nullable(Password) })
 
 export const defaultAppliance: ApplianceVmRecord = {
-  ...{ enable: false, engine: 'libvirt', vmname: null, when_exit: 'stop', headless: false, allocate_vcpus_ram: true },
-  ...{ ram: 2048, vcpus: 1, address: null, port: 3080, user: null, password: null },
+  enable: false,
+  engine: 'libvirt',
+  vmname: null,
+  when_exit: 'stop',
+  headless: false,
+  allocate_vcpus_ram: true,
+  ram: 2048,
+  vcpus: 1,
+  address: null,
+  port: 3080,
+  user: null,
+  password: null,
 }
 
 export type ApplianceEngineShown = Static<typeof ApplianceEngineShown>

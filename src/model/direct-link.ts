@@ -134,7 +134,11 @@ type Capture = Static<typeof capture>
 /** A link with its state. */
 export type DirectLink = Static<typeof DirectLink>
 export const DirectLink = objectSchema('DirectLink', 'Two ports of a compute that are joined', {
-  ...{ project_id: Uuid, nodes, filters_ab: Filters, filters_ba: Filters, suspend: Type.Boolean() },
+  project_id: Uuid,
+  nodes,
+  filters_ab: Filters,
+  filters_ba: Filters,
+  suspend: Type.Boolean(),
   ...DirectLinkState.properties,
   captures: Type.Unsafe<readonly [Capture, Capture]>(
     Type.Tuple([capture, capture], { description: 'The captures at a and at b' }),

@@ -10,7 +10,10 @@ export const computeView = (
   ...compute,
   capabilities: { ...compute.capabilities, node_types: compute.capabilities.node_types.map(aliasOf) },
   ...(!projects.isWhole && {
-    ...{ name: computeNameView(compute, { projects }), host: '', port: 0, user: null },
+    name: computeNameView(compute, { projects }),
+    host: '',
+    port: 0,
+    user: null,
     last_error: compute.last_error && 'The compute is not connected',
   }),
 })

@@ -122,7 +122,10 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
       ok(await agent.nodes.expect(ref(params), body, request.signal)),
   })
   const ready = endpoint({
-    ...{ method: 'POST', path: `${node}/ready`, tag, params },
+    method: 'POST',
+    path: `${node}/ready`,
+    tag,
+    params,
     summary: 'Wait until a node is ready',
     body: NodeReady,
     replies: { 204: { description: 'The node is ready' } },

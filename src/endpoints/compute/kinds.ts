@@ -19,7 +19,10 @@ export const kindEndpoints: readonly Endpoint[] = [
 ]
 
 const kindView = (kind: KindDescriptor): LabKind => ({
-  ...{ name: kind.name, noun: kind.noun, consoles: [...kind.consoles], configs: Object.keys(kind.configs ?? {}) },
+  name: kind.name,
+  noun: kind.noun,
+  consoles: [...kind.consoles],
+  configs: Object.keys(kind.configs ?? {}),
   ...{
     title: kind.title,
     symbol: symbolOfKind(kind),
@@ -33,7 +36,8 @@ const kindView = (kind: KindDescriptor): LabKind => ({
   form_parts: Object.entries(kind.formParts ?? {}).map(([title, settings]) => {
     const rows = kind.formRows?.[title]
     return {
-      ...{ title, settings: [...settings] },
+      title,
+      settings: [...settings],
       ...(rows !== undefined && {
         rows: { noun: rows.noun, titles: [...rows.titles], settings: rows.rows.map((row) => [...row]) },
       }),

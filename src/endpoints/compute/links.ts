@@ -98,7 +98,9 @@ export function linkEndpoints({ version, path: node, kind, tag, params, ref: nod
       ? []
       : [
           endpoint({
-            ...{ method: 'POST', path: `${portPath}/check_filters`, ...all },
+            method: 'POST',
+            path: `${portPath}/check_filters`,
+            ...all,
             summary: 'Check filters for a port without applying them; the error says what is wrong, and where',
             body: Filters,
             replies: { 204: { description: 'A NIO of the port can have these filters' } },

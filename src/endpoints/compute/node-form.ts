@@ -53,7 +53,12 @@ export function nodeFormOf(version: ApiVersion, kind: NodeKindName): NodeForm {
     }
   }
   return {
-    ...{ version, kind, descriptor, noun: 'node', nouns: `${kind} nodes`, tag: `v2 ${kind} nodes` },
+    version,
+    kind,
+    descriptor,
+    noun: 'node',
+    nouns: `${kind} nodes`,
+    tag: `v2 ${kind} nodes`,
     ...pathsOf(kind, `/v2/compute/projects/{project_id}/${kind}/nodes`, 'node_id'),
     schemas: descriptor,
     toView: nodeView,

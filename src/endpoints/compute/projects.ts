@@ -129,7 +129,8 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
           path,
           variables,
           compute_id,
-          ...{ project_id: project_id?.toLowerCase() ?? null, temporary: temporary ?? false },
+          project_id: project_id?.toLowerCase() ?? null,
+          temporary: temporary ?? false,
         })
         if (isV1 && !isNew) {
           throw conflict(`project_id: project ${project.project_id} is open already`, { code: 'project-exists' })

@@ -94,7 +94,10 @@ const lifecycle: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ owner: 'self', tag: 'clients', method: 'POST', path: runsOnPath('{project_id}', '{kind}', '{node_id}') },
+    owner: 'self',
+    tag: 'clients',
+    method: 'POST',
+    path: runsOnPath('{project_id}', '{kind}', '{node_id}'),
     summary: 'Do nothing: the node runs until its project is closed',
     params: Type.Object({ ...nodeParams, kind: Type.String() }),
     bodyKind: 'ignored',

@@ -1,7 +1,14 @@
 /** The statuses of errors in GNS3 2.2; its controller fails on others. */
 const known: ReadonlySet<number> = new Set([400, 401, 403, 404, 405, 408, 409, 500, 503, 504])
 const nearest: Readonly<Record<number, number>> = {
-  ...{ 410: 404, 413: 409, 423: 409, 425: 503, 429: 503, 501: 409, 502: 503, 507: 409 },
+  410: 404,
+  413: 409,
+  423: 409,
+  425: 503,
+  429: 503,
+  501: 409,
+  502: 503,
+  507: 409,
 }
 
 const theirStatus = (status: number): number =>

@@ -19,7 +19,10 @@ const only =
 
 /** Names in GNS3 of our symbols, where they differ. */
 const symbols: Readonly<Record<string, string>> = {
-  ...{ pc: 'vpcs_guest', switch: 'ethernet_switch', machine: 'qemu_guest', unknown: 'computer' },
+  pc: 'vpcs_guest',
+  switch: 'ethernet_switch',
+  machine: 'qemu_guest',
+  unknown: 'computer',
 }
 const theirSymbol = (symbol: unknown, kind?: KindDescriptor): string => {
   const word = typeof symbol === 'string' && symbol !== '' ? symbol : (kind?.template?.symbol ?? 'computer')
@@ -117,7 +120,9 @@ function plainTemplate(template: Members): Members {
   return {
     ...rest,
     ...(usage !== '' && { usage }),
-    ...{ template_type: theirKind(String(template_type)), builtin, template_id: theirTemplate(String(template_id)) },
+    template_type: theirKind(String(template_type)),
+    builtin,
+    template_id: theirTemplate(String(template_id)),
     symbol: theirSymbol(symbol, kind),
     ...(builtin === true && gns3?.template),
   }
@@ -130,8 +135,11 @@ const labTemplate: Shape = (template) => {
   if (schema === undefined) return plainTemplate(template)
   const [kind, gns3] = byName.get(String(template.template_type)) ?? []
   const all = {
-    ...{ ...defaultsIn(schema), ...gns3?.added?.(template), ...template },
-    ...{ template_type: type, symbol: theirSymbol(template.symbol, kind) },
+    ...defaultsIn(schema),
+    ...gns3?.added?.(template),
+    ...template,
+    template_type: type,
+    symbol: theirSymbol(template.symbol, kind),
   }
   return pick(all, Object.keys(schema.properties))
 }
@@ -174,7 +182,12 @@ const shapes: Readonly<Record<string, Shape>> = {
   LabDrawing: ({ kept, ...drawing }) => ({ ...(kept as Members), ...drawing }),
   LabFilter: (filter) => (theirFilters.some((name) => name === filter.type) ? filter : undefined),
   LabSnapshot: ({ snapshot_id, project_id, name, created_at, description = '' }) => ({
-    ...{ snapshot_id, project_id, name, created_at, description, filename: `${name}.gns3project` },
+    snapshot_id,
+    project_id,
+    name,
+    created_at,
+    description,
+    filename: `${name}.gns3project`,
   }),
   LabTemplate: labTemplate,
   LabSymbol: ({ symbol_id, filename, builtin, theme }) => ({
@@ -273,8 +286,13 @@ const feedEvents: Readonly<Record<FeedName, RegExp>> = {
     /^(ping|(node|link|drawing)\.(created|updated|deleted)|project\.(updated|closed)|snapshot\.restored|log\..+)$/,
 }
 const ofActions: Readonly<Record<string, string>> = {
-  ...{ node: 'LabNode', link: 'LabLink', drawing: 'LabDrawing', project: 'LabProject', template: 'LabTemplate' },
-  ...{ snapshot: 'LabSnapshot', compute: 'Compute' },
+  node: 'LabNode',
+  link: 'LabLink',
+  drawing: 'LabDrawing',
+  project: 'LabProject',
+  template: 'LabTemplate',
+  snapshot: 'LabSnapshot',
+  compute: 'Compute',
 }
 
 export const isFeedEvent = (feed: FeedName, action: string): boolean => feedEvents[feed].test(action)

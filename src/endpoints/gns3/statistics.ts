@@ -45,5 +45,7 @@ export async function allStatistics(context: Context): Promise<unknown[]> {
 }
 
 const statisticsOf = (compute_id: string, compute_name: string, load: HostLoad) => ({
-  ...{ compute_id, compute_name, statistics: theirStatistics(load) },
+  compute_id,
+  compute_name,
+  statistics: theirStatistics(load),
 })

@@ -47,7 +47,9 @@ export function callerOf({ name, role, key }: Identity, request: Request, reques
 export function callerThroughTunnel(request: Request, requestId: string): Caller {
   const name = nameIn(request)
   return {
-    ...{ isDirect: false, mayExecute: request.headers.get(viaHeader) === 'admin', requestId },
+    isDirect: false,
+    mayExecute: request.headers.get(viaHeader) === 'admin',
+    requestId,
     ...(name !== undefined && { name }),
   }
 }

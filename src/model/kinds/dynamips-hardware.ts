@@ -75,10 +75,16 @@ const c1700: Chassis = {
   wics: ['WIC-1T', 'WIC-2T', 'WIC-1ENET'],
 }
 const c2600 = (fixed: Card): Chassis => ({
-  ...{ ...serialWics, fixed, slots: 2, takes: ['NM-1E', 'NM-4E', 'NM-1FE-TX', 'NM-16ESW'] },
+  ...serialWics,
+  fixed,
+  slots: 2,
+  takes: ['NM-1E', 'NM-4E', 'NM-1FE-TX', 'NM-16ESW'],
 })
 const c3700 = (slots: number): Chassis => ({
-  ...{ ...serialWics, fixed: 'GT96100-FE', slots, takes: ['NM-1FE-TX', 'NM-4T', 'NM-16ESW'] },
+  ...serialWics,
+  fixed: 'GT96100-FE',
+  slots,
+  takes: ['NM-1FE-TX', 'NM-4T', 'NM-16ESW'],
 })
 const c3600: Chassis = { ...none, slots: 4, takes: ['NM-1E', 'NM-4E', 'NM-1FE-TX', 'NM-16ESW', 'NM-4T'] }
 const portAdapters = ['PA-FE-TX', 'PA-2FE-TX', 'PA-GE', 'PA-4E', 'PA-8E', 'PA-4T+', 'PA-8T', 'PA-POS-OC3'] as const
@@ -96,9 +102,15 @@ const chassisOf: Readonly<Record<DynamipsPlatform, Readonly<Record<string, Chass
     '1710': { ...none, slots: 1, fixed: 'C1710-MB-1FE-1E' },
   },
   c2600: {
-    ...{ '2610': c2600('C2600-MB-1E'), '2611': c2600('C2600-MB-2E'), '2620': c2600('C2600-MB-1FE') },
-    ...{ '2621': c2600('C2600-MB-2FE'), '2610XM': c2600('C2600-MB-1FE'), '2611XM': c2600('C2600-MB-2FE') },
-    ...{ '2620XM': c2600('C2600-MB-1FE'), '2621XM': c2600('C2600-MB-2FE'), '2650XM': c2600('C2600-MB-1FE') },
+    '2610': c2600('C2600-MB-1E'),
+    '2611': c2600('C2600-MB-2E'),
+    '2620': c2600('C2600-MB-1FE'),
+    '2621': c2600('C2600-MB-2FE'),
+    '2610XM': c2600('C2600-MB-1FE'),
+    '2611XM': c2600('C2600-MB-2FE'),
+    '2620XM': c2600('C2600-MB-1FE'),
+    '2621XM': c2600('C2600-MB-2FE'),
+    '2650XM': c2600('C2600-MB-1FE'),
     '2651XM': c2600('C2600-MB-2FE'),
   },
   c2691: { '': c3700(2) },

@@ -44,11 +44,13 @@ const idlepc = Type.String({
 })
 
 const card = oneOf(['', ...cardNames], {
-  ...{ $id: 'DynamipsCard', default: '' },
+  $id: 'DynamipsCard',
+  default: '',
   description: 'The card in a slot; empty: none, or in slot 0 the card of the chassis or C7200-IO-FE',
 })
 const wic = oneOf(['', ...wicNames], {
-  ...{ $id: 'DynamipsWic', default: '' },
+  $id: 'DynamipsWic',
+  default: '',
   description: 'The card in a WIC slot of slot 0; empty: none',
 })
 const mac = '^([0-9a-fA-F]{4}\\.){2}[0-9a-fA-F]{4}$'
@@ -61,7 +63,8 @@ const config = (what: string) =>
 /** The settings of a router that have the same default on all platforms. */
 export const dynamipsSettings = {
   chassis: oneOf(chassisNames, {
-    ...{ $id: 'DynamipsChassis', default: '' },
+    $id: 'DynamipsChassis',
+    default: '',
     description: 'Model; empty: the default of the platform',
   }),
   slot0: card,
@@ -87,7 +90,12 @@ export const dynamipsSettings = {
 export type DynamipsNode = Static<typeof DynamipsNode>
 export const DynamipsNode = objectSchema('DynamipsNode', 'A router that dynamips emulates', {
   ...nodeFields,
-  ...{ console_type: consoleType, platform, image, ram, idlepc: nullable(Type.String(value)), usage },
+  console_type: consoleType,
+  platform,
+  image,
+  ram,
+  idlepc: nullable(Type.String(value)),
+  usage,
   ...dynamipsSettings,
   mac_addr: Type.String({ description: 'First of the MAC addresses of the router' }),
 })

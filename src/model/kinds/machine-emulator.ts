@@ -238,7 +238,8 @@ export const machineEmulator = kind({
   },
   formRows: {
     Disks: {
-      ...{ noun: 'Disk', titles: ['Image', 'Interface'] },
+      noun: 'Disk',
+      titles: ['Image', 'Interface'],
       rows: diskSlots.map((slot) => [`${slot}_disk_image`, `${slot}_disk_interface`]),
     },
   },
@@ -257,7 +258,10 @@ export const machineEmulator = kind({
     ],
     settings: ['linked_clone', 'custom_adapters'],
     added: ({ firmware }) => ({
-      ...{ uefi: firmware === 'uefi', replicate_network_connection_state: true, tpm: false, create_config_disk: false },
+      uefi: firmware === 'uefi',
+      replicate_network_connection_state: true,
+      tpm: false,
+      create_config_disk: false,
     }),
     // There a disk with an image but no interface is attached by IDE.
     ofNode: (given) =>

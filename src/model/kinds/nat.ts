@@ -85,7 +85,10 @@ export const nat = kind({
     members: ['ports_mapping'],
     added: (node) => ({
       ports_mapping: portsOf(node).map(({ port, name }) => ({
-        ...{ name, port_number: port, type: 'ethernet', interface: 'virbr0' },
+        name,
+        port_number: port,
+        type: 'ethernet',
+        interface: 'virbr0',
       })),
     }),
     runsAlways: true,

@@ -44,7 +44,9 @@ export const mappedPortsFor =
         kept.has(port_number)
           ? there.get(port_number)
           : {
-              ...{ name: `Ethernet${port_number}`, ...defaults, ...everyPort },
+              name: `Ethernet${port_number}`,
+              ...defaults,
+              ...everyPort,
               ...ports[port_number],
               ...used.get(port_number),
               port_number,

@@ -14,7 +14,9 @@ const mode = oneOf(['access', 'dot1q', 'qinq'], {
     'access: untagged frames of one VLAN; dot1q: a trunk of all VLANs, tagged except the native one; qinq: a trunk inside an outer VLAN',
 })
 const vlan = Type.Integer({
-  ...{ minimum: 1, maximum: 4094, default: 1 },
+  minimum: 1,
+  maximum: 4094,
+  default: 1,
   description: 'access: its VLAN; dot1q: the native VLAN; qinq: the outer VLAN',
 })
 const ethertype = oneOf(['', '0x8100', '0x88A8', '0x9100', '0x9200'], {
@@ -32,7 +34,9 @@ export const SwitchPort = objectSchema('SwitchPort', 'A port of a switch', {
 })
 const { input: portsInput, shown: portsShown } = mappedPorts(SwitchPort)
 const ageing_time = Type.Integer({
-  ...{ minimum: 1, maximum: 1_000_000, default: 300 },
+  minimum: 1,
+  maximum: 1_000_000,
+  default: 300,
   description: 'Seconds after which an address that is no longer seen is removed',
 })
 

@@ -9,11 +9,15 @@ const maxLifetimeS = 366 * 86_400
 
 /** The first part of the names of its labs, which is why it is shorter than other names. */
 const ClassName = Type.String({
-  ...{ minLength: 1, maxLength: 100, pattern: Name.pattern as string },
+  minLength: 1,
+  maxLength: 100,
+  pattern: Name.pattern as string,
   expects: 'a string of 1 to 100 characters, in one line',
 })
 const StudentName = Type.String({
-  ...{ minLength: 1, maxLength: 100, pattern: Name.pattern as string },
+  minLength: 1,
+  maxLength: 100,
+  pattern: Name.pattern as string,
   expects: 'a string of 1 to 100 characters, in one line',
 })
 const Students = (description: string) => Type.Array(StudentName, { minItems: 1, maxItems: maxStudents, description })
@@ -50,7 +54,8 @@ export type ClassCreate = Static<typeof ClassCreate>
 export const ClassCreate = closedSchema('ClassCreate', 'A class, or more students of one', {
   name: ClassName,
   project_id: Type.String({
-    ...{ minLength: 1, maxLength: 255 },
+    minLength: 1,
+    maxLength: 255,
     description: 'Id or name of the project of which each student gets a copy; its nodes must be stopped',
   }),
   students: Students('Names of the students; who has a project in the class already keeps it'),

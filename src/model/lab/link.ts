@@ -83,7 +83,9 @@ const given = { ...maybes(both), kept: maybe(kept) }
 const LabLinkEndGiven = Type.Union([
   LabLinkEnd,
   Type.String({
-    ...{ minLength: 3, maxLength: 600, description: '`node:port`, by their names, such as R1:eth0' },
+    minLength: 3,
+    maxLength: 600,
+    description: '`node:port`, by their names, such as R1:eth0',
     expects: 'a string node:port, such as R1:eth0',
   }),
 ])

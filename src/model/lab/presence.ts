@@ -26,7 +26,9 @@ export const LabPresenceInput = Type.Object(
     client: maybe(client),
     name: maybe(
       Type.String({
-        ...{ minLength: 1, maxLength: 100, pattern: Name.pattern as string },
+        minLength: 1,
+        maxLength: 100,
+        pattern: Name.pattern as string,
         description: 'Who it is, where the service asks for no credentials; elsewhere these have the name',
       }),
     ),

@@ -42,7 +42,8 @@ export const labSettings = {
 const maxTtlS = 366 * 86_400
 /** Input: when the nodes of a lab are stopped. */
 export const ttl_s = Type.Integer({
-  ...{ minimum: 0, maximum: maxTtlS },
+  minimum: 0,
+  maximum: maxTtlS,
   description:
     'Time after which the service stops its nodes, s; 0: never. Stopping all nodes or closing the project cancels it',
 })

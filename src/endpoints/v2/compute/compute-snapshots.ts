@@ -13,14 +13,20 @@ const unknown = 'There is no such project or snapshot'
 /** Snapshots of the part of a project that a compute has. */
 export const computeSnapshotEndpoints: readonly Endpoint[] = [
   endpoint({
-    ...{ method: 'GET', path, tag, params: projectParams },
+    method: 'GET',
+    path,
+    tag,
+    params: projectParams,
     summary: 'List the snapshots of a project, open or closed',
     replies: { 200: { description: 'The oldest first', schema: Type.Array(ProjectSnapshot) } },
     errors: { 404: unknownProject },
     handle: async ({ params }, { agent }) => ok(await agent.snapshots.list(params.project_id)),
   }),
   endpoint({
-    ...{ method: 'POST', path: `${path}/{snapshot_id}`, tag, params },
+    method: 'POST',
+    path: `${path}/{snapshot_id}`,
+    tag,
+    params,
     summary: 'Take a snapshot of the nodes and files of a project, with the memory of running machines',
     bodyKind: 'ignored',
     replies: { 201: { description: 'The snapshot', schema: ProjectSnapshot } },
@@ -33,7 +39,11 @@ export const computeSnapshotEndpoints: readonly Endpoint[] = [
       created(await agent.snapshots.take(params.project_id, params.snapshot_id.toLowerCase())),
   }),
   endpoint({
-    ...{ method: 'DELETE', path: `${path}/{snapshot_id}`, tag, params, isUncounted: true },
+    method: 'DELETE',
+    path: `${path}/{snapshot_id}`,
+    tag,
+    params,
+    isUncounted: true,
     summary: 'Delete a snapshot',
     replies: { 204: { description: 'Deleted' } },
     errors: { 404: unknown },

@@ -32,7 +32,11 @@ function endpointOf(kind: ImageKindName, action: string, declaration: ImageActio
   return endpoint({
     method: 'POST',
     path: `/v2/computes/{compute_id}/${path}`,
-    ...{ owner: 'self', tag: 'v2 computes', summary, params, isUncounted: true },
+    owner: 'self',
+    tag: 'v2 computes',
+    summary,
+    params,
+    isUncounted: true,
     description: `${description} The image runs in a temporary project, which is always removed.`,
     body: input,
     replies: { 200: { description: answer.description, schema: output } },

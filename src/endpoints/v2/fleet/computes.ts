@@ -62,7 +62,9 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: base,
-    ...{ owner: 'all', tag, scope: 'shared' },
+    owner: 'all',
+    tag,
+    scope: 'shared',
     summary: 'List the computes',
     replies: { 200: { description: 'The computes, `local` first', schema: Type.Array(Compute) } },
     handle: async (_, context) => ok((await fleetOf(context).list()).map((compute) => computeView(compute, context))),

@@ -80,7 +80,9 @@ function sessionView(
   headers: Record<string, string>,
 ): Response {
   const view: SessionView = {
-    ...{ name, role, ...(organization !== undefined && { organization }) },
+    name,
+    role,
+    ...(organization !== undefined && { organization }),
     ...(projects !== undefined && { projects: [...projects] }),
     // Without credentials everybody is the administrator. A log-in has some, and the identity of a public endpoint.
     ...(startLine !== undefined && identity.key === '' && identity.role === 'admin' && { start_line: startLine() }),

@@ -36,7 +36,9 @@ const tooMany = 'Too many jobs are running'
 /** Classes: for each student a copy of a lab, and a link to it. */
 export const classEndpoints: readonly Endpoint[] = [
   endpoint({
-    ...{ method: 'GET', path, ...all },
+    method: 'GET',
+    path,
+    ...all,
     summary: 'List the classes with their students',
     replies: { 200: { description: 'The classes, by name', schema: Type.Array(Class) } },
     async handle(_, context) {
@@ -45,14 +47,19 @@ export const classEndpoints: readonly Endpoint[] = [
         listClasses(catalogOf(context)).map(({ name, students }) => ({
           name,
           students: students.map(({ student, project_id, project }) => ({
-            ...{ student, project_id, project, token: validLinkOf({ student, project_id }, tokens) },
+            student,
+            project_id,
+            project,
+            token: validLinkOf({ student, project_id }, tokens),
           })),
         })),
       )
     },
   }),
   endpoint({
-    ...{ method: 'POST', path, ...all },
+    method: 'POST',
+    path,
+    ...all,
     summary: 'Give each student of a class a copy of a project, in a job',
     description:
       'The copies are named CLASS-STUDENT, are closed, and have other MAC addresses. Each has a snapshot of its state, to which a reset goes ' +
@@ -83,8 +90,11 @@ export const classEndpoints: readonly Endpoint[] = [
       const links: ClassLink[] = []
       for (const { student, project_id, project } of students) {
         const { token_id, token, expires_at } = await tokens.create({
-          ...{ name: student, role: role ?? 'operate', projects: [project_id] },
-          ...{ limits: limits ?? {}, expires_in_s: expires_in_s ?? null },
+          name: student,
+          role: role ?? 'operate',
+          projects: [project_id],
+          limits: limits ?? {},
+          expires_in_s: expires_in_s ?? null,
         })
         links.push({ student, project_id, project, token_id, token, path: `/#/class/${token}`, expires_at })
       }
@@ -111,7 +121,10 @@ export const classEndpoints: readonly Endpoint[] = [
       answerWith(await resetClass(catalogOf(context), params.class, body.students, workFor(context)), context),
   }),
   endpoint({
-    ...{ method: 'DELETE', path: `${path}/{class}`, ...all, params },
+    method: 'DELETE',
+    path: `${path}/{class}`,
+    ...all,
+    params,
     summary: 'Delete a class in a job: its links become invalid, then its projects are deleted',
     replies: started,
     errors: { 404: noSuchClass, 409: busy, 429: tooMany },

@@ -21,7 +21,12 @@ const noSuchConfig = 'There is no such project or node, the project is closed, o
 
 export const labConfigEndpoints: readonly Endpoint[] = [
   endpoint({
-    ...{ method: 'GET', path: config, owner, tag: 'v2 nodes', params, query },
+    method: 'GET',
+    path: config,
+    owner,
+    tag: 'v2 nodes',
+    params,
+    query,
     summary:
       'Read the configuration of a node: the startup script of a pc, the startup or private configuration of a router',
     replies: { 200: { description: 'The text; its digest is the ETag', media: 'text/plain' } },
@@ -37,7 +42,12 @@ export const labConfigEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'PUT', path: config, owner, tag: 'v2 nodes', params, query },
+    method: 'PUT',
+    path: config,
+    owner,
+    tag: 'v2 nodes',
+    params,
+    query,
     summary: 'Replace the configuration of a node; with If-Match only if it still has that ETag',
     bodyKind: 'raw',
     replies: { 204: { description: 'Replaced; the new digest is the ETag' } },

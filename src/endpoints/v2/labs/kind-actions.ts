@@ -23,7 +23,13 @@ const ofKinds = nodeKinds
   .flatMap(({ labPath, ...action }) => (labPath === undefined ? [] : [{ labPath, ...action }]))
   .map(({ kind, method, labPath, summary, path: there, answer, output }) =>
     endpoint({
-      ...{ method, path: `${node}/${labPath}`, owner, tag: 'v2 nodes', params, role: 'operate', summary },
+      method,
+      path: `${node}/${labPath}`,
+      owner,
+      tag: 'v2 nodes',
+      params,
+      role: 'operate',
+      summary,
       ...(method === 'POST' && { bodyKind: 'raw' as const }),
       replies: {
         [method === 'POST' ? 201 : 200]: {

@@ -38,7 +38,11 @@ export const labNodeEndpoints: readonly Endpoint[] = [
   // Before the paths of one node: else `start` would be the name of a node.
   ...(['start', 'stop', 'suspend', 'reload'] as const).flatMap((action) => lifecycleOf(action)),
   endpoint({
-    ...{ method: 'GET', path: list, owner, tag, params: inProject },
+    method: 'GET',
+    path: list,
+    owner,
+    tag,
+    params: inProject,
     summary: 'List the nodes of a project',
     replies: { 200: { description: 'The nodes', schema: Type.Array(LabNode) } },
     errors: { 404: 'There is no such project' },
@@ -48,7 +52,11 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'POST', path: list, owner, tag, params: inProject },
+    method: 'POST',
+    path: list,
+    owner,
+    tag,
+    params: inProject,
     summary: 'Create a node',
     query: unique,
     body: LabNodeCreate,
@@ -71,7 +79,11 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'GET', path, owner, tag, params },
+    method: 'GET',
+    path,
+    owner,
+    tag,
+    params,
     summary: 'Read a node',
     replies: { 200: { description: 'The node', schema: LabNode } },
     errors: { 404: noSuchNode },
@@ -81,7 +93,11 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'PUT', path, owner, tag, params },
+    method: 'PUT',
+    path,
+    owner,
+    tag,
+    params,
     summary: 'Change a node; properties that are absent stay as they are',
     body: LabNodeUpdate,
     viewSchema: LabNode,
@@ -105,7 +121,11 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'DELETE', path, owner, tag, params },
+    method: 'DELETE',
+    path,
+    owner,
+    tag,
+    params,
     summary: 'Stop and delete a node with its links and files',
     replies: { 204: { description: 'Deleted' } },
     errors: { 404: noSuchNode, 409: 'The node is locked' },
@@ -116,7 +136,11 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'POST', path: `${path}/duplicate`, owner, tag, params },
+    method: 'POST',
+    path: `${path}/duplicate`,
+    owner,
+    tag,
+    params,
     summary: 'Copy a stopped node to another position on the map',
     body: Type.Object(
       { x: coordinate, y: coordinate, z: Type.Optional(coordinate) },
@@ -137,7 +161,11 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'GET', path: `${path}/links`, owner, tag, params },
+    method: 'GET',
+    path: `${path}/links`,
+    owner,
+    tag,
+    params,
     summary: 'List the links of a node',
     replies: { 200: { description: 'The links', schema: Type.Array(LabLink) } },
     errors: { 404: noSuchNode },
@@ -166,7 +194,11 @@ function lifecycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
   const does = { start: 'Start', stop: 'Stop', suspend: 'Suspend', reload: 'Reload' }[action]
   return [
     endpoint({
-      ...{ method: 'POST', path: `${list}/${action}`, owner, tag, params: inProject },
+      method: 'POST',
+      path: `${list}/${action}`,
+      owner,
+      tag,
+      params: inProject,
       summary: `${does} all nodes of a project`,
       description: `Starts a job, whose id is in ${jobHeader}. The job continues when the client disconnects.`,
       query: action === 'start' ? startQuery : Type.Object({}),
@@ -187,7 +219,11 @@ function lifecycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
       },
     }),
     endpoint({
-      ...{ method: 'POST', path: `${path}/${action}`, owner, tag, params },
+      method: 'POST',
+      path: `${path}/${action}`,
+      owner,
+      tag,
+      params,
       summary: `${does} a node`,
       ...(action === 'suspend' && {
         description:

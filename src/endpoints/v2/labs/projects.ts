@@ -30,7 +30,11 @@ const unknown = 'There is no such project'
 
 export const labProjectEndpoints: readonly Endpoint[] = [
   endpoint({
-    ...{ method: 'GET', path: base, owner, tag, scope: 'own' },
+    method: 'GET',
+    path: base,
+    owner,
+    tag,
+    scope: 'own',
     summary: 'List the projects, open and closed',
     replies: { 200: { description: 'The projects, by name', schema: Type.Array(LabProject) } },
     async handle(_, context) {
@@ -41,7 +45,12 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'POST', path: base, owner, tag, scope: 'own', createsLab: true },
+    method: 'POST',
+    path: base,
+    owner,
+    tag,
+    scope: 'own',
+    createsLab: true,
     summary: 'Create a project, and open it',
     body: LabProjectCreate,
     viewSchema: LabProject,
@@ -59,7 +68,11 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'POST', path: `${base}/load`, owner, tag, leavesName: true },
+    method: 'POST',
+    path: `${base}/load`,
+    owner,
+    tag,
+    leavesName: true,
     summary: 'Open a GNS3 project that is on the host of the service',
     description:
       'Its nodes, links, drawings, snapshots and files are imported under its id, unless the service already has the project; ' +
@@ -82,7 +95,11 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'GET', path: `${base}/{project_id}`, owner, tag, params },
+    method: 'GET',
+    path: `${base}/{project_id}`,
+    owner,
+    tag,
+    params,
     summary: 'Read a project, open or closed, even if it exists only on computes',
     query: Type.Object({
       links: yesOrNo('Whether the states of its links are read first, for `counts.worst_verdict`'),
@@ -99,7 +116,11 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'PUT', path: `${base}/{project_id}`, owner, tag, params },
+    method: 'PUT',
+    path: `${base}/{project_id}`,
+    owner,
+    tag,
+    params,
     summary: 'Change a project, open or closed',
     body: LabProjectUpdate,
     viewSchema: LabProject,
@@ -124,7 +145,11 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'DELETE', path: `${base}/{project_id}`, owner, tag, params },
+    method: 'DELETE',
+    path: `${base}/{project_id}`,
+    owner,
+    tag,
+    params,
     summary: 'Delete a project with its nodes and files on all its computes, even if it exists only there',
     replies: { 204: { description: 'Deleted' } },
     errors: { 404: unknown, 503: 'A compute of the project is not connected' },

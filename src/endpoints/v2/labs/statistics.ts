@@ -29,7 +29,8 @@ export const statisticsEndpoint: Endpoint = endpoint({
     const computes = (await fleet.list()).filter(({ connected }) => connected)
     return ok(
       computes.map((compute) => ({
-        ...{ compute_id: compute.compute_id, compute_name: computeNameView(compute, { projects }) },
+        compute_id: compute.compute_id,
+        compute_name: computeNameView(compute, { projects }),
         statistics: {
           cpu_usage_percent: compute.cpu_usage_percent ?? 0,
           memory_usage_percent: compute.memory_usage_percent ?? 0,

@@ -25,13 +25,19 @@ const LabSymbol = Type.Object(
 
 export const labSymbolEndpoints: readonly Endpoint[] = [
   endpoint({
-    ...{ method: 'GET', path: list, owner, tag, scope: 'shared' },
+    method: 'GET',
+    path: list,
+    owner,
+    tag,
+    scope: 'shared',
     summary: 'List the symbols',
     replies: { 200: { description: 'The symbols', schema: Type.Array(LabSymbol) } },
     handle(_, context) {
       const own = catalogOf(context).symbols.names()
       const shown = (symbol_id: string, builtin: boolean) => ({
-        ...{ symbol_id, filename: `${symbol_id}.svg`, builtin },
+        symbol_id,
+        filename: `${symbol_id}.svg`,
+        builtin,
         theme: builtin ? 'Patchbay' : 'Custom symbols',
       })
       return ok([...Object.keys(builtInSymbols).map((id) => shown(id, true)), ...own.map((id) => shown(id, false))])

@@ -97,7 +97,11 @@ const answer = (status: number, body: LabPlan, headers: Record<string, string>) 
 
 export const labTopologyEndpoints: readonly Endpoint[] = [
   endpoint({
-    ...{ method: 'GET', path, owner, tag, params },
+    method: 'GET',
+    path,
+    owner,
+    tag,
+    params,
     query: Type.Object({
       format: Type.Optional(
         oneOf(['json', 'yaml'], { default: 'json', description: 'yaml: a lab file that creates an equal project' }),
@@ -128,7 +132,12 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'PUT', path, owner, tag, params, query },
+    method: 'PUT',
+    path,
+    owner,
+    tag,
+    params,
+    query,
     scope: 'own',
     makesLab: true,
     summary: 'Apply a lab file to a project; the project is created if it does not exist',
