@@ -185,6 +185,8 @@ test('each kind has a form of its settings, and its configurations apart from th
     console_types: ['telnet', 'none'],
     configs: ['startup'],
   })
+  expect(kinds.find(({ name }) => name === 'machine-emulator')?.live_settings).toContain('cdrom_image')
+  expect(kinds.find(({ name }) => name === 'machine-emulator')?.live_settings).not.toContain('ram')
   expect(kinds.find(({ name }) => name === 'iou')).toMatchObject({
     configs: ['startup', 'private'],
     settings: { type: 'object', properties: { ram: { anyOf: [{ type: 'integer' }, { type: 'null' }] } } },

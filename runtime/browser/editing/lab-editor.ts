@@ -27,6 +27,7 @@ import { EditHistory } from './edit-history.ts'
 import { LabResources } from './lab-resources.ts'
 import { Moves, movableOf } from './moves.ts'
 import { NodeJobs } from './node-jobs.ts'
+import { SettingsEditor } from './settings-editor.ts'
 
 /** What a user does at a lab. Every change is a request; the feed brings its effect. A refusal is shown, and changes nothing. */
 export class LabEditor {
@@ -49,6 +50,7 @@ export class LabEditor {
   readonly history: EditHistory
   readonly moves: Moves
   readonly jobs: NodeJobs
+  readonly settings: SettingsEditor
 
   constructor(client: Patchbay, store: LabStore, name: string) {
     this.#client = client
@@ -58,6 +60,8 @@ export class LabEditor {
     this.#resources = new LabResources(client, store, params)
     this.history = new EditHistory(client, params)
     this.jobs = new NodeJobs({ client, store, history: this.history, params, select: (ids) => this.select(ids) })
+    const change: LabEditor['change'] = (...given) => this.change(...given)
+    this.settings = new SettingsEditor({ store, jobs: this.jobs, change })
     this.moves = new Moves(store, (positions) => this.#savePositions(positions))
   }
 
@@ -331,13 +335,13 @@ export class LabEditor {
     else refuse('Other edits were made since: Ctrl+Z undoes them first.')
   }
 
-  /** Changes a node. False when the service refuses. */
-  async change(node_id: string, body: LabNodeUpdate): Promise<boolean> {
+  /** Changes a node. False when the service refuses: `onFault` shows why. */
+  async change(node_id: string, body: LabNodeUpdate, onFault = notifyError): Promise<boolean> {
     let isDone = false
     await this.history.edit(async (sent) => {
       await sent(this.#resources.putNode(node_id, body))
       isDone = true
-    })
+    }, onFault)
     return isDone
   }
 

@@ -14,6 +14,8 @@ export interface LackedImage {
   readonly kind: string
   /** The name that the node has for it. */
   readonly image: string
+  /** What follows once it is there. Absent: the node is started. */
+  readonly save?: () => void
 }
 
 /** What a job on nodes of a lab needs of its editor. */
@@ -27,7 +29,7 @@ interface NodeJobsOptions {
 
 /** Starts, stops and suspends nodes by jobs, and says which of them failed. */
 export class NodeJobs {
-  /** Images that nodes lacked at a start, while they are uploaded. */
+  /** Images that nodes lacked at a start, or that settings name, while they are uploaded. */
   readonly missing = signal<readonly LackedImage[]>([])
   readonly #options: NodeJobsOptions
 
@@ -37,6 +39,19 @@ export class NodeJobs {
 
   /** Starts, stops or suspends nodes; without ids all of them. Its job shows how far it is. */
   async act(action: LabNodeAction, ids?: readonly string[]): Promise<void> {
+    await this.#begin(action, ids)
+  }
+
+  /** Stops nodes, then starts them again: as another emulator, which has the settings of now. */
+  async restart(ids: readonly string[]): Promise<void> {
+    const job = await this.#begin('stop', ids)
+    if (job === undefined) return
+    const { nodes } = await this.#ended(job)
+    const stopped = ids.filter((id) => !nodes.some(({ node_id, state }) => node_id === id && state === 'failed'))
+    await this.act('start', stopped)
+  }
+
+  async #begin(action: LabNodeAction, ids: readonly string[] | undefined): Promise<LabJob | undefined> {
     if (ids !== undefined && ids.length === 0) return
     const { client, history, params } = this.#options
     const job = await history.ask(() =>
@@ -45,32 +60,38 @@ export class NodeJobs {
         body: { action, ...(ids !== undefined && { nodes: [...ids] }) },
       }),
     )
-    if (job !== undefined) this.#tellFailures(job)
+    if (job !== undefined) void this.#ended(job).then((now) => this.#tellFailures(now))
+    return job
   }
 
-  /** Says which nodes of a job failed, and why, when it has ended. The feed may be later than the answer, or earlier. */
-  #tellFailures(job: LabJob): void {
+  /** A job when it has ended. The feed may be later than the answer, or earlier. */
+  #ended(job: LabJob): Promise<LabJob> {
     const { jobs } = this.#options.store
-    let isOver = false
-    const end = effect(() => {
-      const now = jobs.get(job.job_id) ?? job
-      if (now.status === 'running' || isOver) return
-      isOver = true
-      // Not within the effect, which would follow the messages, too.
-      queueMicrotask(() => {
-        end()
-        const text = failureText(now)
-        const failed = now.nodes.flatMap(({ node_id, state }) => (state === 'failed' ? node_id : []))
-        const missing = mayEdit() ? this.#missingIn(now) : []
-        const upload = () => {
-          this.missing.value = missing
-        }
-        const details = { verb: 'Details', run: () => this.#options.select(failed) }
-        if (text === undefined) return
-        if (missing.length > 0) notify('error', text, { verb: 'Upload', run: upload }, details)
-        else notify('error', text, details)
+    return new Promise((resolve) => {
+      let isOver = false
+      const end = effect(() => {
+        const now = jobs.get(job.job_id) ?? job
+        if (now.status === 'running' || isOver) return
+        isOver = true
+        // Not within the effect, which has not begun to be one yet.
+        queueMicrotask(() => end())
+        resolve(now)
       })
     })
+  }
+
+  /** Says which nodes of a job failed, and why. */
+  #tellFailures(job: LabJob): void {
+    const text = failureText(job)
+    if (text === undefined) return
+    const failed = job.nodes.flatMap(({ node_id, state }) => (state === 'failed' ? node_id : []))
+    const missing = mayEdit() ? this.#missingIn(job) : []
+    const upload = () => {
+      this.missing.value = missing
+    }
+    const details = { verb: 'Details', run: () => this.#options.select(failed) }
+    if (missing.length > 0) notify('error', text, { verb: 'Upload', run: upload }, details)
+    else notify('error', text, details)
   }
 
   /** The images that the nodes of a job lack. */

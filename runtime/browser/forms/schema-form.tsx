@@ -3,8 +3,10 @@ import type { TargetedEvent } from 'preact'
 import type { Image } from '../../../src/client/patchbay.ts'
 import { counted } from '../parts/counted.ts'
 import { ErrorMessage } from '../parts/error-message.tsx'
+import { Icon } from '../parts/icon.tsx'
 import { imageSizeText } from '../parts/size-text.ts'
 import { messageOf } from '../state/notices.ts'
+import { atField, FieldFault } from './field-fault.ts'
 import { type FormField, fieldsOf, type Schema, textOf, valueIn } from './fields.ts'
 import { type FormPart, FormParts } from './form-parts.tsx'
 import { useImages } from './images.ts'
@@ -50,7 +52,7 @@ export function SchemaForm({
   const typed = useSignal<Readonly<Record<string, string | boolean>>>({})
   const added = useSignal<readonly string[]>([])
   const isSaving = useSignal(false)
-  const failure = useSignal('')
+  const failure = useSignal<Error | undefined>(undefined)
   const fields = fieldsOf(schema)
   const isChanged = Object.keys(typed.value).length > 0
   const settle = () => {
@@ -64,7 +66,7 @@ export function SchemaForm({
   const save = async () => {
     // The button is disabled only when it is drawn again, which may be after a second press.
     if (isSaving.value) return
-    failure.value = ''
+    failure.value = undefined
     try {
       const changes = Object.entries(typed.value).map(([name, text]) => {
         const field = fields.find((known) => known.name === name)
@@ -73,11 +75,13 @@ export function SchemaForm({
       isSaving.value = true
       if (await onSave(Object.fromEntries(changes))) settle()
     } catch (error) {
-      failure.value = messageOf(error)
+      failure.value = error instanceof Error ? error : new Error(messageOf(error))
     } finally {
       isSaving.value = false
     }
   }
+  const fault = failure.value && atField(failure.value.message, fields)
+  const upload = failure.value instanceof FieldFault ? failure.value.upload : undefined
   return (
     <form
       class="schema-form"
@@ -107,13 +111,19 @@ export function SchemaForm({
             isDisabled={isDisabled}
             images={imageKind === undefined ? undefined : images.value}
             difference={nodeType && differenceFrom(nodeType, field, currentOf(field.name))}
+            isWrong={fault?.name === field.name}
             onType={(value) => type(field.name, value)}
           />
         )}
       />
-      <ErrorMessage text={failure.value} />
+      <ErrorMessage text={fault?.text ?? ''} />
       {(isChanged || added.value.length > 0 || onCancel !== undefined) && (
         <div class="row form-actions">
+          {upload !== undefined && (
+            <button type="button" onClick={() => upload(() => void save())}>
+              <Icon name="plus" /> Upload
+            </button>
+          )}
           <button type="submit" class="is-main" disabled={isSaving.value || !isChanged}>
             {verb}
           </button>
@@ -121,7 +131,7 @@ export function SchemaForm({
             type="button"
             onClick={() => {
               settle()
-              failure.value = ''
+              failure.value = undefined
               onCancel?.()
             }}
           >
@@ -183,16 +193,18 @@ interface FieldProps {
   readonly images?: readonly Image[] | undefined
   /** How the value differs from that of the node type. */
   readonly difference?: string | undefined
+  /** Whether the service has refused its value. */
+  readonly isWrong?: boolean
   readonly onType: (value: string | boolean) => void
 }
 
 /** One field of a form, with its label and its help. */
-export function FieldView({ field, value, isDisabled, images, difference, onType }: FieldProps) {
+export function FieldView({ field, value, isDisabled, images, difference, isWrong = false, onType }: FieldProps) {
   const { name, title } = field
   // Descriptions are Markdown of the API document.
   const description = field.description?.replaceAll('`', '')
   const id = `field-${name}`
-  const common = { id, name, disabled: isDisabled, required: field.isRequired }
+  const common = { id, name, disabled: isDisabled, required: field.isRequired, 'aria-invalid': isWrong }
   if (field.kind === 'flag')
     return (
       <>
@@ -281,6 +293,7 @@ interface TextProps {
   readonly name: string
   readonly disabled: boolean
   readonly required: boolean
+  readonly 'aria-invalid': boolean
   readonly isSecret: boolean
   readonly list: string | undefined
   readonly maxLength: number | undefined

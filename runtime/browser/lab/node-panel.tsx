@@ -48,6 +48,16 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
         {node.compute_id !== 'local' && <Loaded load={computeName} props={{ id: node.compute_id }} />}
       </p>
       <Trouble node={node} />
+      {editor.settings.waiting.value.has(node_id) && (
+        <div class="reason is-mild row" role="status">
+          <span>New settings take effect at the next start.</span>
+          {!isLocked && (
+            <button type="button" onClick={() => void editor.jobs.restart([node_id])}>
+              <Icon name="reload" /> Restart
+            </button>
+          )}
+        </div>
+      )}
       {!isLocked && (
         <div class="row">
           {isOn ? (
@@ -91,7 +101,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
             {...(type !== undefined && { nodeType: { name: type.name, settings: type } })}
             values={node.properties}
             isDisabled={isLocked}
-            onSave={(properties) => editor.change(node_id, { properties })}
+            onSave={(properties) => editor.settings.save(node, kind, properties)}
           />
         </section>
       )}

@@ -16,7 +16,7 @@ interface UploadProps {
   readonly missing: readonly LackedImage[]
 }
 
-/** Uploads the images that nodes lacked at a start, then starts these nodes again. */
+/** Uploads images that nodes lacked at a start, then starts them again; or one that settings name, then saves these. */
 export function UploadDialog({ editor, missing }: UploadProps) {
   const images = [...new Map(missing.map((it) => [`${it.kind}/${it.image}`, it])).values()]
   const uploads = useSignal<ReadonlyMap<LackedImage, ImageUpload>>(new Map())
@@ -38,6 +38,7 @@ export function UploadDialog({ editor, missing }: UploadProps) {
   }
   const ids = [...new Set(missing.map(({ node_id }) => node_id))]
   const [first = ''] = ids
+  const save = missing[0]?.save
   const what = ids.length === 1 ? editor.store.nodes.get(first)?.name : counted(ids.length, 'node')
   const title = images.length === 1 ? `Upload ${images[0]?.image}` : `Upload ${images.length} images`
   return (
@@ -57,10 +58,17 @@ export function UploadDialog({ editor, missing }: UploadProps) {
           disabled={!isReady}
           onClick={() => {
             close()
-            void editor.jobs.act('start', ids)
+            if (save === undefined) void editor.jobs.act('start', ids)
+            else save()
           }}
         >
-          <Icon name="play" /> Start {what}
+          {save === undefined ? (
+            <>
+              <Icon name="play" /> Start {what}
+            </>
+          ) : (
+            'Save the settings'
+          )}
         </button>
         <button type="button" onClick={close}>
           Cancel

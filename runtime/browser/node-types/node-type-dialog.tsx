@@ -204,7 +204,7 @@ function TypeForm({ draft, onFiles, prevented, onChanged, onClose }: TypeFormPro
       <Missing checks={prevented} />
       {kind.image_setting !== null && <ImageField {...{ draft, onFiles }} />}
       {draft.isUnknown && (
-        <p class="reason" role="status">
+        <p class="reason is-mild" role="status">
           <Icon name="warning" />{' '}
           <span>
             <b dir="auto">{draft.image}</b> is not an image that Patchbay knows: it is taken as a machine. Set its

@@ -31,6 +31,7 @@ const kindView = (kind: KindDescriptor): LabKind => ({
   },
   is_always_on: kind.isAlwaysOn === true,
   can_be_suspended: kind.canBeSuspended,
+  live_settings: [...(kind.liveFields ?? [])],
   has_images: kind.image !== undefined,
   console_types: choicesOf(kind.update.properties.console_type),
   form_parts: Object.entries(kind.formParts ?? {}).map(([title, settings]) => {

@@ -16,6 +16,10 @@ export const LabKind = objectSchema('LabKind', 'A kind of node, and the form of 
   ),
   is_always_on: Type.Boolean({ description: 'Whether its nodes run as soon as they are created' }),
   can_be_suspended: Type.Boolean(),
+  live_settings: Type.Array(Type.String(), {
+    description:
+      'The settings whose change takes effect while a node runs; the others at its next start. All, if `is_always_on`',
+  }),
   has_images: Type.Boolean({ description: 'Whether its nodes start from images' }),
   consoles: Type.Array(Type.Union([Type.Literal('text'), Type.Literal('screen')]), {
     description: 'The possible forms of its console',
