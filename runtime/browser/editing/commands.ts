@@ -4,6 +4,7 @@ import { mayEdit } from '../state/session.ts'
 import { aligned, distributed } from './align.ts'
 import type { LabWindow } from './lab-window.ts'
 import { focusOnShape, turnPane } from './panes.ts'
+import { isReplaceable } from './replaceable.ts'
 
 /** What a context menu is about: what is selected, or the map itself. */
 export type MenuSubject = 'node' | 'link' | 'drawing' | 'map'
@@ -164,6 +165,16 @@ export const commands: readonly EditorCommand[] = [
     menus: { node: 'Symbol …' },
     run: (window) => {
       window.dialog.value = 'symbol'
+    },
+  },
+  {
+    id: 'replace',
+    title: 'Replace the node by one of another type',
+    isEdit: true,
+    menus: { node: 'Replace by …' },
+    isPossible: (window) => hasOneNode(window) && window.editor.selectedNodes.every(isReplaceable),
+    run: (window) => {
+      window.dialog.value = 'replace'
     },
   },
   {

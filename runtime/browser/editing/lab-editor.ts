@@ -253,6 +253,16 @@ export class LabEditor {
     if (copies.size > 0) this.select([...copies.values()].map(({ node_id }) => node_id))
   }
 
+  /** Puts a node of another type in place of a node, as one edit, and selects it. */
+  async replace(old: LabNode, template: LabTemplate): Promise<void> {
+    const { replacedText, replaceNode } = await import('./replace-node.ts')
+    const replaced = await this.history.edit((sent) => replaceNode(this.#client, old, template, sent))
+    if (replaced === undefined) return
+    this.select([replaced.node.node_id])
+    const links = replacedText(replaced)
+    notify('done', `${old.name} is replaced by ${template.name}${links === '' ? '.' : `: ${links}.`}`)
+  }
+
   /** Gives the selected nodes a symbol, as one edit. */
   async changeSymbol(symbol: string): Promise<void> {
     const ids = this.selectedNodes.map(({ node_id }) => node_id)

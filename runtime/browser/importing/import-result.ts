@@ -1,7 +1,6 @@
 import { signal } from '@preact/signals'
 import type { LabNode, LabTemplate } from '../../../src/client/patchbay.ts'
-import { replaceNode } from '../editing/replace-node.ts'
-import { counted } from '../parts/counted.ts'
+import { replacedText, replaceNode } from '../editing/replace-node.ts'
 import { ImageUpload } from '../parts/image-upload.ts'
 import { client } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
@@ -66,9 +65,10 @@ export class ImportResult {
     this.failure.value = ''
     this.busy.value = name
     try {
-      const { node, lostLinks } = await replaceNode(client, await this.#nodeNamed(name), template)
-      const lost = lostLinks === 0 ? '' : `; ${counted(lostLinks, 'link')} left out, as it has no more ports`
-      const note = `replaced by ${template.name}${lost}`
+      const replaced = await replaceNode(client, await this.#nodeNamed(name), template)
+      const { node } = replaced
+      const links = replacedText(replaced)
+      const note = `replaced by ${template.name}${links === '' ? '' : `; ${links}`}`
       this.#change(name, { reason: undefined, images: [], kind: node.node_type, note })
     } catch (error) {
       this.#fail(error)

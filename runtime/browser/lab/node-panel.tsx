@@ -4,6 +4,7 @@ import { consoleKindOf } from '../console/console-kind.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import type { LabNodeAction } from '../editing/node-jobs.ts'
 import { focusOnShape } from '../editing/panes.ts'
+import { isReplaceable } from '../editing/replaceable.ts'
 import type { Schema } from '../forms/fields.ts'
 import { SchemaForm } from '../forms/schema-form.tsx'
 import { shortImpairment } from '../links/impairment.ts'
@@ -82,6 +83,16 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
           {consoleKindOf(node) !== undefined && (
             <button type="button" onClick={() => dock.open(node_id)}>
               <Icon name="console" /> Console
+            </button>
+          )}
+          {isReplaceable(node) && (
+            <button
+              type="button"
+              onClick={() => {
+                lab.dialog.value = 'replace'
+              }}
+            >
+              Replace by …
             </button>
           )}
           <button type="button" class="is-danger" onClick={() => lab.remove()}>

@@ -4,6 +4,7 @@ import { CommandBar } from './command-bar.tsx'
 import { DeleteDialog } from './delete-dialog.tsx'
 import { ExportDialog } from './export-dialog.tsx'
 import { KeysDialog } from './keys-dialog.tsx'
+import { ReplaceDialog } from './replace-dialog.tsx'
 import { SymbolDialog } from './symbol-dialog.tsx'
 
 const dialogs = {
@@ -12,6 +13,7 @@ const dialogs = {
   export: ExportDialog,
   delete: DeleteDialog,
   symbol: SymbolDialog,
+  replace: ReplaceDialog,
   keys: ({ window: lab }: { window: LabWindow }) => <KeysDialog window={lab} onClose={() => lab.escape()} />,
 } as const
 export type DialogName = keyof typeof dialogs
