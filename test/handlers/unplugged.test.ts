@@ -24,19 +24,22 @@ async function lab(node: Record<string, unknown>, port: string, less: object, mo
   const { link_id } = await body<LabLink>(post(`${at}/links`, { nodes: ['PC1:e0', `right:${port}`] }))
   await post(`${at}/nodes/PC1/start`)
   /** The list of links reads their states. */
-  const verdict = async () => (await body<LabLink[]>(send(`${at}/links`))).find((it) => it.link_id === link_id)?.verdict
+  const state = async () => {
+    const link = (await body<LabLink[]>(send(`${at}/links`))).find((it) => it.link_id === link_id)
+    return [link?.verdict, link?.verdict_reason]
+  }
   const set = async (properties: object) => {
     const answer = await put(`${at}/nodes/right`, { properties })
     if (answer.status !== 200) throw new Error(await answer.text())
   }
-  return { at, verdict, take: () => set(less), give: () => set(more) }
+  return { at, state, take: () => set(less), give: () => set(more) }
 }
 
 /** A node loses its second port; the link stays, and works again as soon as the port is back. */
 async function losesAndGets(setting: Awaited<ReturnType<typeof lab>>, port: string) {
-  const { at, verdict, take, give } = setting
-  const before = await verdict()
-  expect(before).not.toBe('detached')
+  const { at, state, take, give } = setting
+  const before = await state()
+  expect(before).not.toContain('detached')
   const feed = await openFeed(`${at}/notifications`)
   for (const back of [() => post(`${at}/undo`), give]) {
     await take()
@@ -48,9 +51,10 @@ async function losesAndGets(setting: Awaited<ReturnType<typeof lab>>, port: stri
       )
       break
     }
-    await expect.poll(verdict).toBe('detached')
+    const reason = `The cable of ${port} was unplugged, as right no longer has this port: give it back, or remove the link`
+    await expect.poll(state).toEqual(['detached', reason])
     await back()
-    await expect.poll(verdict).toBe(before)
+    await expect.poll(state).toEqual(before)
   }
   feed.close()
   await del(at)

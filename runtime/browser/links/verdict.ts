@@ -13,7 +13,7 @@ const sentences: Readonly<Record<Verdict, readonly [LinkGrade, string]>> = {
   suspended: ['off', 'The link is suspended: it drops all frames until you resume it.'],
   port_taken: ['bad', 'Another program uses the port of this link on the host.'],
   stopped: ['off', 'A node at one end is not running: start it.'],
-  detached: ['bad', 'Another link took over a port, or a port no longer exists: delete this link and draw it again.'],
+  detached: ['bad', 'Another link took over a port, or a port no longer exists: give it back, or delete this link.'],
 }
 
 /** What the state of a link is, in a sentence with what to do. */

@@ -71,6 +71,8 @@ export class Lab {
   readonly #parts = new SharedLock()
   /** The last states of links. */
   readonly linkStates = new Map<string, LabLinkState>()
+  /** Why links are detached whose ports are gone, with the names of these, which their computes do not know. */
+  readonly unplugged = new Map<string, string>()
   /** Open feeds that have the states of links. */
   linkReaders = 0
   /** When the states of links were read, ms since 1970; 0: something has changed them since. */

@@ -55,7 +55,8 @@ async function readAll(lab: Lab, agentFor: ComputeAgents): Promise<void> {
   const { links } = lab.document
   // States of links that are not in the document are kept for a while: an undo, or a request in progress, may bring the links (back).
   if (lab.linkStates.size >= mostStates(lab)) {
-    for (const id of lab.linkStates.keys()) if (!links.has(id)) lab.linkStates.delete(id)
+    for (const states of [lab.linkStates, lab.unplugged])
+      for (const id of states.keys()) if (!links.has(id)) states.delete(id)
     lab.linkCursors.clear()
   }
   const computes = new Set<string>()
@@ -92,7 +93,18 @@ const isOn = (wiring: LinkRecord['wiring'], computeId: string): boolean =>
   wiring.type === 'direct' && wiring.compute_id === computeId
 
 /** Keeps the state that a compute reported of a link of its own. */
-export const keepState = (lab: Lab, state: DirectLinkState): void => keep(lab, stateOf(state))
+export function keepState(lab: Lab, state: DirectLinkState): void {
+  const { link_id, verdict, reason } = state
+  if (verdict !== 'detached') lab.unplugged.delete(link_id)
+  keep(lab, stateOf({ ...state, reason: lab.unplugged.get(link_id) ?? reason }))
+}
+
+/** Says why a link is detached whose port is gone. */
+export function keepUnplugged(lab: Lab, linkId: string, reason: string): void {
+  lab.unplugged.set(linkId, reason)
+  const known = lab.linkStates.get(linkId)
+  if (known?.verdict === 'detached') keep(lab, { ...known, verdict_reason: reason })
+}
 
 /** Keeps the state of a link, and emits a change to the feeds that have it. */
 function keep(lab: Lab, state: LabLinkState): void {

@@ -6,6 +6,7 @@ import type { ComputeAgents } from '../computes/agents.ts'
 import type { LinkRecord, NodeRecord } from '../lab/document.ts'
 import type { Lab } from '../lab/lab.ts'
 import type { Labs } from '../service.ts'
+import { keepUnplugged } from './link-states.ts'
 import { sameEnd, withLinkLock } from './links.ts'
 import { unwire, wireAgain } from './wiring.ts'
 
@@ -27,6 +28,10 @@ export async function replug(
   const atNode = (ports: readonly LabPort[]) =>
     ports.filter((port) => links.some(({ nodes }) => sameEnd(nodes, endOf(now, port)) !== undefined))
   const unplugged = atNode(then.filter((port) => !has(present, port)))
+  for (const { link_id, nodes } of links) {
+    const gone = unplugged.find((port) => sameEnd(nodes, endOf(now, port)) !== undefined)
+    if (gone !== undefined) keepUnplugged(lab, link_id, reasonOf(now.name, gone))
+  }
   if (unplugged.length > 0) lab.emit({ action: 'log.warning', event: { message: textOf(now.name, unplugged) } })
   const back = present.filter((port) => !has(then, port)).map((port) => endOf(now, port))
   const again = links.filter(({ nodes }) => back.some((end) => sameEnd(nodes, end) !== undefined))
@@ -67,6 +72,9 @@ function hasBothPorts(lab: Lab, { nodes, link_type }: LinkRecord): boolean {
     }),
   )
 }
+
+const reasonOf = (node: string, { name }: LabPort): string =>
+  `The cable of ${name} was unplugged, as ${node} no longer has this port: give it back, or remove the link`
 
 function textOf(node: string, ports: readonly LabPort[]): string {
   const names = ports.map(({ name }) => name).join(', ')
