@@ -3,7 +3,7 @@ import { type Part, quoted } from './source.ts'
 
 /** Why settings are left out, by their names. */
 const reasons: Readonly<Record<string, string>> = {
-  binds: 'a node has no files of the host',
+  binds: 'nodes do not see files of the host',
   license: 'put it into the image, or enter it at the console',
   ports: 'a nat publishes ports (port_forwards)',
   type: 'the image says which model the machine is',

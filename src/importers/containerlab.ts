@@ -304,7 +304,9 @@ class TopologyReader {
       return
     }
     const initrd = isRouter ? 'frr.img' : 'busybox.img'
-    image?.change(`a container becomes the guest vmlinuz with ${initrd}: examples/guests/make.sh makes both`)
+    image?.change(
+      `a container becomes the guest vmlinuz with ${initrd}, which examples/guests/make.sh in the source of this program builds`,
+    )
     const parts = new Map([...ports].map(([port, { part }]) => [port, part]))
     const { adapters, names } = namedPorts(parts, lastNumber, maxAdapters)
     add(

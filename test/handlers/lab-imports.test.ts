@@ -42,7 +42,7 @@ links:
         line: 4,
         column: 24,
         effect: 'left-out',
-        message: 'is not imported: a node has no files of the host',
+        message: 'is not imported: nodes do not see files of the host',
       },
     ],
   })

@@ -106,7 +106,7 @@ testWith(browser)(
     const dialog = page.getByRole('dialog', { name: 'Import' })
     await dialog.getByRole('button', { name: 'Close' }).waitFor()
     const entry = (name: string) => dialog.locator('.import', { hasText: name })
-    await entry('two.clab.yml').getByText('a node has no files of the host').waitFor()
+    await entry('two.clab.yml').getByText('nodes do not see files of the host').waitFor()
     await entry('two.clab.yml').getByText('topology.nodes.h1.binds').waitFor()
     await entry('pair again').getByRole('link', { name: 'pair again' }).waitFor()
     await entry('firewall.gns3a').getByText('Firewall of a vendor').waitFor()
@@ -187,6 +187,12 @@ testWith(browser)(
     await dialog.getByLabel('Replace leaf by').selectOption({ label: 'Switch' })
     await row('leaf').getByText('replaced by Switch').waitFor()
     await dialog.getByText('3 of 5 nodes can run').waitFor()
+    await losses('Left out').getByText('the node could not run when this was read').first().waitFor()
+    // Reasons are below each other, also in rows without buttons.
+    const lefts = await dialog
+      .locator('.node-row-text')
+      .evaluateAll((all) => all.map((it) => it.getBoundingClientRect().x))
+    expect(new Set(lefts).size).toBe(1)
     // The image gets the name that the lab has for it.
     await dialog
       .getByLabel('Upload vyosnetworks_vyos-1.4.qcow2 for router')

@@ -8,6 +8,7 @@ import { labPath } from '../state/route.ts'
 import { FileImport, type ImportOptions, type ImportState, type UntrustedPart } from './file-import.ts'
 import { givenFiles } from './given-files.ts'
 import { ImportResultView, Losses } from './import-result-view.tsx'
+import { presentLosses } from './present-losses.ts'
 
 interface ImportProps {
   readonly files: readonly File[]
@@ -94,6 +95,7 @@ function ImportView({ given }: { given: FileImport }) {
   const { file, leftOut, notTaken, images, labFile, result } = given
   const { value: state } = given.state
   const { value: text } = labFile
+  const lost = presentLosses(leftOut.value, result.value?.rows.value ?? [])
   return (
     <li class="import">
       <div class="row">
@@ -152,8 +154,8 @@ function ImportView({ given }: { given: FileImport }) {
           </p>
         </details>
       )}
-      <Losses title="Changed" losses={leftOut.value.filter(({ effect }) => effect === 'changed')} />
-      <Losses title="Left out" losses={leftOut.value.filter(({ effect }) => effect === 'left-out')} />
+      <Losses title="Changed" losses={lost.filter(({ effect }) => effect === 'changed')} />
+      <Losses title="Left out" losses={lost.filter(({ effect }) => effect === 'left-out')} />
     </li>
   )
 }

@@ -440,7 +440,7 @@ test('up of a topology says all that cannot run and starts nothing; with --parti
     'dc.clab.yml: imported from containerlab',
     '',
     'Changed',
-    '  dc.clab.yml:5:28: topology.nodes.router.image: a container becomes the guest vmlinuz with frr.img: examples/guests/make.sh makes both',
+    '  dc.clab.yml:5:28: topology.nodes.router.image: a container becomes the guest vmlinuz with frr.img, which examples/guests/make.sh in the source of this program builds',
     '  dc.clab.yml:6:24: topology.nodes.h1.image: a container with one link becomes a pc',
     '  dc.clab.yml:7:24: topology.nodes.h2.image: a container with one link becomes a pc',
     '',
