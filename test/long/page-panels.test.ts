@@ -68,3 +68,16 @@ testWith(browser)('both directions of a link show whole names, also in a narrow 
     ])
   }
 })
+
+testWith(browser)(
+  'the panel of a lab counts switches as such, and no cable runs through the name of a port',
+  async () => {
+    const lab = await openClosets()
+    const { page } = lab
+    const facts = page.getByRole('complementary', { name: 'Lab' }).locator('.facts').first()
+    await expect.poll(() => facts.innerText()).toMatch(/Nodes\s+3, 0 running\s+Switches\s+2\s+Links\s+4/)
+    // What covers the line around each letter is wider than a space.
+    const widths = await page.locator('.port').evaluateAll((all) => all.map((it) => getComputedStyle(it).strokeWidth))
+    expect(new Set(widths)).toEqual(new Set(['10px']))
+  },
+)

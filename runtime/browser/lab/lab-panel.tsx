@@ -17,10 +17,14 @@ export function LabPanel({ window: lab }: { window: LabWindow }) {
   const { editor } = lab
   const { store } = editor
   const nodes = store.nodes.values()
-  // As on the card of the lab and in commands: switches and the like are segments.
+  // As on the card of the lab: switches and the like are counted apart, as they always pass frames.
   const machines = nodes.filter(({ node_type }) => !isSegmentKind(node_type))
   const running = machines.filter(({ status }) => status === 'started').length
-  const segments = nodes.length - machines.length
+  const others = new Map<string, number>()
+  for (const node of nodes) {
+    const title = editor.kindOf(node)?.title ?? node.node_type
+    if (isSegmentKind(node.node_type)) others.set(title, (others.get(title) ?? 0) + 1)
+  }
   const isKnown = store.project.value !== undefined
   const jobs = store.jobs.values().filter(({ status }) => status === 'running' || status === 'failed')
   return (
@@ -29,7 +33,9 @@ export function LabPanel({ window: lab }: { window: LabWindow }) {
       {isKnown ? (
         <dl class="facts">
           <Fact name="Nodes" value={machines.length === 0 ? '0' : `${machines.length}, ${running} running`} />
-          {segments > 0 && <Fact name="Segments" value={String(segments)} />}
+          {[...others].map(([title, count]) => (
+            <Fact key={title} name={`${title}${title.endsWith('h') ? 'es' : 's'}`} value={String(count)} />
+          ))}
           <Fact name="Links" value={String(store.links.ids.value.length)} />
         </dl>
       ) : (
