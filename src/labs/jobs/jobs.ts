@@ -1,22 +1,17 @@
 import type { NodeAction } from '../../host-agent.ts'
-import { abortable } from '../../lib/async/abort.ts'
 import { ignore } from '../../lib/async/ignore.ts'
 import { startTimer } from '../../lib/async/pause.ts'
 import { ApiError, notFound, tooMany } from '../../lib/errors/api-error.ts'
 import { counted } from '../../lib/text/counted.ts'
 import type { LabListEvent } from '../../model/lab/event.ts'
-import type { LabJob, LabJobCreate, LabJobNode } from '../../model/lab/job.ts'
+import type { LabJob, LabJobCreate } from '../../model/lab/job.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
 import type { ComputeAgents } from '../computes/agents.ts'
-import type { ComputePool } from '../computes/compute-pool.ts'
 import type { Conventions } from '../lab/conventions.ts'
 import type { Lab } from '../lab/lab.ts'
-import { nodeRefOf } from '../lab/node-on-compute.ts'
-import { runNodeAction } from '../nodes/nodes.ts'
-import { untilReady } from '../nodes/ready.ts'
-import { reasonOf } from './failure-reason.ts'
+import { Cancelled, failureOf } from './failure-reason.ts'
 import { type JobNode, newJobNode, putInOrder } from './job-nodes.ts'
-import { StartPaces } from './start-paces.ts'
+import { type NodeJob, NodeRuns, type NodeRunsOptions, progressOfNodes } from './node-runs.ts'
 
 /** Most running jobs of a service, most ended jobs in its list, and how long these are listed, ms. */
 const maxRunning = 200
@@ -24,12 +19,6 @@ const maxEnded = 200
 const keptMs = 15 * 60_000
 /** Least time between two events of one job, ms. */
 const tellMs = 100
-/** Most nodes that a job shows. */
-const maxShown = 100
-
-/** The order in which a job shows its nodes. */
-const orderOfStates: readonly LabJobNode['state'][] = ['failed', 'skipped', 'cancelled', 'asked', 'unready', 'waiting']
-
 /** What a job shows of its work. */
 export type JobState = Pick<LabJob, 'total' | 'done' | 'failed' | 'skipped' | 'nodes'> &
   Partial<Pick<LabJob, 'steps' | 'checks' | 'tasks' | 'start_job_id' | 'compute_id' | 'class' | 'projects'>> & {
@@ -39,7 +28,7 @@ export type JobState = Pick<LabJob, 'total' | 'done' | 'failed' | 'skipped' | 'n
   }
 
 /** A job and its state. */
-interface Job {
+export interface Job {
   readonly id: string
   /** Absent: the job works on many labs. */
   readonly lab: Lab | undefined
@@ -54,25 +43,6 @@ interface Job {
   failure: unknown
   /** Whether an event of the job is scheduled. */
   isChanged: boolean
-}
-
-/** A job that works on nodes. */
-interface NodeJob extends Job {
-  readonly lab: Lab
-  readonly action: NodeAction
-  readonly nodes: readonly JobNode[]
-  readonly input: LabJobCreate
-  /** Nodes that were asked to start and are not ready yet, and those that wait until there are fewer. */
-  active: number
-  readonly waiting: Set<() => void>
-}
-
-/** The work of a job on one node. */
-interface NodeRun {
-  readonly job: NodeJob
-  readonly node: JobNode
-  readonly agentFor: ComputeAgents
-  readonly signal: AbortSignal
 }
 
 /** What the work of a job gets. */
@@ -101,10 +71,7 @@ export interface StartedNodeJob extends StartedJob {
   readonly nodes: readonly Pick<JobNode, 'record' | 'state' | 'reason'>[]
 }
 
-interface JobsOptions {
-  readonly computes: ComputePool
-  /** Logs failures that are defects. */
-  readonly report: (error: unknown, what: string) => void
+interface JobsOptions extends NodeRunsOptions {
   /** Called with the lab of each new job, and with undefined at its removal, for a process that lists the jobs of all labs. */
   readonly noted?: ((jobId: string, projectId: string | undefined) => Promise<void>) | undefined
   /** Emits the events of jobs that work on many labs. */
@@ -127,11 +94,11 @@ export interface JobList {
 export class Jobs implements JobList {
   readonly #options: JobsOptions
   readonly #jobs = new Map<string, Job>()
-  readonly #paces: StartPaces
+  readonly #runs: NodeRuns
 
   constructor(options: JobsOptions) {
     this.#options = options
-    this.#paces = new StartPaces(options.computes)
+    this.#runs = new NodeRuns(options, (job) => this.#changed(job))
   }
 
   list(): LabJob[] {
@@ -174,7 +141,7 @@ export class Jobs implements JobList {
     }
     if (action === 'start') putInOrder(job.nodes)
     const { listed, signal } = this.#begin(job)
-    const runs = job.nodes.map((node) => this.#runNode({ job, node, agentFor, signal }))
+    const runs = job.nodes.map((node) => this.#runs.run({ job, node, agentFor, signal }))
     const orFail = () => {
       if (job.failure !== undefined) throw job.failure
     }
@@ -253,84 +220,6 @@ export class Jobs implements JobList {
     }
   }
 
-  /** Works on one node of a job, and shows how that ended. Never rejects. */
-  async #runNode(run: NodeRun): Promise<void> {
-    const { job, node, signal } = run
-    const { settle } = node
-    try {
-      await abortable(this.#nodesBefore(run), signal)
-      using _ = job.action === 'start' ? await takeTurn(job, signal) : undefined
-      await this.#requestAction(run)
-      if (job.action === 'start') await this.#untilReady(run)
-      this.#show(run, 'done')
-    } catch (error) {
-      this.#showFailure(run, error)
-    } finally {
-      settle.requested()
-      settle.over()
-    }
-  }
-
-  #show({ job, node }: NodeRun, state: JobNode['state'], reason: string | null = null): void {
-    node.state = state
-    node.reason = reason
-    this.#changed(job)
-  }
-
-  #showFailure(run: NodeRun, error: unknown): void {
-    const { job, node, signal } = run
-    if (signal.aborted) {
-      const why = signal.reason instanceof Cancelled ? signal.reason.message : 'It was closed'
-      return this.#show(run, 'cancelled', why)
-    }
-    if (error instanceof Skipped) return this.#show(run, 'skipped', error.message)
-    job.failure ??= failureOf(error, job.id)
-    if (error instanceof ApiError) node.image = error.extra.image
-    else this.#options.report(error, `the job ${job.id} failed to ${job.action} the node ${node.record.node_id}`)
-    this.#show(run, 'failed', reasonOf(error))
-  }
-
-  /** Resolves when the nodes before this one are done; throws `Skipped` when one of them ended otherwise. */
-  async #nodesBefore(run: NodeRun): Promise<void> {
-    const { before } = run.node
-    const names = before.filter(({ state }) => state !== 'done').map(({ record }) => record.name)
-    if (names.length > 0) this.#show(run, 'waiting', `Waiting for ${names.join(', ')}`)
-    for (const it of before) {
-      await it.over
-      if (it.state !== 'done') throw new Skipped(`It starts after ${it.record.name}, which is ${it.state}`)
-    }
-  }
-
-  /** Sends the action to the node as soon as its compute may start one more. */
-  async #requestAction(run: NodeRun): Promise<void> {
-    const { job, node, agentFor, signal } = run
-    const { record, settle } = node
-    const { action, lab, input } = job
-    const isStart = action === 'start'
-    node.reason = 'Waiting for other starts on its compute, or for a lower load'
-    const endTurn = await this.#paces.turn(record, { isStart, signal, loadBelow: input.load_below })
-    try {
-      requireNotGivenUp(job)
-      this.#show(run, 'asked')
-      const shown = await runNodeAction(this.#options, lab, lab.node(record.node_id), action, agentFor)
-      if (isStart) this.#paces.learnWeight(record, shown.command_line)
-    } finally {
-      endTurn()
-      settle.requested()
-    }
-  }
-
-  /** Resolves when a started node is ready by its own conditions. */
-  async #untilReady(run: NodeRun): Promise<void> {
-    const { record } = run.node
-    const { lab } = run.job
-    if (record.ready === null) return
-    this.#show(run, 'unready', 'Started, but not ready yet')
-    lab.unready.add(record.node_id)
-    await untilReady(run.agentFor(record.compute_id).nodes, nodeRefOf(lab, record), record.ready, run.signal)
-    lab.unready.delete(record.node_id)
-  }
-
   /** Emits an event of the job, at most every `tellMs`. */
   #changed(job: Job): void {
     if (job.isChanged) return
@@ -384,23 +273,6 @@ export class Jobs implements JobList {
 
 export const noSuchJob = (id: string): ApiError => notFound(`job_id: there is no job ${id}, or it ended some time ago`)
 
-/** A job was cancelled. */
-class Cancelled extends Error {}
-
-/** A node was skipped, as a node before it has failed. */
-class Skipped extends Error {}
-
-/** The error for a request that waits for the job. */
-function failureOf(error: unknown, jobId: string): unknown {
-  if (!(error instanceof ApiError)) return error
-  const { status, message, code, headers, extra } = error
-  const image = extra.image === undefined ? {} : { image: extra.image }
-  return new ApiError(status, message, { code, cause: error, headers: { ...headers, [jobHeader]: jobId }, ...image })
-}
-
-/** The header with the id of the job that a request has started. */
-export const jobHeader = 'X-Patchbay-Job'
-
 const newJob = (lab: Lab | undefined, action: LabJob['action'], state: () => JobState): Job => ({
   id: crypto.randomUUID(),
   lab,
@@ -412,57 +284,6 @@ const newJob = (lab: Lab | undefined, action: LabJob['action'], state: () => Job
   failure: undefined,
   isChanged: false,
 })
-
-/** Resolves when fewer than `at_once` nodes of the job are starting, with the turn of one more, which ends when that is ready. */
-async function takeTurn(job: NodeJob, signal: AbortSignal): Promise<Disposable> {
-  const { at_once = Number.POSITIVE_INFINITY } = job.input
-  while (job.active >= at_once) {
-    let wake = () => {}
-    const isWoken = new Promise<void>((resolve) => {
-      wake = resolve
-      job.waiting.add(wake)
-    })
-    await abortable(isWoken, signal).finally(() => job.waiting.delete(wake))
-  }
-  requireNotGivenUp(job)
-  job.active += 1
-  return {
-    [Symbol.dispose]() {
-      job.active -= 1
-      for (const wake of job.waiting) wake()
-    },
-  }
-}
-
-function requireNotGivenUp({ input, nodes }: NodeJob): void {
-  if (input.give_up !== 'stop') return
-  const failed = nodes.find(({ state }) => state === 'failed')
-  if (failed !== undefined) throw new Skipped(`${failed.record.name} failed; no further node is started`)
-}
-
-function progressOfNodes(nodes: readonly JobNode[]): JobState {
-  const of = (state: JobNode['state']) => nodes.filter((node) => node.state === state)
-  const [failed, cancelled] = [of('failed'), of('cancelled')]
-  const first = cancelled[0] ?? failed[0]
-  return {
-    reason: first === undefined ? null : `${first.record.name}: ${first.reason}`,
-    isCancelled: cancelled.length > 0,
-    total: nodes.length,
-    done: of('done').length,
-    failed: failed.length,
-    skipped: of('skipped').length,
-    nodes: orderOfStates
-      .flatMap(of)
-      .slice(0, maxShown)
-      .map(({ record: { node_id, name }, state, reason, image }) => ({
-        node_id,
-        name,
-        state,
-        reason,
-        ...(image !== undefined && { image }),
-      })),
-  }
-}
 
 /** A job for those who must not know the checks of a lab file: how many have failed, and not which or why. */
 export function withoutCheckResults(job: LabJob): LabJob {

@@ -8,7 +8,8 @@ import {
   studentsOf,
 } from '../../../labs/classes/classes.ts'
 import type { WorkFor } from '../../../labs/classes/student-lab.ts'
-import { jobHeader, type StartedJob } from '../../../labs/jobs/jobs.ts'
+import { jobHeader } from '../../../labs/jobs/failure-reason.ts'
+import type { StartedJob } from '../../../labs/jobs/jobs.ts'
 import { notFound } from '../../../lib/errors/api-error.ts'
 import {
   Class,

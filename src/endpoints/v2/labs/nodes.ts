@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import type { NodeAction } from '../../../host-agent.ts'
-import { jobHeader } from '../../../labs/jobs/jobs.ts'
+import { jobHeader } from '../../../labs/jobs/failure-reason.ts'
 import { nodeRefOf } from '../../../labs/lab/node-on-compute.ts'
 import { createNode } from '../../../labs/nodes/create-node.ts'
 import { duplicateNode, nodeOnCompute, removeNode, runNodeAction } from '../../../labs/nodes/nodes.ts'

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { jobHeader } from '../../../labs/jobs/jobs.ts'
+import { jobHeader } from '../../../labs/jobs/failure-reason.ts'
 import { checkTasks } from '../../../labs/tasks/check-tasks.ts'
 import { tasksView } from '../../../labs/tasks/tasks.ts'
 import { LabJob } from '../../../model/lab/job.ts'
