@@ -40,6 +40,26 @@ test('pcs on two computes ping each other, also when one compute has joined', as
   await console.expect('10.0.0.4 icmp_seq=2 ttl=64')
 })
 
+test('a link between computes is there again when an undo gives its port back', async () => {
+  const { gateway } = lab
+  const at = '/v2/projects/unplugged'
+  const port = (port_number: number) => ({ name: `Ethernet${port_number}`, port_number, type: 'access', vlan: 1 })
+  await gateway.call('POST', '/v2/projects', { name: 'unplugged', compute_id: 'a' })
+  await gateway.call('POST', `${at}/nodes`, { name: 'PC1', node_type: 'pc', compute_id: 'a' })
+  const properties = { ports_mapping: [port(0), port(1)] }
+  await gateway.call('POST', `${at}/nodes`, { name: 'SW', node_type: 'switch', compute_id: 'b', properties })
+  await gateway.call('POST', `${at}/links`, { nodes: ['PC1:e0', 'SW:e1'] })
+  const { project_id, node_id } = await gateway.call<LabNode>('GET', `${at}/nodes/SW`)
+  const nio = `${projects}/${project_id}/switch/nodes/${node_id}/adapters/0/ports/1/nio`
+  const isAttached = async () => (await gateway.fetch(nio)).status === 200
+  expect(await isAttached()).toBe(true)
+  await gateway.call('PUT', `${at}/nodes/SW`, { properties: { ports_mapping: [port(0)] } })
+  expect(await isAttached()).toBe(false)
+  await gateway.call('POST', `${at}/undo`)
+  expect(await isAttached()).toBe(true)
+  await gateway.call('DELETE', at)
+})
+
 test('a console and a live capture go through gateway, tunnel and keeper', async () => {
   const { gateway } = lab
   const project = await lab.project(lab.farId)
