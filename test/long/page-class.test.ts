@@ -122,7 +122,10 @@ testWith(browser)(
     await card('Ada').getByRole('button', { name: 'Reset' }).click()
     await look(page, 'reset')
     await page.getByRole('dialog').getByRole('button', { name: 'Reset' }).click()
-    await page.getByText('The lab of Ada put back to the start.').waitFor()
+    await Promise.all([
+      page.getByText('The lab of Ada was put back to the start.').waitFor(),
+      student.page.getByText('The lab was put back to “Start of the class”.').waitFor(),
+    ])
     await card('Ada').getByText('0 of 2 running').waitFor()
     expect(await ask<LabNode[]>(service, 'GET', '/v2/projects/net-Ada/nodes')).toHaveLength(2)
     await student.node('PC2', ', pc, stopped').waitFor()

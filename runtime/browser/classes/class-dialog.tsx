@@ -55,7 +55,7 @@ export function ClassDialog({ action, className, count, student, onLinks, onDele
       await wait(await client.call('POST /v2/classes/{class}/reset', { params, body: { students } }))
       notify(
         'done',
-        `${student === undefined ? counted(count, 'lab') : `The lab of ${student}`} put back to the start.`,
+        `${student === undefined ? counted(count, 'lab') : `The lab of ${student}`} ${student === undefined && count > 1 ? 'were' : 'was'} put back to the start.`,
       )
     } else {
       await wait(await client.call('DELETE /v2/classes/{class}', { params }))

@@ -113,8 +113,11 @@ export class LabStore {
         case 'job.updated':
         case 'job.deleted':
           return this.jobs.apply(action, event.job_id, event)
-        case 'snapshot.created':
         case 'snapshot.restored':
+          // Nodes stop by it, in all windows at the lab.
+          this.#notice('warning', `The lab was put back to “${event.name}”${line.by ? ` by ${line.by}` : ''}.`)
+          return this.snapshots.put(event.snapshot_id, event)
+        case 'snapshot.created':
         case 'snapshot.deleted':
           return this.snapshots.apply(action, event.snapshot_id, event)
         case 'project.created':

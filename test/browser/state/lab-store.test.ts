@@ -125,3 +125,14 @@ test('a step of a job leaves the job as it is, and is not a sentence', () => {
   expect(store.jobs.values()).toEqual([job])
   expect(store.events.value).toEqual([])
 })
+
+test('who has a lab open hears that it was put back, and by whom', () => {
+  const heard: string[] = []
+  const store = new LabStore((_, message) => heard.push(message))
+  const start = { snapshot_id: 's', name: 'Start of the class' } as LabSnapshot
+  store.reset(snapshot())
+  store.apply({ action: 'snapshot.restored', event: start, by: 'Teacher' })
+  store.apply({ action: 'snapshot.restored', event: { ...start, snapshot_id: 't', name: 'mine' } })
+  expect(heard).toEqual(['The lab was put back to “Start of the class” by Teacher.', 'The lab was put back to “mine”.'])
+  expect(store.snapshots.get('s')?.name).toBe('Start of the class')
+})
