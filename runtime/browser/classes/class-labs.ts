@@ -12,16 +12,21 @@ import { Table } from '../state/table.ts'
 const quietMs = 1500
 
 /** What happened last in a lab, and when the page learnt of it, ms since 1970. */
-export interface LastEvent {
+interface LastEvent {
   readonly text: string
   readonly at: number
+  /** When the lab was changed last, as far as the page knew: another time says that more has happened since. */
+  readonly changedAt: string | undefined
 }
+
+/** They stay for who leaves a wall and comes back: the service does not tell them again. */
+const lastEvents = new Table<LastEvent>()
 
 /** The labs of a class, kept up to date by the feed of the service: while nothing happens in them, nothing is read. */
 export class ClassLabs {
   readonly labs = new Table<LabProject>()
   readonly maps = new Table<LabMap>()
-  readonly events = new Table<LastEvent>()
+  readonly events = lastEvents
   readonly isLoaded = signal(false)
   readonly #client: Patchbay
   readonly #key: string
@@ -42,7 +47,10 @@ export class ClassLabs {
 
   async #read(over: AbortSignal): Promise<void> {
     const labs = await this.#client.call('GET /v2/projects')
-    this.labs.reset(labs.filter((it) => this.#isOurs(it)).map((it) => [it.project_id, it]))
+    const own = labs.filter((it) => this.#isOurs(it))
+    for (const { project_id, changed_at } of own)
+      if (this.events.get(project_id)?.changedAt !== changed_at) this.events.delete(project_id)
+    this.labs.reset(own.map((it) => [it.project_id, it]))
     this.isLoaded.value = true
     void this.#readMaps(over)
   }
@@ -95,6 +103,8 @@ export class ClassLabs {
   #changed(lab: LabProject): void {
     const before = this.labs.has(lab.project_id) ? this.labs.get(lab.project_id) : undefined
     this.labs.put(lab.project_id, lab)
+    const event = this.events.get(lab.project_id)
+    if (event !== undefined) this.events.put(lab.project_id, { ...event, changedAt: lab.changed_at })
     // Who comes and goes changes no map.
     if (before?.revision !== lab.revision || before.status !== lab.status) this.#readLater(lab.project_id)
   }
@@ -103,7 +113,7 @@ export class ClassLabs {
     const known = this.#nodes.has(node_id) ? this.#nodes.get(node_id) : undefined
     if (line.action !== 'node.updated' || (known !== undefined && known.status !== status)) {
       const { text } = eventText(line, { nodes: this.#nodes }) ?? {}
-      if (text !== undefined) this.events.put(project_id, { text, at: Date.now() })
+      if (text !== undefined) this.#tell(project_id, text)
     }
     const map = this.maps.has(project_id) ? this.maps.get(project_id) : undefined
     if (known !== undefined && map !== undefined && known.status !== status) {
@@ -113,6 +123,10 @@ export class ClassLabs {
       this.maps.put(project_id, { ...map, nodes: withNow(map.nodes) })
     }
     this.#readLater(project_id)
+  }
+
+  #tell(id: string, text: string): void {
+    this.events.put(id, { text, at: Date.now(), changedAt: this.labs.get(id)?.changed_at })
   }
 
   #readLater(id: string): void {

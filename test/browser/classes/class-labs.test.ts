@@ -86,3 +86,12 @@ test('a student who is added has a card, and one of another class has none', asy
   )
   expect(labs.labs.ids.value).toEqual(['3'])
 })
+
+test('who comes back to a wall is told the same last event, unless the lab was changed meanwhile', async () => {
+  const event = { ...node, status: 'started' } as unknown as AnyNode
+  await labsThatHear({ action: 'node.updated', event, project_id })
+  expect((await labsThatHear()).labs.events.get(project_id)?.text).toBe('PC1 started')
+  const changed_at = '2026-01-01T00:00:00Z'
+  await labsThatHear({ action: 'project.updated', event: { ...lab, changed_at }, project_id })
+  expect((await labsThatHear()).labs.events.get(project_id)).toBeUndefined()
+})
