@@ -115,6 +115,10 @@ testWith(browser)(
     await student.page.getByText('Start of the class').waitFor()
     await student.page.getByRole('button', { name: 'Restore' }).waitFor()
     expect(await student.page.getByRole('button', { name: 'Delete Start of the class' }).count()).toBe(0)
+    // From a lab of the wall the way back is to the wall.
+    await page.getByRole('link', { name: 'Ada', exact: true }).click()
+    await page.getByRole('link', { name: 'Back to the class' }).click()
+    await card('Ada').getByText('2 of 2 running').waitFor()
     // The student deletes a node; the teacher puts the lab back.
     await student.node('PC2').click()
     await student.page.keyboard.press('Delete')

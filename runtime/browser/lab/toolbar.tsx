@@ -6,6 +6,7 @@ import type { IconName } from '../parts/icon.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { ThemeButton } from '../parts/theme-button.tsx'
 import type { LabConnection } from '../state/live-lab.ts'
+import { labsPath } from '../state/route.ts'
 import { mayEdit } from '../state/session.ts'
 import { EditableName } from './editable-name.tsx'
 
@@ -20,11 +21,12 @@ const states: Readonly<Record<LabConnection['state'], string>> = {
 export function Toolbar({ window: lab, connection }: { window: LabWindow; connection: LabConnection }) {
   const { editor, isList, hasLabels } = lab
   const name = editor.store.project.value?.name ?? ''
+  const back = labsPath.value === '#/' ? 'All labs' : 'Back to the class'
   return (
     <header class="toolbar">
-      <a class="button is-quiet" href="#/" title="All labs">
+      <a class="button is-quiet" href={labsPath.value} title={back}>
         <Icon name="back" />
-        <span class="hidden">All labs</span>
+        <span class="hidden">{back}</span>
       </a>
       <h1 class="hidden">{name}</h1>
       <EditableName

@@ -30,8 +30,12 @@ function readHash(before = ''): string {
 }
 
 const hash = signal(readHash())
+/** Where one goes back to from a lab: the wall of a class from which it was opened, or all labs. */
+export const labsPath = signal('#/')
 addEventListener('hashchange', () => {
-  hash.value = readHash(hash.value)
+  const before = hash.value
+  hash.value = readHash(before)
+  if (!before.startsWith('#/labs/')) labsPath.value = before.startsWith('#/classes/') ? before : '#/'
 })
 
 /** Goes from the link of a student to another screen, which takes its place in the history. */

@@ -51,3 +51,15 @@ test('classes and each class have addresses', () => {
   go(route.classPath('net 1/2'))
   expect(route.route.value).toEqual({ screen: 'classes', className: 'net 1/2' })
 })
+
+test('from a lab the way back is to the wall of the class from which it was opened, or else to all labs', () => {
+  go('#/classes/net')
+  go('#/labs/net-ada')
+  expect(route.labsPath.value).toBe('#/classes/net')
+  go('#/labs/net-ada/nodes/PC1')
+  go('#/labs/net-ada')
+  expect(route.labsPath.value).toBe('#/classes/net')
+  go('#/')
+  go('#/labs/net-ada')
+  expect(route.labsPath.value).toBe('#/')
+})
