@@ -119,6 +119,14 @@ testWith(browser)(
     await page.getByRole('link', { name: 'Ada', exact: true }).click()
     await page.getByRole('link', { name: 'Back to the class' }).click()
     await card('Ada').getByText('2 of 2 running').waitFor()
+    // In the list of labs they are one line, until they are searched.
+    await page.getByRole('link', { name: 'Labs', exact: true }).click()
+    await page.getByRole('link', { name: 'First ping' }).waitFor()
+    expect(await page.getByRole('link', { name: 'net-Ada' }).count()).toBe(0)
+    await look(page, 'labs')
+    await page.getByRole('link', { name: 'net (3 labs)' }).click()
+    await card('Ada').getByText('2 of 2 running').waitFor()
+    await page.setViewportSize({ width: 1280, height: 900 })
     // The student deletes a node; the teacher puts the lab back.
     await student.node('PC2').click()
     await student.page.keyboard.press('Delete')

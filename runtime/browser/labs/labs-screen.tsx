@@ -13,7 +13,7 @@ import { timePattern, timeText } from '../parts/time-text.ts'
 import { client } from '../state/client.ts'
 import { notifyError } from '../state/notices.ts'
 import { labPath } from '../state/route.ts'
-import { hasAllLabs, mayEdit, mayMakeLabs } from '../state/session.ts'
+import { hasAllLabs, isOnWall, mayEdit, mayMakeLabs } from '../state/session.ts'
 import { stored } from '../state/stored.ts'
 import type { OpenDialog } from './lab-dialog.tsx'
 import { LabList } from './lab-list.ts'
@@ -36,6 +36,7 @@ const orderTexts: Readonly<Record<LabOrder, string>> = {
 }
 
 const labSelection = () => import('./on-demand.ts').then((module) => module.LabSelection)
+const classesLine = () => import('./on-demand.ts').then((module) => module.ClassesLine)
 const labDialog = () => import('./on-demand.ts').then((module) => module.LabDialog)
 const labThumbnail = () => import('./on-demand.ts').then((module) => module.LabThumbnail)
 const importDialog = () => import('./on-demand.ts').then((module) => module.ImportDialog)
@@ -61,7 +62,9 @@ export function LabsScreen() {
   // The ids as a text, which stays equal when a lab changes: only its card is rendered again then.
   const shown = useComputed(() => {
     const wanted = words.value.trim().toLowerCase()
-    const labs = list.labs.values().filter(({ name }) => name.toLowerCase().includes(wanted))
+    const labs = list.labs
+      .values()
+      .filter((lab) => lab.name.toLowerCase().includes(wanted) && (wanted !== '' || !isOnWall(lab)))
     return inOrder(labs, order.value)
       .map((lab) => lab.project_id)
       .join(' ')
@@ -164,6 +167,9 @@ export function LabsScreen() {
             <Card key={id} {...{ id, list, dialog, chosen }} />
           ))}
         </ul>
+        {words.value.trim() === '' && list.labs.values().some(isOnWall) && (
+          <Loaded load={classesLine} props={{ list }} />
+        )}
       </main>
       {given.value.length > 0 && (
         <Loaded

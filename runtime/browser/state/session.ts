@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import type { Session } from '../../../src/client/patchbay.ts'
+import type { LabProject, Session } from '../../../src/client/patchbay.ts'
 
 /** The user of the page: `undefined` until the service has answered, `null` when it asks for credentials. */
 export const session = signal<Session | undefined | null>(undefined)
@@ -23,3 +23,7 @@ export const mayMakeLabs = (): boolean =>
 
 /** Whether the user sees all labs. A student of a class has one, and nothing to do with the service. */
 export const hasAllLabs = (): boolean => session.value?.projects === undefined
+
+/** Whether the user sees a lab on the wall of its class, so that it need not be among all others. */
+export const isOnWall = (lab: Pick<LabProject, 'class'>): boolean =>
+  lab.class !== undefined && isAdministrator() && hasAllLabs()
