@@ -48,7 +48,7 @@ testWith(browser)(
     await page.getByRole('button', { name: /^Repair/ }).click()
     await lab.node('PRINTER').waitFor()
     expect(page.url()).toBe(`${service.url}/#/labs/my-exercise`)
-    await page.getByRole('button', { name: 'Tasks' }).waitFor()
+    await page.getByRole('button', { name: 'Show or hide the tasks' }).waitFor()
     expect(lab.faults).toEqual([])
   },
   120_000,
