@@ -218,7 +218,7 @@ machineTest.for([
   [{ qemu_path: 'qemu-system-none' }, /^qemu_path: /],
   [{ qemu_path: '/bin/sh' }, /^qemu_path: sh is not the name of an emulator/],
   [{ platform: 'unicore32' }, /qemu-system-unicore32 is not installed/],
-  [{}, /^qemu_path: .*platform/],
+  [{}, /^platform: missing, .*qemu_path/],
 ] as const)('%j is a conflict that says why', async ([input, message]) => {
   const project = await newProject()
   const answer = await post(nodes(project), { name: 'R1', ...input })

@@ -198,40 +198,6 @@ test('If-Match refuses a project that was changed meanwhile', async () => {
   await del(`${projects}/${lab}`)
 })
 
-test('an image that is missing, or is another one, is reported with its place before anything is made', async () => {
-  const lab = newName()
-  const image = `small-${lab}.img`
-  const uploaded = await send(`/v2/compute/machine-emulator/images/${image}`, { method: 'POST', body: 'content' })
-  expect(uploaded.ok).toBe(true)
-  const sha256 = 'ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73'
-  const file = (digest: string, initrd = image) => `
-lab: ${lab}
-templates:
-  machine: { kind: machine, platform: x86_64, image: "${image}${digest}" }
-nodes:
-  R1: { is: machine }
-  R2: { is: machine, initrd: ${initrd} }
-`
-  const refused = async (text: string, query = '') => {
-    const answer = await apply(text, lab, query)
-    return [answer.status, (await body<{ errors: object[] }>(answer)).errors]
-  }
-  for (const query of ['', '?dry_run=true']) {
-    expect(await refused(file('', `Small-${lab}.img`), query)).toMatchObject([
-      400,
-      [{ line: 7, column: 30, path: 'nodes.R2.initrd', message: expect.stringContaining('there is no image') }],
-    ])
-    expect(await refused(file(`@sha256:${'0'.repeat(64)}`), query)).toMatchObject([
-      400,
-      [{ line: 4, column: 54, message: expect.stringContaining(`its sha256 digest is ${sha256}`) }],
-    ])
-  }
-  expect((await send(`${projects}/${lab}`)).status).toBe(404)
-  const right = await planned(apply(file(`@sha256:${sha256}`), lab, '?dry_run=true'), 200)
-  expect(right.steps).toHaveLength(3)
-  await del(`/v2/compute/machine-emulator/images/${image}`)
-})
-
 testWith(requireProgram('qemu-system-x86_64'))(
   'with partial, a node whose image is missing is a placeholder with its links, and is made when the image is there',
   async () => {
