@@ -15,6 +15,7 @@ import { netioDirectory } from './netio-directory.ts'
 import { bridgeOffset, removeLeftover } from './netio-socket.ts'
 import { batch, Receiver } from './receiver.ts'
 import { Sockets } from './sockets.ts'
+import { Taps } from './taps.ts'
 import { Transmitter } from './transmitter.ts'
 
 /** struct epoll_event { u32 events; u64 data; } is packed on x86-64 alone. */
@@ -32,6 +33,7 @@ export class Pump {
   readonly #counters: Counters
   readonly #listener: PathListener
   readonly #sockets: Sockets
+  readonly #taps: Taps
   readonly #receiver: Receiver
   readonly #demultiplexer: Demultiplexer
   readonly #transmitter: Transmitter
@@ -59,6 +61,7 @@ export class Pump {
     this.#counters = counters
     this.#listener = listener
     this.#sockets = new Sockets(libc, isSegmenting)
+    this.#taps = new Taps(libc)
     this.#receiver = new Receiver(libc)
     this.#demultiplexer = new Demultiplexer(this.#receiver)
     this.#transmitter = new Transmitter(libc)
@@ -162,7 +165,12 @@ export class Pump {
   }
 
   #openSocket(spec: UdpEnd | DeviceEnd): { end: FastPathEnd; port: number } {
-    const socket = this.#sockets[spec.type](spec as never)
+    const socket =
+      spec.type === 'tap'
+        ? this.#taps.open(spec.device)
+        : spec.type === 'udp'
+          ? this.#sockets.udp(spec)
+          : this.#sockets.ethernet(spec)
     const close = () => void this.#libc.close(socket.fd)
     const { fd, gro, gso } = socket
     const end = new FastPathEnd(++this.#lastEnd, spec, { fd, gro, gso, close }, this.#counters)

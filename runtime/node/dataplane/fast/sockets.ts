@@ -1,15 +1,13 @@
 import { isIPv6 } from 'node:net'
 import { KeeperError } from '../../keeper/protocol/error.ts'
-import type { KeeperErrorCode } from '../../keeper/protocol/protocol.ts'
 import { type Libc, linux } from '../../os/system/libc.ts'
 import type { DeviceEnd, SocketAddress, UdpEnd } from '../switch/core/path.ts'
-import { Memory } from './memory.ts'
+import { callError, deviceError, Scratch } from './scratch.ts'
 
 /** Size of socket buffers, bytes; without privilege the kernel limits it to net.core.rmem_max. */
 const bufferBytes = 4 << 20
 /** Length of struct virtio_net_hdr before every frame of a packet socket. */
 export const vnetHeaderBytes = 10
-const ifNameBytes = 16
 /** More datagrams than the largest buffer holds. */
 const earlierAtMost = 16_384
 
@@ -26,13 +24,13 @@ export interface OpenedSocket {
 /** Opens the descriptors of ends. Throws KeeperErrors that say what to do. */
 export class Sockets {
   readonly #libc: Libc
-  readonly #scratch: Memory
+  readonly #scratch: Scratch
   /** false: sockets without GRO and GSO, for measurements and for kernels with faults in them. */
   readonly #isSegmenting: boolean
 
   constructor(libc: Libc, isSegmenting: boolean) {
     this.#libc = libc
-    this.#scratch = new Memory(libc, 512)
+    this.#scratch = new Scratch(libc)
     this.#isSegmenting = isSegmenting
   }
 
@@ -50,9 +48,9 @@ export class Sockets {
       // Fragments long datagrams, and ignores path MTU reports (ip(7)).
       else this.#option(fd, linux.IPPROTO_IP, linux.IP_MTU_DISCOVER, linux.IP_PMTUDISC_DONT)
       if (libc.bind(fd, this.#scratch.address, this.#address(local)) < 0)
-        throw this.#error('port_taken', `UDP port ${local.port} of ${local.address} cannot be bound`)
+        throw callError(this.#libc, 'port_taken', `UDP port ${local.port} of ${local.address} cannot be bound`)
       if (libc.connect(fd, this.#scratch.address, this.#address(remote)) < 0)
-        throw this.#error('bad_request', `${remote.address} cannot be reached`)
+        throw callError(this.#libc, 'bad_request', `${remote.address} cannot be reached`)
       this.#discardEarlier(fd)
       const gro = this.#isSegmenting && this.#option(fd, linux.SOL_UDP, linux.UDP_GRO, 1)
       // Setting 0 changes nothing, and tests whether the option is known.
@@ -82,60 +80,20 @@ export class Sockets {
       this.#option(fd, linux.SOL_PACKET, linux.PACKET_IGNORE_OUTGOING, 1)
       this.#option(fd, linux.SOL_PACKET, linux.PACKET_AUXDATA, 1)
       if (!this.#option(fd, linux.SOL_PACKET, linux.PACKET_VNET_HDR, 1))
-        throw this.#error('bad_request', `${device} cannot be used`)
+        throw callError(this.#libc, 'bad_request', `${device} cannot be used`)
       // struct packet_mreq { int ifindex; unsigned short type, alen; unsigned char address[8]; }
-      this.#clear(16)
+      this.#scratch.clear(16)
       this.#scratch.u32(0, index)
       this.#scratch.u16(4, linux.PACKET_MR_PROMISC)
       if (libc.setsockopt(fd, linux.SOL_PACKET, linux.PACKET_ADD_MEMBERSHIP, address, 16) < 0)
-        throw this.#error('bad_request', `${device} cannot be made promiscuous`)
+        throw callError(this.#libc, 'bad_request', `${device} cannot be made promiscuous`)
       // struct sockaddr_ll { u16 family; be16 protocol; int ifindex; ... }
-      this.#clear(20)
+      this.#scratch.clear(20)
       this.#scratch.u16(0, linux.AF_PACKET)
       this.#scratch.u16(2, linux.ETH_P_ALL << 8)
       this.#scratch.u32(4, index)
-      if (libc.bind(fd, address, 20) < 0) throw this.#error('bad_request', `${device} cannot be used`)
+      if (libc.bind(fd, address, 20) < 0) throw callError(this.#libc, 'bad_request', `${device} cannot be used`)
       if (!this.#isEthernet(fd)) throw new KeeperError('bad_request', `${device} does not carry Ethernet frames`)
-      return { fd, port: 0, gro: false, gso: false }
-    } catch (error) {
-      libc.close(fd)
-      throw error
-    }
-  }
-
-  /** Opens a TAP device and brings it up; a missing device is created for the time of the link. */
-  tap({ device }: DeviceEnd): OpenedSocket {
-    const libc = this.#libc
-    // The kernel would replace %d by a number.
-    if (device.includes('%')) throw new KeeperError('bad_request', `${device} is not a device name`)
-    const { address, view } = this.#scratch
-    this.#text('/dev/net/tun')
-    const fd = libc.open(address, linux.O_RDWR | linux.SOCK_NONBLOCK | linux.SOCK_CLOEXEC, 0)
-    if (fd < 0) {
-      if (libc.errno() === linux.ENOENT || libc.errno() === linux.ENODEV)
-        throw new KeeperError('unsupported', 'This host has no /dev/net/tun: load the module with: sudo modprobe tun')
-      throw this.#deviceError(device, 'cap_net_admin', 'allow it with: sudo chmod 0666 /dev/net/tun')
-    }
-    try {
-      this.#request(device, linux.IFF_TAP | linux.IFF_NO_PI)
-      if (libc.ioctl(fd, linux.TUNSETIFF, address) < 0) {
-        const hint = `${grant('cap_net_admin')}, or make it with: sudo ip tuntap add dev ${device} mode tap user "$USER"`
-        throw this.#deviceError(device, 'cap_net_admin', hint)
-      }
-      // A persistent TAP may still have the offloads of its last user (super-frames, checksums).
-      libc.ioctl(fd, linux.TUNSETOFFLOAD, 0)
-      const control = this.#socket(linux.AF_INET, linux.SOCK_DGRAM, 0)
-      try {
-        this.#request(device, 0)
-        if (libc.ioctl(control, linux.SIOCGIFFLAGS, address) === 0) {
-          const flags = view.getUint16(ifNameBytes, true)
-          this.#scratch.u16(ifNameBytes, flags | linux.IFF_UP)
-          if ((flags & linux.IFF_UP) === 0 && libc.ioctl(control, linux.SIOCSIFFLAGS, address) < 0)
-            throw this.#deviceError(device, 'cap_net_admin', `bring it up with: sudo ip link set ${device} up`)
-        }
-      } finally {
-        libc.close(control)
-      }
       return { fd, port: 0, gro: false, gso: false }
     } catch (error) {
       libc.close(fd)
@@ -147,12 +105,12 @@ export class Sockets {
     const fd = this.#libc.socket(family, type | linux.SOCK_NONBLOCK | linux.SOCK_CLOEXEC, protocol)
     if (fd >= 0) return fd
     throw capability === undefined
-      ? this.#error('bad_request', 'no socket can be opened')
-      : this.#deviceError(device, capability)
+      ? callError(this.#libc, 'bad_request', 'no socket can be opened')
+      : deviceError(this.#libc, device, capability)
   }
 
   #deviceIndex(device: string): number {
-    this.#text(device)
+    this.#scratch.text(device)
     const index = this.#libc.if_nametoindex(this.#scratch.address)
     if (index === 0) throw new KeeperError('no_device', `the host has no network device ${device}`)
     return index
@@ -190,9 +148,9 @@ export class Sockets {
     const isSix = isIPv6(address)
     const [bare = address, zone] = address.split('%')
     const index = zone === undefined ? 0 : this.#deviceIndex(zone)
-    this.#text(bare, 64)
+    this.#scratch.text(bare, 64)
     const size = isSix ? 28 : 16
-    this.#clear(size)
+    this.#scratch.clear(size)
     const family = isSix ? linux.AF_INET6 : linux.AF_INET
     scratch.u16(0, family)
     scratch.view.setUint16(2, port, false)
@@ -201,50 +159,4 @@ export class Sockets {
     if (isSix) scratch.u32(24, index)
     return size
   }
-
-  /** struct ifreq { char name[16]; union { short flags; ... }; } */
-  #request(device: string, flags: number): void {
-    this.#clear(40)
-    this.#text(device)
-    this.#scratch.u16(ifNameBytes, flags)
-  }
-
-  /** Writes a C string. */
-  #text(text: string, offset = 0): void {
-    const { bytes } = this.#scratch
-    const { written } = new TextEncoder().encodeInto(text, bytes.subarray(offset, offset + 254))
-    bytes[offset + written] = 0
-  }
-
-  #clear(length: number): void {
-    this.#scratch.bytes.fill(0, 0, length)
-  }
-
-  #deviceError(device: string, capability: string, hint = grant(capability)): KeeperError {
-    const errno = this.#libc.errno()
-    if (errno === linux.EPERM || errno === linux.EACCES)
-      return new KeeperError('no_privilege', `${device} may not be used by this process: ${hint}`)
-    if (errno === linux.EBUSY) return new KeeperError('port_taken', `${device} is in use by another program or link`)
-    if (errno === linux.EINVAL) return new KeeperError('bad_request', `${device} is not a TAP device with one queue`)
-    return this.#error('bad_request', `${device} cannot be used`)
-  }
-
-  #error(code: KeeperErrorCode, message: string): KeeperError {
-    const errno = this.#libc.errno()
-    return new KeeperError(code, `${message}: ${reasons[errno] ?? `errno ${errno}`}`)
-  }
 }
-
-const reasons: Readonly<Record<number, string>> = {
-  [linux.EADDRINUSE]: 'it is in use',
-  [linux.EADDRNOTAVAIL]: 'this host does not have the address',
-  [linux.EACCES]: 'permission denied',
-  [linux.EPERM]: 'permission denied',
-  101: 'the network is unreachable',
-  113: 'no route to the host',
-  24: 'too many open files',
-  97: 'the address family is not supported here',
-}
-
-const grant = (capability: string): string =>
-  `grant it with: sudo setcap ${capability}+ep "$(readlink -f "$(command -v node)")"`
