@@ -1,3 +1,4 @@
+import { createInterface } from 'node:readline'
 import type { DeviceLink, SwitchNio } from '../../runtime/node/keeper/protocol/protocol.ts'
 import { dissect, type Packet } from './frames.ts'
 import { lan, type Peer } from './lan.ts'
@@ -56,4 +57,24 @@ export async function address4and6(host: Namespace, device: string): Promise<voi
   for (const address of ['192.0.2.2', 'fd00::2']) {
     await host.ip(`neigh add ${address} lladdr 02:00:00:00:00:02 dev ${device}`)
   }
+}
+
+/** Sends over TCP from one namespace to another; SHA-256 of what arrived. */
+export async function transfer(data: Buffer, from: Namespace, to: Namespace, address: string): Promise<string> {
+  const receiver = to.start(
+    process.execPath,
+    '-e',
+    `const hash = require('crypto').createHash('sha256')
+    const server = require('net').createServer((socket) => socket.on('data', (chunk) => hash.update(chunk)).on('end', () => {
+      console.log(hash.digest('hex'))
+      socket.end()
+      server.close()
+    })).listen(9000, '${address}', () => console.log('ready'))`,
+  )
+  if (receiver.stdout === null) throw new Error('no pipe')
+  const lines = createInterface({ input: receiver.stdout })[Symbol.asyncIterator]()
+  await lines.next()
+  const sender = from.start(process.execPath, '-e', `process.stdin.pipe(require('net').connect(9000, '${address}'))`)
+  sender.stdin?.on('error', () => {}).end(data)
+  return String((await lines.next()).value)
 }

@@ -91,7 +91,7 @@ function open({ ports, targets, sinks: ofSinks, sinkTargets, segmenting, netio }
       remote: { address, port: remote },
       ...{ probes: false, row: 0, sends: 'out' },
     })
-    return { fd, gro, gso: segmenting, kind: 'udp' as const, refused() {}, failed() {} }
+    return { fd, gro, gso: segmenting, kind: 'udp' as const, hasHeader: false, refused() {}, failed() {} }
   }
   sinks = ofSinks.map((port, index) => socket(port, sinkTargets[index] ?? 0))
   links = ports.map(([a, b], index) => {
@@ -114,7 +114,7 @@ function instance(own: number, peer = own + bridgeOffset): Link['a'] {
   instances.push(socket)
   const backlog = new Backlog(libc, socket.fd, socket.name, () => {})
   const netio = { name: socket.name, header: socket.headerOf(0), backlog }
-  return { fd: socket.fd, gro: false, gso: false, kind: 'netio', netio, refused() {}, failed() {} }
+  return { fd: socket.fd, gro: false, gso: false, hasHeader: false, kind: 'netio', netio, refused() {}, failed() {} }
 }
 
 function throughput({ length, window, ms, loss, header, patience }: Throughput) {

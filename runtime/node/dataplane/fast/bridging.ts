@@ -15,6 +15,7 @@ import type { BridgeEnd, BridgeLoop } from '../switch/core/path.ts'
 import { isUnimpaired, type Lane } from '../switch/core/rows.ts'
 import { FastPathEnd } from './end.ts'
 import { Memory } from './memory.ts'
+import type { Receiver } from './receiver.ts'
 import type { Transmitter } from './transmitter.ts'
 
 /** Where frames are, for the program and for system calls. */
@@ -30,6 +31,7 @@ const maxFrames = 1024
 const maxBridges = 16
 /** Frames that are sent for one batch at most: a loop through several switches would send millions. */
 const maxSent = 65_536
+/** Room for any run, and for any super-frame that is cut, with two more tags in each frame. */
 const arenaBytes = 1 << 20
 /** Addresses and two tags with their EtherTypes must be the same in all frames of a run. */
 const headBytes = 22
@@ -45,6 +47,11 @@ class Frames {
   readonly vlans = new Int32Array(maxFrames)
   readonly outers = new Uint32Array(maxFrames)
   readonly inners = new Uint32Array(maxFrames)
+  /** Frames that a run or a super-frame stands for, and the bytes of all of them. */
+  readonly counts = new Int32Array(maxFrames)
+  readonly totals = new Int32Array(maxFrames)
+  /** The index in the receiver of a frame that is as it was received after its header; -1 for another one. */
+  readonly wholes = new Int32Array(maxFrames)
   count = 0
 
   add(source: FrameSource, offset: number, length: number, segment: number): void {
@@ -53,16 +60,22 @@ class Frames {
     this.offsets[index] = offset
     this.lengths[index] = length
     this.segments[index] = segment
+    this.counts[index] = segment === 0 ? 1 : Math.ceil(length / segment)
+    this.totals[index] = length
+    this.wholes[index] = -1
   }
 
-  framesOf(index: number): number {
-    const segment = this.segments[index] as number
-    return segment === 0 ? 1 : Math.ceil((this.lengths[index] as number) / segment)
+  addWhole(receiver: Receiver, offset: number, length: number, whole: number): void {
+    const index = this.count
+    this.add(receiver, offset, length, 0)
+    this.counts[index] = receiver.counts[whole] as number
+    this.totals[index] = receiver.totals[whole] as number
+    this.wholes[index] = whole
   }
 
   get frames(): number {
     let frames = 0
-    for (let index = 0; index < this.count; index++) frames += this.framesOf(index)
+    for (let index = 0; index < this.count; index++) frames += this.counts[index] as number
     return frames
   }
 }
@@ -90,6 +103,7 @@ class Level {
 export interface BridgingOptions {
   readonly libc: Libc
   readonly counters: Counters
+  readonly receiver: Receiver
   readonly transmitter: Transmitter
   /** Passes a frame through a lane with stages. */
   readonly forward: (lane: Lane<FastPathEnd>, source: FrameSource, offset: number, length: number, now: number) => void
@@ -117,7 +131,12 @@ export class Bridging {
       this.#tidy(spec.bridge)
     }
     const port = { bridge, number: spec.port }
-    const end = new FastPathEnd(id, spec, { fd: -1, gro: false, gso: false, port, close }, this.#options.counters)
+    const end = new FastPathEnd(
+      id,
+      spec,
+      { fd: -1, gro: false, gso: false, hasHeader: false, longest: 0, port, close },
+      this.#options.counters,
+    )
     bridge.attach(spec.port, end)
     return end
   }
@@ -145,10 +164,21 @@ export class Bridging {
         return
       }
     } else segment = 0
+    this.#room(output, now).add(source, offset, length, segment)
+  }
+
+  /** Adds a frame of the receiver as it was received after its header. */
+  putWhole(output: FastPathEnd, whole: number, now: number): void {
+    const { receiver } = this.#options
+    const offset = receiver.offsets[whole] as number
+    this.#room(output, now).addWhole(receiver, offset, receiver.lengths[whole] as number, whole)
+  }
+
+  #room(output: FastPathEnd, now: number): Frames {
     const { frames } = this.#level(0)
     if (output !== this.#output || frames.count === maxFrames) this.flush(now)
     this.#output = output
-    frames.add(source, offset, length, segment)
+    return frames
   }
 
   #putBelow(
@@ -237,7 +267,8 @@ export class Bridging {
       outers[index] = bridge.outerTag
       inners[index] = bridge.innerTag
       if (target === flood) isFlooded = true
-      else if (target === drop) this.#options.counters.add(from.end?.row ?? 0, at.filtered, frames.framesOf(index))
+      else if (target === drop)
+        this.#options.counters.add(from.end?.row ?? 0, at.filtered, frames.counts[index] as number)
       else if (one === drop) one = target
       else if (one !== target) areSeveral = true
     }
@@ -254,7 +285,7 @@ export class Bridging {
   #leave(bridge: Bridge<FastPathEnd>, port: BridgePort<FastPathEnd>, end: FastPathEnd, depth: number, now: number) {
     const level = this.#level(depth)
     const { frames, chosen } = level
-    const { targets, vlans, lengths, count } = frames
+    const { targets, vlans, counts, totals, count } = frames
     let picked = 0
     let total = 0
     let bytes = 0
@@ -264,8 +295,8 @@ export class Bridging {
       if (target === flood && !bridge.carries(port, vlans[index] as number)) continue
       chosen[picked++] = index
       const grown = this.#grown(frames, index, port)
-      total += frames.framesOf(index)
-      bytes += (lengths[index] as number) + grown * frames.framesOf(index)
+      total += counts[index] as number
+      bytes += (totals[index] as number) + grown * (counts[index] as number)
     }
     if (picked === 0) return
     const { lane } = end
@@ -302,15 +333,27 @@ export class Bridging {
     let offset = frames.offsets[index] as number
     let length = frames.lengths[index] as number
     let segment = frames.segments[index] as number
+    const whole = frames.wholes[index] as number
     const outer = frames.outers[index] as number
     const inner = frames.inners[index] as number
     const tags = inner === 0 ? outer : inner
     const nextOuter = outerTagAt(spec, tags)
     const nextInner = innerTagAt(spec, frames.vlans[index] as number, tags)
-    if (outer !== nextOuter || inner !== nextInner) {
+    const isSame = outer === nextOuter && inner === nextInner
+    if (whole >= 0) {
+      if (isPlain && isSame && this.#sendWhole(lane.output, offset, length, whole, depth)) return
+      const { receiver } = this.#options
+      receiver.finish(whole)
+      offset = receiver.offsets[whole] as number
+      length = receiver.lengths[whole] as number
+      segment = receiver.segments[whole] as number
+      // There was no room to cut it.
+      if (length === 0) return
+    }
+    if (!isSame) {
       const { arena } = level
       const before = tagBytesOf(outer, inner)
-      const most = length + 8 * frames.framesOf(index)
+      const most = length + 8 * (frames.counts[index] as number)
       if (level.used + most > arenaBytes) this.#emptyArena(level, lane.output, depth, now)
       const start = level.used
       const step = segment === 0 ? length : segment
@@ -338,6 +381,15 @@ export class Bridging {
     const step = segment === 0 ? length : segment
     for (let at = 0; at < length; at += step)
       transmitter.add(output, source.address + offset + at, Math.min(step, length - at))
+  }
+
+  /** Sends a frame of the receiver as it was received; false where the output does not take it. */
+  #sendWhole(output: FastPathEnd, offset: number, length: number, whole: number, depth: number): boolean {
+    const { receiver, transmitter } = this.#options
+    if (output.kind === 'bridge') this.#level(depth + 1).frames.addWhole(receiver, offset, length, whole)
+    else if (!output.takes(receiver.longest[whole] as number)) return false
+    else transmitter.addWhole(output, receiver.address + offset, length, receiver.counts[whole] as number)
+    return true
   }
 
   /** Sends what is in the memory of a level, so that it can be used again. */

@@ -2,6 +2,7 @@ import type { Bridge } from '../switch/core/bridge.ts'
 import { at, type Counters, countRefusal } from '../switch/core/counters.ts'
 import type { EndSpec } from '../switch/core/path.ts'
 import type { Lane } from '../switch/core/rows.ts'
+import type { OpenedSocket } from './sockets.ts'
 import type { Netio, Output } from './transmitter.ts'
 
 export interface FastPathPort {
@@ -16,6 +17,8 @@ export class FastPathEnd implements Output {
   readonly kind: Output['kind']
   readonly gro: boolean
   gso: boolean
+  readonly hasHeader: boolean
+  readonly #longest: number
   readonly netio: Netio | undefined
   /** Set for a port of a bridge. */
   readonly port: FastPathPort | undefined
@@ -29,13 +32,15 @@ export class FastPathEnd implements Output {
   constructor(
     id: number,
     spec: EndSpec,
-    socket: { fd: number; gro: boolean; gso: boolean; netio?: Netio; port?: FastPathPort; close: () => void },
+    socket: Omit<OpenedSocket, 'port'> & { netio?: Netio; port?: FastPathPort; close: () => void },
     counters: Counters,
   ) {
     this.id = id
     this.fd = socket.fd
     this.gro = socket.gro
     this.gso = socket.gso
+    this.hasHeader = socket.hasHeader
+    this.#longest = socket.longest
     this.netio = socket.netio
     this.port = socket.port
     this.close = socket.close
@@ -44,6 +49,11 @@ export class FastPathEnd implements Output {
     this.probes = spec.type === 'udp' && spec.probes
     this.#sends = spec.type === 'udp' ? spec.sends : spec.type === 'netio' || spec.type === 'bridge' ? 'in' : 'out'
     this.#counters = counters
+  }
+
+  /** Whether it takes frames as they were received after a header: with segments of at most so many bytes. */
+  takes(longest: number): boolean {
+    return this.hasHeader && longest <= this.#longest
   }
 
   refused(frames: number): void {

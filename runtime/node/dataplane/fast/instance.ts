@@ -55,7 +55,8 @@ export class Instance {
       backlog.forget(end)
       if (ends.size === 0) this.close()
     }
-    const end = new FastPathEnd(id, spec, { fd: socket.fd, gro: false, gso: false, netio, close }, this.#counters)
+    const opened = { fd: socket.fd, gro: false, gso: false, hasHeader: false, longest: 0, netio, close }
+    const end = new FastPathEnd(id, spec, opened, this.#counters)
     ends.set(port, end)
     return end
   }

@@ -2,7 +2,16 @@ import { type Libc, linux } from '../../os/system/libc.ts'
 import { at, type Counters } from '../switch/core/counters.ts'
 import { type Block, DelayQueue } from '../switch/core/delay-queue.ts'
 import type { Hop } from '../switch/core/hop.ts'
-import type { DeviceEnd, EndSpec, LaneSpec, NetioEnd, OpenedEnd, PathListener, UdpEnd } from '../switch/core/path.ts'
+import type {
+  DeviceEnd,
+  EndSpec,
+  LaneSpec,
+  NetioEnd,
+  OpenedEnd,
+  PathListener,
+  TapEnd,
+  UdpEnd,
+} from '../switch/core/path.ts'
 import { isProbe } from '../switch/core/probe-frame.ts'
 import { isUnimpaired, type Lane, passHops, Rows } from '../switch/core/rows.ts'
 import { WallClock } from '../switch/core/wall-clock.ts'
@@ -13,10 +22,11 @@ import { Instance } from './instance.ts'
 import { Memory } from './memory.ts'
 import { netioDirectory } from './netio-directory.ts'
 import { bridgeOffset, removeLeftover } from './netio-socket.ts'
-import { batch, Receiver } from './receiver.ts'
-import { Sockets } from './sockets.ts'
+import { Receiver } from './receiver.ts'
+import { type OpenedSocket, Sockets } from './sockets.ts'
 import { Taps } from './taps.ts'
 import { Transmitter } from './transmitter.ts'
+import { remaining } from './vnet-header.ts'
 
 /** struct epoll_event { u32 events; u64 data; } is packed on x86-64 alone. */
 const [eventBytes, dataOffset] = process.arch === 'x64' ? ([12, 4] as const) : ([16, 8] as const)
@@ -61,7 +71,7 @@ export class Pump {
     this.#counters = counters
     this.#listener = listener
     this.#sockets = new Sockets(libc, isSegmenting)
-    this.#taps = new Taps(libc)
+    this.#taps = new Taps(libc, isSegmenting)
     this.#receiver = new Receiver(libc)
     this.#demultiplexer = new Demultiplexer(this.#receiver)
     this.#transmitter = new Transmitter(libc)
@@ -70,6 +80,7 @@ export class Pump {
     this.bridging = new Bridging({
       libc,
       counters,
+      receiver: this.#receiver,
       transmitter: this.#transmitter,
       forward: (lane, source, offset, length, now) => {
         // The lane to the bridge may have had no use for the time.
@@ -164,23 +175,23 @@ export class Pump {
     this.#libc.close(this.#epoll)
   }
 
-  #openSocket(spec: UdpEnd | DeviceEnd): { end: FastPathEnd; port: number } {
-    const socket =
-      spec.type === 'tap'
-        ? this.#taps.open(spec.device)
-        : spec.type === 'udp'
-          ? this.#sockets.udp(spec)
-          : this.#sockets.ethernet(spec)
-    const close = () => void this.#libc.close(socket.fd)
-    const { fd, gro, gso } = socket
-    const end = new FastPathEnd(++this.#lastEnd, spec, { fd, gro, gso, close }, this.#counters)
+  #openSocket(spec: UdpEnd | DeviceEnd | TapEnd): { end: FastPathEnd; port: number } {
+    const socket = spec.type === 'udp' ? this.#sockets.udp(spec) : this.#openDevice(spec)
+    const { port, ...opened } = socket
+    const close = () => (spec.type === 'tap' ? this.#taps.close(opened.fd) : void this.#libc.close(opened.fd))
+    const end = new FastPathEnd(++this.#lastEnd, spec, { ...opened, close }, this.#counters)
     try {
       this.#watch(end.fd, end.id)
     } catch (error) {
       close()
       throw error
     }
-    return { end, port: socket.port }
+    return { end, port }
+  }
+
+  #openDevice(spec: DeviceEnd | TapEnd): OpenedSocket {
+    if ('descriptor' in spec) return this.#taps.bind(spec.descriptor)
+    return spec.type === 'tap' ? this.#taps.open(spec.device) : this.#sockets.ethernet(spec)
   }
 
   #openNetio(spec: NetioEnd): { end: FastPathEnd; port: number } {
@@ -249,7 +260,7 @@ export class Pump {
         return
       }
       this.#forward(end, 0, count)
-      if (count < batch) return
+      if (!this.#receiver.isFull) return
     }
   }
 
@@ -266,7 +277,7 @@ export class Pump {
         if (end !== undefined) this.#forward(end, from, to)
         else this.#stray(ends, to - from)
       }
-      if (count < batch) return
+      if (!this.#receiver.isFull) return
     }
   }
 
@@ -275,12 +286,9 @@ export class Pump {
     for (const { row } of ends.values()) return this.#counters.add(row, at.notLinked, frames)
   }
 
-  #receive({ kind, fd, gro, row }: FastPathEnd): number {
+  #receive({ kind, fd, gro, hasHeader }: FastPathEnd): number {
     if (kind === 'udp') return this.#receiver.udp(fd, gro)
-    if (kind === 'tap') return this.#receiver.tap(fd)
-    const count = this.#receiver.ethernet(fd)
-    if (this.#receiver.lost > 0) this.#counters.add(row, at.sendFailed, this.#receiver.lost)
-    return count
+    return kind === 'tap' ? this.#receiver.tap(fd, hasHeader) : this.#receiver.ethernet(fd)
   }
 
   /** Handles a failed receive; false when it only cleared a pending error and the socket may have more data. */
@@ -292,7 +300,7 @@ export class Pump {
     }
     if (errno === linux.EAGAIN || errno === linux.EINTR || errno === linux.ENETDOWN) return true
     // A super-frame that struct virtio_net_hdr cannot describe (SCTP for example) is dropped; the next one may work.
-    if (errno === linux.EINVAL && end.kind === 'ethernet') {
+    if (errno === linux.EINVAL && end.hasHeader) {
       this.#counters.add(end.row, at.sendFailed, 1)
       return false
     }
@@ -307,15 +315,27 @@ export class Pump {
   /** Forwards a range of received frames. */
   #forward(end: FastPathEnd, from: number, to: number): void {
     const { lane } = end
-    const { segments, lengths, offsets, bytes, address } = this.#receiver
+    const { segments, lengths, offsets, counts, totals, bytes, address } = this.#receiver
     const isBridged = lane?.output.kind === 'bridge'
     const now = performance.now()
     this.#takeDue(now)
     const isPlainLane = lane !== null && isUnimpaired(lane.hops, now)
     if (lane !== null && !isPlainLane) this.#clock.set(now)
+    const { hasHeader } = end
+    const takesWhole = hasHeader && isPlainLane && (isBridged || lane.output.hasHeader)
+    const isToTap = isPlainLane && lane.output.kind === 'tap' && lane.output.hasHeader
     let frames = 0
     let total = 0
     for (let index = from; index < to; index++) {
+      if (hasHeader) {
+        const isPassed = lane === null || (takesWhole && this.#passWhole(lane.output, index, now))
+        if (isPassed) {
+          frames += counts[index] as number
+          total += totals[index] as number
+          continue
+        }
+        this.#receiver.finish(index)
+      }
       const offset = offsets[index] as number
       const length = lengths[index] as number
       const segment = segments[index] as number
@@ -333,7 +353,8 @@ export class Pump {
         const size = Math.min(step, offset + length - at)
         if (end.probes && isProbe(bytes, at, size)) this.#listener.probe(end.id, bytes.slice(at, at + size))
         else if (isPlainLane) {
-          this.#add(lane.output, this.#receiver, at, size, now)
+          if (isToTap) this.#write(lane.output, at, size)
+          else this.#add(lane.output, this.#receiver, at, size, now)
           frames += 1
           total += size
         } else if (lane === null) frames += 1
@@ -346,6 +367,26 @@ export class Pump {
     else this.rows.passed(now)
     this.bridging.flush(now)
     this.#transmitter.flush()
+    if (hasHeader && this.#receiver.lost > 0) this.#counters.add(end.row, at.sendFailed, this.#receiver.lost)
+  }
+
+  /** Writes a frame to a TAP. Before it is room, or a frame that was written: its header takes no system call with two pieces. */
+  #write(output: FastPathEnd, offset: number, length: number): void {
+    this.#receiver.clearHeader(offset)
+    this.#transmitter.addWhole(output, this.#receiver.address + offset, length, 1)
+  }
+
+  /** Adds a frame of a device as it was received, with what its sender left to the device; false where the output does not take it. */
+  #passWhole(output: FastPathEnd, index: number, now: number): boolean {
+    const receiver = this.#receiver
+    if (receiver.remains[index] === remaining.noHeader) return false
+    if (output.kind === 'bridge') this.bridging.putWhole(output, index, now)
+    else if (!output.takes(receiver.longest[index] as number)) return false
+    else {
+      const address = receiver.address + (receiver.offsets[index] as number)
+      this.#transmitter.addWhole(output, address, receiver.lengths[index] as number, receiver.counts[index] as number)
+    }
+    return true
   }
 
   /** Handles one frame of a lane with stages or a capture. */

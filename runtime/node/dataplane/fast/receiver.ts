@@ -1,9 +1,9 @@
 import { type Libc, linux, messageBytes, pieceBytes } from '../../os/system/libc.ts'
-import { crc32c, foldSum, sumWords } from './checksum.ts'
+import { completeChecksum } from './checksum.ts'
 import { Memory } from './memory.ts'
 import { netioHeaderBytes } from './netio-socket.ts'
-import { gso, Segmenter } from './segmentation.ts'
-import { vnetHeaderBytes } from './sockets.ts'
+import { Segmenter } from './segmentation.ts'
+import { gso, needsChecksum, remaining, vnetHeaderBytes } from './vnet-header.ts'
 
 /** Frames in a system call. */
 export const batch = 64
@@ -12,13 +12,17 @@ export const batch = 64
  * headers.
  */
 const bufferBytes = 65_536 + 64
-/** Room for split super-frames of one call, bytes: enough if all are full and have segments of 1000 bytes. */
+/** Room for super-frames of one call that are cut, bytes: enough if all are full and have segments of 1000 bytes. */
 const splitBytes = 80_000 * batch
 const headroom = 64
 const controlBytes = 64
 const vlanTagBytes = 4
 const addressBytes = 12
-const sctpChecksumOffset = 8
+/** Limits of a super-frame, far above what a sender makes of its own accord: segments, and bytes of all. */
+const mostSegments = 2048
+const longestCut = 512 << 10
+/** Bytes of a TAP after which its frames are forwarded before more are read. */
+const tapBytes = 128 << 10
 
 /** Result of the last receive: frame `i` is at `offsets[i]` of `bytes`, `lengths[i]` long. */
 export class Receiver {
@@ -39,8 +43,17 @@ export class Receiver {
   readonly lengths = new Int32Array(batch)
   /** Size of each but the last of the adjacent frames at an index; 0 for a single frame. */
   readonly segments = new Int32Array(batch)
-  /** Number of truncated frames; their length is 0. */
+  /** Of frames of devices: what the header before each leaves to a device (`remaining`). */
+  readonly remains = new Uint8Array(batch)
+  /** What a super-frame stands for: segments, bytes of all of them, and of the longest one. Of another frame itself. */
+  readonly counts = new Int32Array(batch)
+  readonly totals = new Int32Array(batch)
+  readonly longest = new Int32Array(batch)
+  /** Number of frames that were truncated, or had no room when they were cut; their length is 0. */
   lost = 0
+  /** Whether there may be more to receive at once. */
+  isFull = false
+  #splitTo = 0
 
   constructor(libc: Libc) {
     this.#libc = libc
@@ -82,6 +95,7 @@ export class Receiver {
       this.segments[index] = isJoined ? view.getUint32(control + 16, true) : 0
       this.#memory.u32(message + 40, controlBytes)
     }
+    this.isFull = count === batch
     return count
   }
 
@@ -97,106 +111,179 @@ export class Receiver {
       this.lengths[index] = this.view.getUint32(this.#plain + index * messageBytes + 56, true) - netioHeaderBytes
       this.segments[index] = 0
     }
+    this.isFull = count === batch
     return count
   }
 
-  /** Receives frames of a packet socket. Computes offloaded checksums, splits super-frames, restores stripped VLAN tags. */
+  /**
+   * Receives frames of a packet socket, and restores VLAN tags that the kernel stripped. What their senders left to a device is
+   * still to be done: `finish`.
+   */
   ethernet(fd: number): number {
     const count = this.#libc.recvmmsg(fd, this.address, batch, linux.MSG_DONTWAIT, 0)
     const { view } = this.#memory
-    let splitTo = this.#splits
-    this.lost = 0
+    this.#begin(count)
     for (let index = 0; index < count; index++) {
       const message = index * messageBytes
       const header = this.#bufferOf(index)
       const isCut = (view.getUint32(message + 48, true) & linux.MSG_TRUNC) !== 0
-      this.offsets[index] = header + vnetHeaderBytes
-      this.lengths[index] = isCut ? 0 : Math.max(0, view.getUint32(message + 56, true) - vnetHeaderBytes)
-      this.segments[index] = 0
-      if (isCut) this.lost += 1
-      else splitTo = this.#finish(index, header, view.getUint32(message + 40, true) >= 36, splitTo)
+      const length = view.getUint32(message + 56, true) - vnetHeaderBytes
+      if (isCut || length < 0) this.#drop(index)
+      else {
+        const tagBytes = view.getUint32(message + 40, true) >= 36 ? this.#restoreTag(index, header, length) : 0
+        this.#take(index, header - tagBytes + vnetHeaderBytes, length + tagBytes)
+      }
       this.#memory.u32(message + 40, controlBytes)
     }
     return count
   }
 
-  /** Receives frames of a TAP device, one in a system call. */
-  tap(fd: number): number {
+  /** Receives frames of a TAP device, one in a system call; after a header: not more than the cache of the processor holds. */
+  tap(fd: number, hasHeader: boolean): number {
+    this.#begin(batch)
     let count = 0
-    for (; count < batch; count++) {
-      const length = this.#libc.read(fd, this.address + this.#bufferOf(count), bufferBytes)
-      if (length <= 0) break
-      this.offsets[count] = this.#bufferOf(count)
-      this.lengths[count] = length
-      this.segments[count] = 0
+    for (let bytes = 0; count < batch && bytes < tapBytes; count++) {
+      const buffer = this.#bufferOf(count)
+      const length = this.#libc.read(fd, this.address + buffer, bufferBytes)
+      if (length <= 0) {
+        this.isFull = false
+        break
+      }
+      if (!hasHeader) {
+        this.offsets[count] = buffer
+        this.lengths[count] = length
+        this.segments[count] = 0
+        continue
+      }
+      // The kernel does not say how much of a frame did not fit.
+      if (length < vnetHeaderBytes || length === bufferBytes) this.#drop(count)
+      else this.#take(count, buffer + vnetHeaderBytes, length - vnetHeaderBytes)
+      bytes += this.totals[count] as number
     }
     return count === 0 ? -1 : count
+  }
+
+  /**
+   * Does what the sender of a frame with a header left to its device: completes its checksum, or cuts it into the segments of a
+   * super-frame. Only the first call does anything. A super-frame stays as it was for outputs that take it, at its former offset.
+   */
+  finish(index: number): void {
+    const what = this.remains[index]
+    if (what === remaining.checksum) this.#completeChecksum(index)
+    else if (what === remaining.segments) this.#cut(index)
+  }
+
+  /** Puts an empty header before a frame. */
+  clearHeader(offset: number): void {
+    this.view.setFloat64(offset - vnetHeaderBytes, 0)
+    this.view.setUint16(offset - 2, 0)
   }
 
   #bufferOf(index: number): number {
     return this.#buffers + index * (headroom + bufferBytes) + headroom
   }
 
-  /** struct virtio_net_hdr { u8 flags, gso_type; u16 hdr_len, gso_size, csum_start, csum_offset; } */
-  #finish(index: number, header: number, hasControl: boolean, splitTo: number): number {
-    const { view } = this.#memory
-    const needsChecksum = (view.getUint8(header) & 1) !== 0
-    const gsoType = view.getUint8(header + 1)
-    // hdr_len is only a hint and often wrong (linear part of the kernel's buffer); the headers have the length.
-    const gsoSize = view.getUint16(header + 4, true)
-    const start = needsChecksum ? view.getUint16(header + 6, true) : 0
-    const field = start + view.getUint16(header + 8, true)
-    const untagged = this.offsets[index] as number
-    if (needsChecksum && (gsoType === gso.none || gsoSize === 0)) this.#completeChecksum(index, start, field)
-    // This overwrites the virtio header.
-    if (hasControl) this.#restoreTag(index)
-    if (gsoType === gso.none || gsoSize === 0) return splitTo
-    const offset = this.offsets[index] as number
-    const length = this.lengths[index] as number
-    const segmenter = this.#segmenter
-    // A frame that cannot be split is forwarded unchanged.
-    if (!segmenter.parse(offset, length, gsoType, start === 0 ? 0 : start + untagged - offset)) return splitTo
-    if (segmenter.roomFor(length, gsoSize) > this.bytes.length - splitTo) {
-      this.lengths[index] = 0
-      this.lost += 1
-      return splitTo
-    }
-    segmenter.split(offset, length, gsoType, gsoSize, splitTo)
-    this.offsets[index] = splitTo
-    this.lengths[index] = segmenter.total
-    this.segments[index] = segmenter.frameBytes
-    return splitTo + segmenter.total
+  #begin(count: number): void {
+    this.isFull = count === batch
+    this.#splitTo = this.#splits
+    this.lost = 0
   }
 
-  #completeChecksum(index: number, start: number, field: number): void {
-    const { view, bytes } = this.#memory
-    const frame = this.offsets[index] as number
-    const length = this.lengths[index] as number
-    if (field + 2 > length) return
-    if (field - start === sctpChecksumOffset && field + 4 <= length) {
-      view.setUint32(frame + field, 0, true)
-      view.setUint32(frame + field, crc32c(bytes, frame + start, length - start), true)
+  #drop(index: number): void {
+    this.lengths[index] = 0
+    this.segments[index] = 0
+    this.#describe(index, remaining.noHeader, 0, 0, 0)
+    this.lost += 1
+  }
+
+  /** Takes a frame with a header before it, and finds what this leaves to a device. */
+  #take(index: number, offset: number, length: number): void {
+    const { view } = this
+    const header = offset - vnetHeaderBytes
+    this.offsets[index] = offset
+    this.lengths[index] = length
+    this.segments[index] = 0
+    const flags = view.getUint16(header, true)
+    const isUnsummed = (flags & needsChecksum) !== 0
+    const gsoType = flags >>> 8
+    this.#describe(index, isUnsummed ? remaining.checksum : remaining.nothing, 1, length, length)
+    if (gsoType === gso.none) return
+    const gsoSize = view.getUint16(header + 4, true)
+    if (gsoSize === 0) {
+      view.setUint8(header + 1, gso.none)
       return
     }
-    // The field already has the pseudo-header sum. 0 would mean no checksum (UDP).
-    view.setUint16(frame + field, foldSum(sumWords(view, frame + start, length - start)) || 0xffff, false)
+    // A frame that cannot be cut is forwarded unchanged.
+    if (!this.#segmenter.parse(offset, length, gsoType, isUnsummed ? view.getUint16(header + 6, true) : 0)) {
+      this.remains[index] = remaining.nothing
+      return
+    }
+    // hdr_len is only a hint and often wrong (linear part of the kernel's buffer).
+    const { headerBytes } = this.#segmenter
+    const count = Math.ceil((length - headerBytes) / gsoSize)
+    const total = length + (count - 1) * headerBytes
+    if (count > mostSegments || total > longestCut) return this.#drop(index)
+    this.#describe(index, remaining.segments, count, total, Math.min(length, headerBytes + gsoSize))
+    // A device that joined it (LRO) left the checksum of the first segment, with which no receiver would take the whole.
+    if (!isUnsummed) this.#cut(index)
   }
 
-  /** struct tpacket_auxdata { u32 status, len, snaplen; u16 mac, net, vlan_tci, vlan_tpid; } after the cmsghdr. */
-  #restoreTag(index: number): void {
+  #describe(index: number, remains: number, count: number, total: number, longest: number): void {
+    this.remains[index] = remains
+    this.counts[index] = count
+    this.totals[index] = total
+    this.longest[index] = longest
+  }
+
+  #completeChecksum(index: number): void {
+    const offset = this.offsets[index] as number
+    const header = offset - vnetHeaderBytes
+    const start = this.view.getUint16(header + 6, true)
+    const field = start + this.view.getUint16(header + 8, true)
+    completeChecksum(this, offset, this.lengths[index] as number, start, field)
+    this.clearHeader(offset)
+    this.remains[index] = remaining.nothing
+  }
+
+  #cut(index: number): void {
+    const segmenter = this.#segmenter
+    const offset = this.offsets[index] as number
+    const length = this.lengths[index] as number
+    const gsoType = this.view.getUint8(offset - vnetHeaderBytes + 1)
+    const gsoSize = this.view.getUint16(offset - vnetHeaderBytes + 4, true)
+    this.remains[index] = remaining.noHeader
+    if ((this.totals[index] as number) > this.bytes.length - this.#splitTo) {
+      this.lengths[index] = 0
+      this.lost += this.counts[index] as number
+      return
+    }
+    segmenter.parse(offset, length, gsoType, 0)
+    segmenter.split(offset, length, gsoType, gsoSize, this.#splitTo)
+    this.offsets[index] = this.#splitTo
+    this.lengths[index] = segmenter.total
+    this.segments[index] = segmenter.frameBytes
+    this.#splitTo += segmenter.total
+  }
+
+  /**
+   * Restores the VLAN tag of a frame after a header; returns how far both moved. struct tpacket_auxdata { u32 status, len, snaplen;
+   * u16 mac, net, vlan_tci, vlan_tpid; } is after the cmsghdr.
+   */
+  #restoreTag(index: number, header: number, length: number): number {
     const { view, bytes } = this.#memory
     const aux = this.#controls + index * controlBytes + 16
-    if (view.getUint32(aux - 4, true) !== linux.PACKET_AUXDATA) return
+    if (view.getUint32(aux - 4, true) !== linux.PACKET_AUXDATA || length < addressBytes) return 0
     const status = view.getUint32(aux, true)
-    if ((status & linux.TP_STATUS_VLAN_VALID) === 0) return
+    if ((status & linux.TP_STATUS_VLAN_VALID) === 0) return 0
     const tag = view.getUint16(aux + 16, true)
     const type = (status & linux.TP_STATUS_VLAN_TPID_VALID) === 0 ? 0x8100 : view.getUint16(aux + 18, true)
-    const frame = this.offsets[index] as number
-    const moved = frame - vlanTagBytes
-    bytes.copyWithin(moved, frame, frame + addressBytes)
-    view.setUint16(moved + addressBytes, type, false)
-    view.setUint16(moved + addressBytes + 2, tag, false)
-    this.offsets[index] = moved
-    this.lengths[index] = (this.lengths[index] as number) + vlanTagBytes
+    const moved = header - vlanTagBytes
+    bytes.copyWithin(moved, header, header + vnetHeaderBytes + addressBytes)
+    const at = header + addressBytes + vnetHeaderBytes - vlanTagBytes
+    view.setUint16(at, type, false)
+    view.setUint16(at + 2, tag, false)
+    if ((view.getUint8(moved) & needsChecksum) !== 0)
+      view.setUint16(moved + 6, view.getUint16(moved + 6, true) + vlanTagBytes, true)
+    return vlanTagBytes
   }
 }

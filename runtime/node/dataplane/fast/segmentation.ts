@@ -1,7 +1,5 @@
 import { foldSum, sumWords } from './checksum.ts'
-
-/** Values of `gso_type` in struct virtio_net_hdr. */
-export const gso = { none: 0, tcp4: 1, tcp6: 4, udp: 5, ecn: 0x80 } as const
+import { gso } from './vnet-header.ts'
 
 const tcp = 6
 const udp = 17
@@ -20,9 +18,10 @@ export class Segmenter {
   /** Offsets of the headers in the last super-frame. */
   #network = 0
   #transport = 0
-  #payload = 0
   #protocol = 0
   #isSix = false
+  /** Bytes of all headers of the last parsed super-frame, which each of its segments has. */
+  headerBytes = 0
   /** Result of the last `split`: total bytes, and bytes of every frame but the last. */
   total = 0
   frameBytes = 0
@@ -45,22 +44,17 @@ export class Segmenter {
     if (checksumStart !== 0 && checksumStart !== this.#transport) return false
     const smallest = this.#transport + (this.#protocol === udp ? udpHeaderBytes : 20)
     if (smallest > length) return false
-    this.#payload =
+    this.headerBytes =
       this.#protocol === udp
         ? smallest
         : this.#transport + (this.#view.getUint8(offset + this.#transport + 12) >> 4) * 4
-    return this.#payload >= smallest && this.#payload < length
-  }
-
-  /** Bytes that the split frames of the last parsed super-frame take. */
-  roomFor(length: number, gsoSize: number): number {
-    return length + (Math.ceil((length - this.#payload) / gsoSize) - 1) * this.#payload
+    return this.headerBytes >= smallest && this.headerBytes < length
   }
 
   /** Writes the split frames of the last parsed super-frame to `to`, without gaps. */
   split(offset: number, length: number, gsoType: number, gsoSize: number, to: number): void {
     const bytes = this.#bytes
-    const headers = this.#payload
+    const headers = this.headerBytes
     const payloadBytes = length - headers
     let at = to
     for (let done = 0; done < payloadBytes; done += gsoSize) {

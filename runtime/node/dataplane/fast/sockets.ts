@@ -2,12 +2,12 @@ import { isIPv6 } from 'node:net'
 import { KeeperError } from '../../keeper/protocol/error.ts'
 import { type Libc, linux } from '../../os/system/libc.ts'
 import type { DeviceEnd, SocketAddress, UdpEnd } from '../switch/core/path.ts'
-import { callError, deviceError, Scratch } from './scratch.ts'
+import { callError, deviceError, requestValue, Scratch } from './scratch.ts'
 
 /** Size of socket buffers, bytes; without privilege the kernel limits it to net.core.rmem_max. */
 const bufferBytes = 4 << 20
-/** Length of struct virtio_net_hdr before every frame of a packet socket. */
-export const vnetHeaderBytes = 10
+/** Bytes of the Ethernet header of a frame, with a VLAN tag. */
+const linkBytes = 18
 /** More datagrams than the largest buffer holds. */
 const earlierAtMost = 16_384
 
@@ -19,6 +19,10 @@ export interface OpenedSocket {
   /** Whether the kernel joins (`gro`) and splits (`gso`) runs of datagrams. */
   readonly gro: boolean
   readonly gso: boolean
+  /** Whether a struct virtio_net_hdr is before every frame, so that super-frames and checksums may be left to the device. */
+  readonly hasHeader: boolean
+  /** The longest segments of super-frames that it takes, bytes. */
+  readonly longest: number
 }
 
 /** Opens the descriptors of ends. Throws KeeperErrors that say what to do. */
@@ -55,7 +59,7 @@ export class Sockets {
       const gro = this.#isSegmenting && this.#option(fd, linux.SOL_UDP, linux.UDP_GRO, 1)
       // Setting 0 changes nothing, and tests whether the option is known.
       const gso = this.#isSegmenting && this.#option(fd, linux.SOL_UDP, linux.UDP_SEGMENT, 0)
-      return { fd, port: this.#boundPort(fd), gro, gso }
+      return { fd, port: this.#boundPort(fd), gro, gso, hasHeader: false, longest: 0 }
     } catch (error) {
       libc.close(fd)
       throw error
@@ -94,7 +98,7 @@ export class Sockets {
       this.#scratch.u32(4, index)
       if (libc.bind(fd, address, 20) < 0) throw callError(this.#libc, 'bad_request', `${device} cannot be used`)
       if (!this.#isEthernet(fd)) throw new KeeperError('bad_request', `${device} does not carry Ethernet frames`)
-      return { fd, port: 0, gro: false, gso: false }
+      return { fd, port: 0, gro: false, gso: false, hasHeader: true, longest: this.#mtu(fd, device) + linkBytes }
     } catch (error) {
       libc.close(fd)
       throw error
@@ -114,6 +118,12 @@ export class Sockets {
     const index = this.#libc.if_nametoindex(this.#scratch.address)
     if (index === 0) throw new KeeperError('no_device', `the host has no network device ${device}`)
     return index
+  }
+
+  #mtu(fd: number, device: string): number {
+    this.#scratch.request(device, 0)
+    if (this.#libc.ioctl(fd, linux.SIOCGIFMTU, this.#scratch.address) < 0) return 0
+    return this.#scratch.view.getUint32(requestValue, true)
   }
 
   #isEthernet(fd: number): boolean {

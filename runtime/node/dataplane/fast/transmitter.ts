@@ -2,7 +2,7 @@ import { type Libc, linux, messageBytes, type Pointer, pieceBytes } from '../../
 import type { Backlog } from './backlog.ts'
 import { Memory } from './memory.ts'
 import { isNobodyThere, longestNetioFrame, netioHeaderBytes, netioNameBytes } from './netio-socket.ts'
-import { vnetHeaderBytes } from './sockets.ts'
+import { vnetHeaderBytes } from './vnet-header.ts'
 
 /** Number of messages and of pieces in a system call. */
 const messages = 128
@@ -22,6 +22,8 @@ export interface Output {
   readonly kind: 'udp' | 'ethernet' | 'tap' | 'netio' | 'bridge'
   /** Whether runs of equal-sized frames are joined; turned off after a send fails because of it. */
   gso: boolean
+  /** Whether a struct virtio_net_hdr is before every frame. */
+  readonly hasHeader: boolean
   /** Set for a port of an IOU instance. */
   readonly netio?: Netio | undefined
   /** Called when the peer refused, and when frames were lost. */
@@ -49,6 +51,10 @@ export class Transmitter {
   readonly #controls: number
   /** An empty virtio_net_hdr. */
   readonly #emptyHeader: Pointer
+  /** Two pieces: an empty header, and the frame for a TAP. */
+  readonly #written: number
+  /** Frames that a message without UDP_SEGMENT stands for. */
+  readonly #counts = new Int32Array(messages)
   #output: Output | null = null
   #messageCount = 0
   #pieceCount = 0
@@ -64,7 +70,10 @@ export class Transmitter {
     this.#memory = memory
     this.#pieces = messages * messageBytes
     this.#controls = this.#pieces + pieces * pieceBytes
-    this.#emptyHeader = memory.address + this.#controls + messages * controlBytes
+    this.#written = this.#controls + messages * controlBytes + 16
+    this.#emptyHeader = memory.address + this.#written - 16
+    memory.u64(this.#written, this.#emptyHeader)
+    memory.u64(this.#written + 8, vnetHeaderBytes)
     for (let index = 0; index < messages; index++) {
       const control = this.#controls + index * controlBytes
       // struct cmsghdr { size_t len; int level, type; } and the data.
@@ -78,8 +87,9 @@ export class Transmitter {
   add(output: Output, frame: Pointer, length: number): void {
     if (output !== this.#output || this.#pieceCount > pieces - 2) this.#begin(output)
     if (output.kind === 'tap') {
-      this.#writeOne(output, frame, length)
-      return
+      // `writev` takes 40 ns more than `write`.
+      if (output.hasHeader) return this.#writeAfterHeader(output, frame, length)
+      return this.#write(output, frame, length, 1)
     }
     if (this.#isOpen && length <= this.#segment && this.#joined < maxSegments && this.#total + length <= maxBytes) {
       this.#piece(frame, length)
@@ -92,13 +102,29 @@ export class Transmitter {
     if (output.netio !== undefined) {
       if (length > longestNetioFrame) return output.failed(1)
       this.#piece(output.netio.header, netioHeaderBytes)
-    } else if (output.kind === 'ethernet') this.#piece(this.#emptyHeader, vnetHeaderBytes)
+    } else if (output.hasHeader) this.#piece(this.#emptyHeader, vnetHeaderBytes)
     this.#piece(frame, length)
     this.#message(first, this.#pieceCount - first, output.netio)
     this.#segment = length
     this.#joined = 1
     this.#total = length
     this.#isOpen = output.gso && length > 0
+  }
+
+  /**
+   * Adds a frame as it was received after its header, perhaps a super-frame that stands for `count` frames. Only for outputs with a
+   * header.
+   */
+  addWhole(output: Output, frame: Pointer, length: number, count: number): void {
+    const start = frame - vnetHeaderBytes
+    if (output.kind === 'tap') {
+      if (output !== this.#output) this.#begin(output)
+      return this.#write(output, start, vnetHeaderBytes + length, count)
+    }
+    if (output !== this.#output || this.#pieceCount > pieces - 2 || this.#messageCount === messages) this.#begin(output)
+    this.#message(this.#pieceCount, 1, undefined, count)
+    this.#piece(start, vnetHeaderBytes + length)
+    this.#isOpen = false
   }
 
   /** Adds adjacent frames, each of `segment` bytes but the last. Only for outputs with `gso`. */
@@ -194,7 +220,7 @@ export class Transmitter {
   }
 
   /** struct mmsghdr: name 0, namelen 8, iov 16, iovlen 24, control 32, controllen 40, flags 48, len 56. */
-  #message(firstPiece: number, count: number, netio: Netio | undefined): void {
+  #message(firstPiece: number, count: number, netio: Netio | undefined, frames = 1): void {
     const memory = this.#memory
     const at = this.#messageCount * messageBytes
     memory.u64(at, netio === undefined ? 0 : netio.name)
@@ -202,6 +228,7 @@ export class Transmitter {
     memory.u64(at + 16, memory.address + this.#pieces + firstPiece * pieceBytes)
     memory.u32(at + 24, count)
     memory.u32(at + 40, 0)
+    this.#counts[this.#messageCount] = frames
     this.#messageCount += 1
   }
 
@@ -225,7 +252,7 @@ export class Transmitter {
   }
 
   #framesOf(message: number): number {
-    if (!this.#isJoined(message)) return 1
+    if (!this.#isJoined(message)) return this.#counts[message] as number
     const at = message * messageBytes
     const count = this.#memory.view.getUint32(at + 24, true)
     if (count > 1) return count
@@ -251,10 +278,21 @@ export class Transmitter {
     }
   }
 
-  /** A character device takes one frame in a system call. */
-  #writeOne(output: Output, frame: Pointer, length: number): void {
+  /** A character device takes one frame in a system call. It begins with its header, or has none. */
+  #write(output: Output, start: Pointer, length: number, count: number): void {
     for (let tries = 0; tries < retries; tries++) {
-      if (this.#libc.write(output.fd, frame, length) >= 0) return
+      if (this.#libc.write(output.fd, start, length) >= 0) return
+      if (this.#libc.errno() !== linux.EAGAIN) break
+    }
+    output.failed(count)
+  }
+
+  #writeAfterHeader(output: Output, frame: Pointer, length: number): void {
+    const memory = this.#memory
+    memory.u64(this.#written + pieceBytes, frame)
+    memory.u32(this.#written + pieceBytes + 8, length)
+    for (let tries = 0; tries < retries; tries++) {
+      if (this.#libc.writev(output.fd, memory.address + this.#written, 2) >= 0) return
       if (this.#libc.errno() !== linux.EAGAIN) break
     }
     output.failed(1)

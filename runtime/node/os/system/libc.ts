@@ -16,6 +16,7 @@ export interface Libc {
   send(fd: number, bytes: Pointer, length: number, flags: number): number
   read(fd: number, bytes: Pointer, length: number): number
   write(fd: number, bytes: Pointer, length: number): number
+  writev(fd: number, pieces: Pointer, count: number): number
   memcpy(to: Pointer, from: Pointer, length: number): unknown
   open(path: Pointer, flags: number, mode: number): number
   ioctl(fd: number, request: number, argument: Pointer): number
@@ -53,6 +54,7 @@ const signatures = {
   send: 'int64_t send(int, uintptr_t, int64_t, int)',
   read: 'int64_t read(int, uintptr_t, int64_t)',
   write: 'int64_t write(int, uintptr_t, int64_t)',
+  writev: 'int64_t writev(int, uintptr_t, int)',
   memcpy: 'uintptr_t memcpy(uintptr_t, uintptr_t, int64_t)',
   open: 'int open(uintptr_t, int, int)',
   ioctl: 'int ioctl(int, unsigned long, uintptr_t)',
@@ -121,8 +123,11 @@ export const linux = {
   SOCK_NONBLOCK: 0o4000,
   SOCK_CLOEXEC: 0o2000000,
   O_RDWR: 2,
+  O_NONBLOCK: 0o4000,
   F_WRLCK: 1,
   F_UNLCK: 2,
+  F_GETFL: 3,
+  F_SETFL: 4,
   F_GETLK: 5,
   F_SETLK: 6,
   F_OFD_SETLK: 37,
@@ -155,12 +160,22 @@ export const linux = {
   TP_STATUS_VLAN_TPID_VALID: 1 << 6,
   TUNSETIFF: 0x400454ca,
   TUNSETOFFLOAD: 0x400454d0,
+  TUNSETVNETHDRSZ: 0x400454d8,
+  TUNGETIFF: 0x800454d2,
+  TUN_F_CSUM: 0x01,
+  TUN_F_TSO4: 0x02,
+  TUN_F_TSO6: 0x04,
+  TUN_F_TSO_ECN: 0x08,
+  TUN_F_USO4: 0x20,
+  TUN_F_USO6: 0x40,
   IFF_TAP: 0x0002,
   IFF_NO_PI: 0x1000,
+  IFF_VNET_HDR: 0x4000,
   MADV_DONTNEED: 4,
   SIOCOUTQ: 0x5411,
   SIOCGIFFLAGS: 0x8913,
   SIOCSIFFLAGS: 0x8914,
+  SIOCGIFMTU: 0x8921,
   IFF_UP: 1,
   EPOLL_CTL_ADD: 1,
   EPOLL_CTL_DEL: 2,

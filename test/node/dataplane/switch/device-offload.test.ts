@@ -1,9 +1,16 @@
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
-import { address4and6, cable, deviceNio, nextFrame, nextPacket, vethLan } from '../../../support/device-lan.ts'
+import {
+  address4and6,
+  cable,
+  deviceNio,
+  nextFrame,
+  nextPacket,
+  transfer,
+  vethLan,
+} from '../../../support/device-lan.ts'
 import { dissect, mac, ones, type Packet, superFrame } from '../../../support/frames.ts'
 import { lan } from '../../../support/lan.ts'
 import { freshName, ip, Namespace, removeLater, wireOf } from '../../../support/namespace.ts'
@@ -165,26 +172,6 @@ async function takePackets(guest: Parameters<typeof nextPacket>[0], count: numbe
   const packets: Packet[] = []
   while (packets.length < count) packets.push(await nextPacket(guest))
   return packets
-}
-
-/** Sends over TCP from one namespace to another; SHA-256 of what arrived. */
-async function transfer(data: Buffer, from: Namespace, to: Namespace, address: string): Promise<string> {
-  const receiver = to.start(
-    process.execPath,
-    '-e',
-    `const hash = require('crypto').createHash('sha256')
-    const server = require('net').createServer((socket) => socket.on('data', (chunk) => hash.update(chunk)).on('end', () => {
-      console.log(hash.digest('hex'))
-      socket.end()
-      server.close()
-    })).listen(9000, '${address}', () => console.log('ready'))`,
-  )
-  if (receiver.stdout === null) throw new Error('no pipe')
-  const lines = createInterface({ input: receiver.stdout })[Symbol.asyncIterator]()
-  await lines.next()
-  const sender = from.start(process.execPath, '-e', `process.stdin.pipe(require('net').connect(9000, '${address}'))`)
-  sender.stdin?.on('error', () => {}).end(data)
-  return String((await lines.next()).value)
 }
 
 function slowCrc32c(bytes: Uint8Array): number {

@@ -1,13 +1,8 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { compileBpf } from '../../../../runtime/node/dataplane/bpf/compile.ts'
-import { Memory } from '../../../../runtime/node/dataplane/fast/memory.ts'
-import { Sockets } from '../../../../runtime/node/dataplane/fast/sockets.ts'
-import { Transmitter } from '../../../../runtime/node/dataplane/fast/transmitter.ts'
-import type { SocketAddress } from '../../../../runtime/node/dataplane/switch/core/path.ts'
 import { encodeProbe } from '../../../../runtime/node/dataplane/switch/core/probe-frame.ts'
-import { loadLibc } from '../../../../runtime/node/os/system/libc.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { bridgePath, header, headerBytes, type IouInstance, iouInstance, netio } from '../../../support/iou-instance.ts'
 import { lan, peer, udp } from '../../../support/lan.ts'
@@ -15,6 +10,7 @@ import { Namespace } from '../../../support/namespace.ts'
 import { holds, readWhole, textsOf } from '../../../support/pcap.ts'
 import { freePorts } from '../../../support/ports.ts'
 import { requireDevices, requireFastPath, requireLibpcap } from '../../../support/require.ts'
+import { sendJoined } from '../../../support/send-joined.ts'
 import { describeWith, testWith } from '../../../support/test-with.ts'
 import { numbered } from '../../../support/traffic.ts'
 
@@ -38,20 +34,6 @@ async function linked(id: number, lport: number, { port = 0, ethernet = true } =
   expect(await made.lan.open('r', netio(id, port, ethernet))).toEqual({ switch_port: 0 })
   await made.lan.attach('r', udp(lport, lport + 1))
   return { ...made, instance, remote, port, lport }
-}
-
-/** Sends frames to a port of this host as one super-frame, as another switch may. */
-function sendJoined(from: number, to: number, frames: Buffer, segment: number): void {
-  const libc = loadLibc()
-  const [local, remote] = [from, to].map((port) => ({ address: '127.0.0.1', port })) as [SocketAddress, SocketAddress]
-  const { fd } = new Sockets(libc, true).udp({ type: 'udp', local, remote, probes: false, row: 0, sends: 'out' })
-  onTestFinished(() => void libc.close(fd))
-  const memory = new Memory(libc, frames.length)
-  memory.bytes.set(frames)
-  const transmitter = new Transmitter(libc)
-  const output = { fd, kind: 'udp', gso: true, refused() {}, failed() {} } as const
-  transmitter.addJoined({ ...output }, memory.address, frames.length, segment)
-  transmitter.flush()
 }
 
 describeWith(fastPath)('the ports of an IOU instance', () => {

@@ -56,7 +56,7 @@ export interface OpenedEnd {
   readonly port: number
 }
 
-export type EndSpec = UdpEnd | DeviceEnd | NetioEnd | BridgeEnd
+export type EndSpec = UdpEnd | DeviceEnd | TapEnd | NetioEnd | BridgeEnd
 
 export interface UdpEnd {
   readonly type: 'udp'
@@ -70,6 +70,12 @@ export interface UdpEnd {
 }
 
 export type DeviceEnd = { readonly type: 'ethernet' | 'tap'; readonly device: string; readonly row: number }
+
+/**
+ * An open descriptor of a TAP device, as another program may have made it in its network namespace. The end closes it, unless it is
+ * refused.
+ */
+export type TapEnd = { readonly type: 'tap'; readonly descriptor: number; readonly row: number }
 
 /** A port of a bridge, which need not run. */
 export type BridgeEnd = {
