@@ -1,6 +1,7 @@
 import type { Suite } from '../against.ts'
 import { Bed, type BedSetup, cost, type Figures, inTurns, kpps } from './bed.ts'
 import { Program } from './program.ts'
+import { tapSuites } from './taps.ts'
 
 type Shape = BedSetup['shape']
 
@@ -68,6 +69,7 @@ const roundTripOf =
 export const packetSuites: readonly Suite[] = [
   ...packetParts.map(throughputOf),
   ...[roundTripOf('leg', 'one leg'), roundTripOf('joined', 'node to node')],
+  ...tapSuites,
 ]
 
 /** The switches, a part at a time. */

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { Row } from '../table.ts'
 import { Bed, type BedSetup, cost, type Figures, inTurns, kpps, ratio } from './bed.ts'
 import type { RelayKind, Setup } from './relay.ts'
+import { tapSuites } from './taps.ts'
 
 interface Variant {
   readonly name: string
@@ -17,7 +18,7 @@ const variants: readonly Variant[] = [
   { name: 'fast path', kind: 'fast' },
 ]
 
-/** Throughput of both shapes with each relay, beside node:dgram in the same run; then stages, many links, and what idle costs. */
+/** Throughput of both shapes with each relay, beside node:dgram in the same run; then stages, many links, what idle costs, and TAPs. */
 export async function packets(): Promise<Row[]> {
   const rows: Row[] = []
   for (const shape of ['leg', 'joined'] as const) {
@@ -40,6 +41,7 @@ export async function packets(): Promise<Row[]> {
     rows.push(...(await latency(shape, what)))
   }
   rows.push(...(await plainSender()), ...(await stages()), ...(await manyLinks()), ...(await idleLinks()))
+  for (const suite of tapSuites) rows.push(...(await suite()))
   return rows
 }
 

@@ -21,10 +21,15 @@ export class Program implements AsyncDisposable {
 
   /** A keeper of its own for every setup, so that the keys and the processor time of each are its own. */
   async relay(setup: Omit<Setup, 'kind'>): Promise<Targets & { relay: Relay }> {
+    const { relay, ports } = await this.start()
+    return { relay, ...(await wire(ports, { ...setup, kind: 'fast' })) }
+  }
+
+  /** A keeper without ports. */
+  async start(): Promise<{ relay: Relay; ports: Ports }> {
     const keeper = await startKeeper()
     this.#keepers.push(keeper)
-    const relay: Relay = { usage: () => usageOf(keeper.pid), close: () => end(keeper) }
-    return { relay, ...(await wire(portsOf(keeper), { ...setup, kind: 'fast' })) }
+    return { relay: { usage: () => usageOf(keeper.pid), close: () => end(keeper) }, ports: portsOf(keeper) }
   }
 
   /** Ends what a failed suite has left. */
