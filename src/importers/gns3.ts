@@ -13,7 +13,7 @@ import { isUuid } from '../model/schema/fields.ts'
 import { consoleOptions } from './console-options.ts'
 import { byNumbers, type ConvertedLab, Draft, type DraftEnd, isDevice, mapPosition } from './draft.ts'
 import { machineModel, noContainers } from './machines.ts'
-import { fileName, isOldForm, newestRevision, OldTopology } from './old-projects.ts'
+import { fileName, isOldForm, newestRevision, OldTopology, platformOf } from './old-projects.ts'
 import { type Part, quoted, type Source } from './source.ts'
 
 /** Where GNS3 has the configuration of a node, below `project-files/{kind}`; `property` says that there is one. */
@@ -198,6 +198,8 @@ function propertiesOf(part: Part, kind: string, word: string): Fields {
     else fields[imageKey(kind, key)] = images.has(key) ? imageText(it, record, key) : it.value
   }
   if (word === 'vmware') part.get('node_type').change('it becomes a VM of libvirt or VirtualBox with the same name')
+  // GNS3 takes the platform of a machine that says none from its emulator, which is here that of the platform.
+  if (word === 'qemu') fields.platform ??= platformOf(record.qemu_path) ?? 'x86_64'
   return fields
 }
 

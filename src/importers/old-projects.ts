@@ -99,11 +99,15 @@ function newNode(old: Members, node_id: string): Members {
   }
 }
 
+/** The platform of an emulator, by the name of its program. */
+export const platformOf = (qemu_path: unknown): string | undefined =>
+  /qemu-system-(\w+?)w?(?:\.exe)?$/i.exec(text(qemu_path) ?? '')?.[1]
+
 /** What a kind has in addition. */
 function propertiesFor(node_type: string, old: Members, properties: Members): Members {
   if (node_type === 'virtualbox' || node_type === 'vmware') return { linked_clone: old.linked_clone === true }
   if (node_type === 'qemu' && properties.platform === undefined) {
-    const [, platform] = /qemu-system-(\w+?)w?(?:\.exe)?$/i.exec(text(properties.qemu_path) ?? '') ?? []
+    const platform = platformOf(properties.qemu_path)
     return platform === undefined ? {} : { platform }
   }
   if (node_type !== 'dynamips' || properties.platform !== undefined) return {}
