@@ -1,6 +1,7 @@
 import { lstat, mkdir, realpath, rm } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import type { ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRange } from '../../../../src/host-agent.ts'
+import { mapLimit } from '../../../../src/lib/async/map-limit.ts'
 import { SerialQueue } from '../../../../src/lib/async/serial-queue.ts'
 import { ApiError, badRequest, conflict, forbidden, missingImage } from '../../../../src/lib/errors/api-error.ts'
 import { noSuchImage, quotedImage } from '../../../../src/lib/errors/image-errors.ts'
@@ -116,19 +117,19 @@ export class Images implements ImageAgent {
 
   async list(kind: ImageKindName): Promise<Image[]> {
     const images = await this.#sums.ofAll(await this.library.all(kind))
-    return Promise.all(
-      images.map(async ({ file, name, md5sum, sha256, size }) => {
-        const virtualSize = kindOf(kind).image?.isDisk === true ? await virtualSizeOf(file) : undefined
-        return {
-          filename: basename(file),
-          path: name,
-          md5sum,
-          sha256,
-          filesize: size,
-          ...(virtualSize !== undefined && { virtual_size: virtualSize }),
-        }
-      }),
-    )
+    const areDisks = kindOf(kind).image?.isDisk === true
+    // A few at a time: there may be thousands, and each is opened.
+    return mapLimit(images, async ({ file, name, md5sum, sha256, size }) => {
+      const virtual_size = areDisks ? await virtualSizeOf(file) : undefined
+      return {
+        filename: basename(file),
+        path: name,
+        md5sum,
+        sha256,
+        filesize: size,
+        ...(virtual_size !== undefined && { virtual_size }),
+      }
+    })
   }
 
   async uses(kind: ImageKindName): Promise<ImageUse[]> {

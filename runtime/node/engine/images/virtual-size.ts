@@ -1,5 +1,4 @@
-import { constants } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { headOf } from '../storage/file-head.ts'
 
 /** Bytes of the headers. */
 const headBytes = 512
@@ -8,17 +7,9 @@ const sector = 512n
 
 /** The bytes of the disk that a guest sees in an image, from the header of a qcow2, a VMDK or a VDI; undefined for other files. */
 export async function virtualSizeOf(file: string): Promise<number | undefined> {
-  // A FIFO that took the place of the file must not block.
-  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK).catch(() => undefined)
-  if (handle === undefined) return undefined
-  try {
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(headBytes), 0, headBytes, 0)
-    return bytesRead === headBytes ? sizeIn(buffer) : undefined
-  } catch {
-    return undefined
-  } finally {
-    await handle.close()
-  }
+  // A list does not fail for the sake of a size.
+  const head = await headOf(file, headBytes).catch(() => undefined)
+  return head?.length === headBytes ? sizeIn(head) : undefined
 }
 
 function sizeIn(head: Buffer): number | undefined {
