@@ -60,6 +60,10 @@ export interface WantedEmulator {
   readonly platform?: MachineEmulatorNode['platform'] | null
 }
 
+/** 409 for a machine without an emulator. */
+export const missingPlatform = () =>
+  conflict('platform: missing, expected what the machine emulates, such as "x86_64"; or give qemu_path, an emulator')
+
 /**
  * The program for a node: `qemu_path` when it can be used, else that of the platform. 409 with the missing program and its package.
  * Outside local mode only programs in PATH are run.
@@ -77,10 +81,7 @@ export async function resolveEmulator(
     if (typeof path === 'string') return factsOf(path, confinement)
     if (platform === undefined) throw conflict(path.refusal)
   }
-  if (platform === undefined)
-    throw conflict(
-      'platform: missing, expected what the machine emulates, such as "x86_64"; or give qemu_path, an emulator',
-    )
+  if (platform === undefined) throw missingPlatform()
   const program = findProgram(programOf(platform))
   if (program === undefined) {
     throw conflict(`${programOf(platform)} is not installed; install it (${installHint(platform)})`)

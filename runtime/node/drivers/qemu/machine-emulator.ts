@@ -16,7 +16,7 @@ import { removeBox } from '../../os/sandbox/box.ts'
 import { checkMemory } from '../../os/system/memory.ts'
 import type { DriverHost } from '../node-driver.ts'
 import { withOwnAddresses } from './adapters.ts'
-import { factsOf, kvmPlatforms, resolveEmulator, usableEmulators } from './binaries.ts'
+import { factsOf, kvmPlatforms, missingPlatform, resolveEmulator, usableEmulators } from './binaries.ts'
 import { requireModel } from './command-line.ts'
 import { resizeDisk } from './disks.ts'
 import { MachineGuests } from './guests.ts'
@@ -74,10 +74,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
   }
 
   async prepare(node: MachineKindNode, input: MachineEmulatorCreate): Promise<void> {
-    if (!input.qemu_path && platformAsked(input.platform) === undefined)
-      throw conflict(
-        'platform: missing, expected what the machine emulates, such as "x86_64"; or give qemu_path, an emulator',
-      )
+    if (!input.qemu_path && platformAsked(input.platform) === undefined) throw missingPlatform()
     this.#created.set(node.key, node)
     await this.#apply(node, input)
   }
