@@ -2,7 +2,7 @@ import { useRef } from 'preact/hooks'
 import { type EditorCommand, menuOf } from '../editing/commands.ts'
 import { keyText } from '../editing/key-list.tsx'
 import type { LabWindow } from '../editing/lab-window.ts'
-import { useFloating } from '../parts/floating.ts'
+import { stepOf, useFloating } from '../parts/floating.ts'
 
 interface MenuProps {
   readonly window: LabWindow
@@ -61,9 +61,8 @@ export function ContextMenu({ window: lab, menu: { subject, at } }: MenuProps) {
 
   /** The entry to which a key goes: beside the present one, the first, the last, or the next with that letter. */
   function nextItem(key: string, now: number, all: readonly EditorCommand[]): number | undefined {
-    const steps: Readonly<Record<string, number>> = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: -1 }
-    if (key in steps) return steps[key]
-    if (key.length !== 1) return undefined
+    const step = stepOf(key, now)
+    if (step !== undefined || key.length !== 1) return step
     const letter = key.toLowerCase()
     const matches = all.flatMap((it, index) => (it.menus?.[subject]?.toLowerCase().startsWith(letter) ? index : []))
     return matches.find((index) => index > now) ?? matches[0]

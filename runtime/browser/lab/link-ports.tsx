@@ -4,7 +4,7 @@ import type { LabNode } from '../../../src/client/patchbay.ts'
 import type { LabWindow, NewLink } from '../editing/lab-window.ts'
 import type { Point } from '../map/geometry.ts'
 import { fittingPorts, type Port, portsBetween } from '../map/ports.ts'
-import { useFloating } from '../parts/floating.ts'
+import { stepOf, useFloating } from '../parts/floating.ts'
 
 interface LinkPortsProps {
   readonly window: LabWindow
@@ -59,8 +59,7 @@ function List({ lab, a, b, at, from, to }: ListProps) {
         }
         const buttons = [...event.currentTarget.querySelectorAll('button')]
         const now = buttons.indexOf(document.activeElement as HTMLButtonElement)
-        const steps: Readonly<Record<string, number>> = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: -1 }
-        const next = now < 0 ? undefined : steps[event.key]
+        const next = now < 0 ? undefined : stepOf(event.key, now)
         if (next === undefined) return
         event.preventDefault()
         buttons.at(next % buttons.length)?.focus()

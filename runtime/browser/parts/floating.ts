@@ -33,3 +33,9 @@ export function useFloating(element: RefObject<HTMLElement | null>, at: Point, c
     if (current instanceof HTMLElement || current instanceof SVGElement) current.focus()
   }
 }
+
+/** The place in a list, -1 for the last, to which a key goes from a place; undefined: it goes nowhere. */
+export function stepOf(key: string, now: number): number | undefined {
+  const steps: Readonly<Record<string, number>> = { ArrowDown: now + 1, ArrowUp: now - 1, Home: 0, End: -1 }
+  return steps[key]
+}
