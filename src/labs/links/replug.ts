@@ -52,7 +52,9 @@ export async function replug(
   )
 }
 
-const has = (ports: readonly LabPort[], { adapter_number, port_number, link_type }: LabPort): boolean =>
+type PortPlace = Pick<LabPort, 'adapter_number' | 'port_number' | 'link_type'>
+
+const has = (ports: readonly LabPort[], { adapter_number, port_number, link_type }: PortPlace): boolean =>
   ports.some(
     (it) => it.adapter_number === adapter_number && it.port_number === port_number && it.link_type === link_type,
   )
@@ -64,14 +66,8 @@ const endOf = ({ node_id }: NodeRecord, { adapter_number, port_number }: LabPort
 })
 
 /** Whether the nodes of a link have its two ports, of one type. */
-function hasBothPorts(lab: Lab, { nodes, link_type }: LinkRecord): boolean {
-  return nodes.every((end) =>
-    portsOf(lab.node(end.node_id)).some((port) => {
-      const { adapter_number, port_number } = end
-      return port.adapter_number === adapter_number && port.port_number === port_number && port.link_type === link_type
-    }),
-  )
-}
+const hasBothPorts = (lab: Lab, { nodes, link_type }: LinkRecord): boolean =>
+  nodes.every(({ node_id, ...place }) => has(portsOf(lab.node(node_id)), { ...place, link_type }))
 
 const reasonOf = (node: string, { name }: LabPort): string =>
   `The cable of ${name} was unplugged, as ${node} no longer has this port: give it back, or remove the link`
