@@ -5,15 +5,24 @@ import { LabStore } from '../../../runtime/browser/state/lab-store.ts'
 import { keepStudent } from '../../../runtime/browser/state/own-student.ts'
 import { type LabProject, Patchbay } from '../../../src/client/patchbay.ts'
 
-test('who has a lab in front is there, also without a selection, and gone with the page in the back', async () => {
+/** The page of a tab, in front or not, and what the tab keeps. */
+function stubPage(document: { hidden: boolean }): void {
+  const kept = new Map<string, string>()
   vi.useFakeTimers()
-  const document = { hidden: false }
   vi.stubGlobal('document', document)
-  vi.stubGlobal('sessionStorage', { getItem: () => null })
+  vi.stubGlobal('sessionStorage', {
+    getItem: (key: string) => kept.get(key) ?? null,
+    setItem: (key: string, value: string) => kept.set(key, value),
+  })
   onTestFinished(() => {
     vi.useRealTimers()
     vi.unstubAllGlobals()
   })
+}
+
+test('who has a lab in front is there, also without a selection, and gone with the page in the back', async () => {
+  const document = { hidden: false }
+  stubPage(document)
   const sent: unknown[] = []
   const client = new Patchbay({
     server: 'http://127.0.0.1:9',
@@ -43,17 +52,7 @@ test('who has a lab in front is there, also without a selection, and gone with t
 })
 
 test('a tab that the link of a student opened says so in the lab of the link, and in no other', async () => {
-  vi.useFakeTimers()
-  const kept = new Map<string, string>()
-  vi.stubGlobal('document', { hidden: false })
-  vi.stubGlobal('sessionStorage', {
-    getItem: (key: string) => kept.get(key) ?? null,
-    setItem: (key: string, value: string) => kept.set(key, value),
-  })
-  onTestFinished(() => {
-    vi.useRealTimers()
-    vi.unstubAllGlobals()
-  })
+  stubPage({ hidden: false })
   const sent: unknown[] = []
   const client = new Patchbay({
     server: 'http://127.0.0.1:9',
