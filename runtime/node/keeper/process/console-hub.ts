@@ -12,6 +12,8 @@ const scrollbackBytes = 64 * 1024
 const maxQueuedBytes = 256 * 1024
 /** Unsent output for the client that types, above which the guest waits for it, as far as it can. */
 const behindBytes = 64 * 1024
+/** The limit for the client that the guest waits for: up to 400 KB that the guest wrote before it heard of it are on their way. */
+const maxQueuedAwaitedBytes = 1024 * 1024
 const maxClients = 64
 /** Timeout for a client to read the rest when its connection ends, ms. */
 const farewellMs = 2000
@@ -37,8 +39,8 @@ export class ConsoleHub {
   readonly #wait: (isWaiting: boolean) => void
   /** The client that typed last: a paste is what makes a guest write much, and only for that one it waits. */
   #typist: Socket | undefined
-  /** Whether the guest waits for a client. */
-  #isWaiting = false
+  /** The client that the guest waits for. */
+  #awaited: Socket | undefined
   /** Clients that got the message `refusal`. */
   readonly #refused = new WeakSet<Socket>()
   #server: Server | undefined
@@ -165,22 +167,24 @@ export class ConsoleHub {
   }
 
   #send(client: Socket, bytes: Uint8Array): void {
-    if (client.writableLength + bytes.length > maxQueuedBytes) {
+    const limit = client === this.#awaited ? maxQueuedAwaitedBytes : maxQueuedBytes
+    if (client.writableLength + bytes.length > limit) {
       this.#clients.delete(client)
       client.destroy()
       return
     }
     if (!client.writable) return
     client.write(bytes)
-    if (client === this.#typist && !this.#isWaiting && client.writableLength > behindBytes) this.#hold(client)
+    if (client === this.#typist && this.#awaited === undefined && client.writableLength > behindBytes)
+      this.#hold(client)
   }
 
   /** Has the guest wait until the client has read its output, for a bounded time. */
   #hold(client: Socket): void {
-    this.#isWaiting = true
+    this.#awaited = client
     this.#wait(true)
     continueAfter(client, 'drain', () => {
-      this.#isWaiting = false
+      this.#awaited = undefined
       if (this.#typist === client && client.writableNeedDrain) this.#typist = undefined
       this.#wait(false)
     })
