@@ -131,6 +131,11 @@ test('by https the cookie is one that only this host can set, also behind a prox
 
 test('a service without credentials says that no log-in is needed', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
-  expect(await service.call('GET', '/v2/session')).toEqual({ name: 'anybody', role: 'admin', expires_at: null })
+  expect(await service.call('GET', '/v2/session')).toEqual({
+    name: 'anybody',
+    role: 'admin',
+    expires_at: null,
+    start_line: expect.stringMatching(/^patchbay serve --host /),
+  })
   expect((await logIn(service.url, credentials)).status).toBe(404)
 })
