@@ -16,7 +16,7 @@ async function twoPcs(name: string) {
   for (const [index, x] of [-150, 150].entries())
     await service.call('POST', `/v2/projects/${name}/nodes`, { name: `PC${index + 1}`, node_type: 'pc', x, y: 0 })
   const lab = await LabPage.open(service.url, `/#/labs/${name}`)
-  await lab.node('PC1').waitFor()
+  for (const name of ['PC1', 'PC2']) await lab.node(name).waitFor()
   return { service, lab, page: lab.page, keyboard: lab.page.keyboard }
 }
 

@@ -1,4 +1,4 @@
-import { useEffect, useMemo } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo } from 'preact/hooks'
 import { Canvas } from '../canvas/canvas.tsx'
 import { SymbolDefinitions } from '../canvas/symbols.tsx'
 import { Dock } from '../console/dock.ts'
@@ -64,7 +64,8 @@ export function LabScreen({ name }: { name: string }) {
     addEventListener('beforeunload', onLeave)
     return () => removeEventListener('beforeunload', onLeave)
   }, [lab])
-  useEffect(() => {
+  // With what it draws: keys that are pressed as soon as a node is there are not lost.
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => press(event, lab)
     addEventListener('keydown', onKey)
     return () => removeEventListener('keydown', onKey)
