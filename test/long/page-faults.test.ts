@@ -97,14 +97,10 @@ testWith(browser)(
     const { page, keyboard } = await twoPcs('Letters')
     await page.goto(`${new URL(page.url()).origin}/#/`)
     await page.getByRole('link', { name: 'Letters' }).waitFor()
-    // What opens at a press is loaded ahead.
-    const isAhead = () =>
-      page.evaluate(
-        "performance.getEntriesByType('resource').filter(({ name }) => name.includes('on-demand')).length > 1",
-      )
-    await expect.poll(isAhead, { timeout: hangMs }).toBe(true)
     await page.getByRole('button', { name: 'New lab' }).focus()
     await keyboard.press('Enter')
+    // As soon as it is seen: the part of the page that has it may just be coming.
+    await page.getByRole('dialog').waitFor()
     await keyboard.type('Demo')
     expect(await page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Demo')
     await keyboard.press('Escape')
@@ -112,6 +108,7 @@ testWith(browser)(
       .getByRole('button', { name: /^Rename/ })
       .first()
       .click()
+    await page.getByRole('dialog').waitFor()
     await keyboard.type('Demo')
     expect(await page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Demo')
   },
