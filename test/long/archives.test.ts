@@ -1,7 +1,13 @@
+import { createRequire } from 'node:module'
+import { crc32 } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { FileZipArchives } from '../../runtime/node/service/labs/zip-archives.ts'
 import type { ArchiveMember } from '../../src/labs/archives/zip-archives.ts'
 import { openRecords } from '../support/service-records.ts'
+
+// As in the bundle (scripts/bundle.js): the CRC-32 of yazl itself takes as long as all else of four gigabytes.
+const ofYazl: { unsigned: typeof crc32 } = createRequire(import.meta.url)('buffer-crc32')
+ofYazl.unsigned = crc32
 
 const archives = async () => {
   const { records } = await openRecords()
@@ -10,7 +16,13 @@ const archives = async () => {
 
 const member = (name: string, text: string): ArchiveMember => ({
   ...{ name, size: Buffer.byteLength(text), modified: Date.now() },
-  content: new Blob([text]).stream(),
+  // A Blob for each of them takes longer than all that is proved here.
+  content: new ReadableStream({
+    start(controller) {
+      if (text !== '') controller.enqueue(new TextEncoder().encode(text))
+      controller.close()
+    },
+  }),
 })
 
 describe('a zip archive (zip64)', () => {
@@ -23,7 +35,7 @@ describe('a zip archive (zip64)', () => {
     await using archive = await zip.open(zip.write(members(), 0))
     expect(archive.members.size).toBe(count)
     expect(await new Response(await archive.read(`${count - 1}`)).text()).toBe('last')
-  }, 900_000)
+  })
 
   it('has a file larger than 32 bits count', async () => {
     const zip = await archives()
