@@ -61,7 +61,7 @@ export function importGns3(source: Source, hasFile: (path: string) => boolean = 
       const id = part.get('node_id').text()
       if (nodes.has(id)) throw part.get('node_id').error('two nodes have this id')
       nodes.set(id, undefined)
-      nodes.set(id, readNode(draft, part, { hasFile, ports: linked.get(id) ?? [] }))
+      nodes.set(id, readNode(draft, part, { hasFile, ports: [...(linked.get(id) ?? [])] }))
     })
   }
   if ([...nodes.values()].every((node) => node === undefined)) draft.requireNodes()
@@ -91,13 +91,13 @@ function partsOf(topology: Part, revision: number | undefined): { nodeParts: Par
 }
 
 /** The ports that links use, by the id of their node, as `adapter/port`. */
-function linkedPorts(linkParts: readonly Part[]): ReadonlyMap<string, readonly string[]> {
-  const ports = new Map<string, string[]>()
+function linkedPorts(linkParts: readonly Part[]): ReadonlyMap<string, ReadonlySet<string>> {
+  const ports = new Map<string, Set<string>>()
   const ends = linkParts.map((part) => part.value).flatMap((link) => (link as { nodes?: unknown } | null)?.nodes ?? [])
   for (const end of ends) {
     const { node_id, adapter_number = 0, port_number = 0 } = (end ?? {}) as Fields
     const [id, port] = [String(node_id), `${adapter_number}/${port_number}`]
-    ports.set(id, [...new Set([...(ports.get(id) ?? []), port])])
+    ports.set(id, (ports.get(id) ?? new Set()).add(port))
   }
   return ports
 }
