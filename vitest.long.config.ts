@@ -12,6 +12,9 @@ const longest = [
   ...['long/gallery', 'long/torture', 'long/worker-stop-time', 'long/page-gateways', 'long/container'],
   ...['long/hibernation', 'long/guests', 'long/page-screens', 'long/debian-packages', 'long/archives'],
   ...['long/running-snapshots', 'drivers/nat/nat', 'long/page-consoles', 'long/deletion', 'long/packaging'],
+  ...['worker/lying-archives', 'labfile/hostile-files', 'long/upgrade', 'long/drain-kills', 'long/page-faults'],
+  ...['worker/archives', 'long/links-between-sites', 'long/page-class', 'long/page-node-types', 'long/sandboxed-lab'],
+  ...['worker/hanging-computes', 'worker/late-answers', 'long/vpcs-ports', 'long/hanging-pc', 'long/sandbox'],
 ]
 
 class LongestFirst extends BaseSequencer {
