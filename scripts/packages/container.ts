@@ -9,7 +9,8 @@ const suite = 'bookworm'
 const included = ['bubblewrap', 'libslirp0', 'libpcap0.8', 'adduser', 'ca-certificates']
 const hidden = ['/usr/share/doc/*', '/usr/share/man/*', '/usr/share/info/*', '/usr/share/locale/*']
 const shown = ['/usr/share/doc/*/copyright', '/usr/share/doc/patchbay*/*']
-const quickly = ['-Zgzip', '-z1']
+/** They are packed to be unpacked at once. */
+const quickly = ['-Znone']
 
 /**
  * Makes a container image as an OCI archive, from Debian packages alone: ours, and those of a Debian mirror; its path. It needs root,
