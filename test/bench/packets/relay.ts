@@ -62,7 +62,9 @@ async function switchPorts({ kind }: Setup): Promise<Ports> {
           ? guest.netio
           : 'guest_port' in guest
             ? guest.guest_port
-            : lan.bridgePort(key.slice(0, key.indexOf('/')), guest.bridge_port)
+            : 'tap' in guest
+              ? guest
+              : lan.bridgePort(key.slice(0, key.indexOf('/')), guest.bridge_port)
       return (await lan.open(key, at)).switch_port
     },
     attach: (key, nio) => lan.attach(key, nio),

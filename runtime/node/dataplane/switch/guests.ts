@@ -5,13 +5,19 @@ import type { EndSpec } from './core/path.ts'
 
 const loopback = '127.0.0.1'
 
-/** The guest's side of a port: its UDP port on this host, also of a serial line, a port of an IOU instance, or one of a bridge. */
-export type SwitchGuest = number | SerialPort | NetioPort | BridgePortOf
+/**
+ * The guest's side of a port: its UDP port on this host, also of a serial line, a port of an IOU instance, one of a bridge, or a TAP
+ * device, which is there while the guest runs.
+ */
+export type SwitchGuest = number | SerialPort | NetioPort | BridgePortOf | TapGuest
 /** A UDP port whose frames have no Ethernet header. */
 export type SerialPort = { readonly serial_port: number }
 /** `bridge`: its number on the packet path. */
 export type BridgePortOf = { readonly bridge: number; readonly bridge_port: number }
 
+export type TapGuest = { readonly tap: true }
+
+export const isTap = (guest: SwitchGuest): guest is TapGuest => typeof guest !== 'number' && 'tap' in guest
 const isBridge = (guest: SwitchGuest): guest is BridgePortOf => typeof guest !== 'number' && 'bridge' in guest
 const isSerial = (guest: SwitchGuest): guest is SerialPort => typeof guest !== 'number' && 'serial_port' in guest
 
@@ -21,13 +27,13 @@ export const udpPortOf = (guest: SwitchGuest): number =>
 
 /** The port of an IOU instance. */
 export const netioOf = (guest: SwitchGuest): NetioPort | null =>
-  typeof guest === 'number' || isBridge(guest) || isSerial(guest) ? null : guest
+  typeof guest === 'number' || isBridge(guest) || isSerial(guest) || isTap(guest) ? null : guest
 
 /** Whether frames of the guest have an Ethernet header. */
 export const hasEthernet = (guest: SwitchGuest): boolean => netioOf(guest)?.ethernet ?? !isSerial(guest)
 
 /** The end towards a guest. */
-export function guestEnd(guest: SwitchGuest, row: number): EndSpec {
+export function guestEnd(guest: Exclude<SwitchGuest, TapGuest>, row: number): EndSpec {
   const netio = netioOf(guest)
   if (netio !== null) return { type: 'netio', applicationId: netio.application_id, port: netio.port, row }
   if (isBridge(guest)) return { type: 'bridge', bridge: guest.bridge, port: guest.bridge_port, row }

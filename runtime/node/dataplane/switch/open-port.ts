@@ -2,7 +2,7 @@ import type { JoinedLink, PortReport, SwitchNio } from '../../keeper/protocol/pr
 import type { Recorder } from '../capture/recorder.ts'
 import { at, type Counters } from './core/counters.ts'
 import { deviceIndex } from './device.ts'
-import type { SwitchGuest } from './guests.ts'
+import { isTap, type SwitchGuest } from './guests.ts'
 import { isLoopbackEndpoint } from './nio-transport.ts'
 import type { Prober } from './prober.ts'
 import { judgeJoined, judgeLink, refusingGuest, verdictReasonOf } from './verdict.ts'
@@ -12,8 +12,8 @@ export interface OpenPort {
   readonly key: string
   readonly at: SwitchGuest
   readonly row: number
-  /** The switch's end of the private socket pair, and its UDP port; 0 for none. */
-  readonly guest: number
+  /** The switch's end of the private socket pair, and its UDP port; 0 for none. A TAP device has an end while its guest runs. */
+  guest: number
   readonly guestEndPort: number
   readonly recorder: Recorder
   link: SwitchLink | null
@@ -40,6 +40,11 @@ interface SwitchLink extends OpenLink {
   /** Refusals that no longer count for the verdict. */
   refusedBefore: number
 }
+
+/** Whether a guest is there that can take frames: the program of another kind refuses them. */
+const hasGuest = ({ at, guest }: OpenPort): boolean => !isTap(at) || guest > 0
+
+const stoppedGuest = 'the node at the other end is not running'
 
 /** Whether the device of a port's link was lost, and a reopen may succeed. */
 export function isDead({ row, link }: OpenPort, counters: Counters): boolean {
@@ -78,15 +83,17 @@ export function reportOf(
   if (direct !== undefined) {
     const verdict = direct.suspend
       ? 'suspended'
-      : joined === null
+      : joined === null || !hasGuest(joined)
         ? 'peer_unreachable'
         : judgeJoined(joined.row, counters)
-    const why = joined === null ? 'the node at the other end is not running' : refusingGuest
+    const why = joined === null || !hasGuest(joined) ? stoppedGuest : refusingGuest
     const reason = verdict === 'peer_unreachable' ? why : null
     return { key, counters: counters.read(row), link: verdict, reason, capture: recorder.state }
   }
   const report = { key, counters: counters.read(row), capture: recorder.state }
   if (link === null) return { ...report, link: null, reason: null }
+  if (joined !== null && !hasGuest(joined) && !link.nio.suspend)
+    return { ...report, link: 'peer_unreachable', reason: stoppedGuest }
   const facts = { ...link, row, joinedRow: joined?.row ?? null, finding: link.prober?.finding ?? 'unknown' }
   const verdict = judgeLink(facts, counters)
   return { ...report, link: verdict, reason: verdictReasonOf(verdict, link.nio, backOf(port, byLport)) }

@@ -18,7 +18,16 @@ import { at, Counters } from './core/counters.ts'
 import type { PacketPath, PathListener } from './core/path.ts'
 import { deviceIndex } from './device.ts'
 import { DeviceWatch } from './device-watch.ts'
-import { guestEnd, hasEthernet, isSameGuest, netioOf, requireGuest, type SwitchGuest, udpPortOf } from './guests.ts'
+import {
+  guestEnd,
+  hasEthernet,
+  isSameGuest,
+  isTap,
+  netioOf,
+  requireGuest,
+  type SwitchGuest,
+  udpPortOf,
+} from './guests.ts'
 import { endpointOf, isSameTransport, resourceOf } from './nio-transport.ts'
 import { isDead, type OpenLink, type OpenPort, otherEndOf, reportOf } from './open-port.ts'
 import { Prober } from './prober.ts'
@@ -34,6 +43,9 @@ export interface SwitchOptions {
   /** false: no GSO and GRO, for measurements. */
   readonly segmenting?: boolean
 }
+
+/** The number of no end: the path ignores it. */
+const noEnd = { end: 0, port: 0 } as const
 
 /**
  * The switch. Every adapter port of a node has a private socket pair with it, so that links change while guests run. A packet path
@@ -127,13 +139,15 @@ export class Switch {
   open(key: string, guest: SwitchGuest): Promise<{ switch_port: number }> {
     return this.#serial.run(key, async () => {
       requireGuest(guest)
+      if (isTap(guest) && this.#path.name !== 'fast')
+        throw new KeeperError('unsupported', 'TAP devices need the fast packet path, which does not run here')
       const existing = this.#ports.get(key)
       if (existing !== undefined && isSameGuest(existing.at, guest)) return { switch_port: existing.guestEndPort }
       if (existing !== undefined) await this.#close(existing)
       const row = this.#counters.allocate()
       if (row === undefined) throw new KeeperError('bad_request', 'the switch has no room for another port')
       try {
-        const { end, port } = await this.#path.open(guestEnd(guest, row))
+        const { end, port } = isTap(guest) ? noEnd : await this.#path.open(guestEnd(guest, row))
         const { captureFailed } = this.#options
         const recorder = new Recorder(this.#path, this.#counters, row, (file, why) => captureFailed(key, file, why))
         const opened = { key, at: guest, row, guest: end, guestEndPort: port, recorder, link: null, joined: null }
@@ -146,6 +160,35 @@ export class Switch {
         this.#counters.release(row)
         throw error
       }
+    })
+  }
+
+  /**
+   * Has the port of a guest that starts use the descriptor of its TAP device, which the path closes unless it throws; a link of the
+   * port goes on. `unknown_key`, `bad_request`.
+   */
+  bindTap(key: string, descriptor: number): Promise<void> {
+    return this.#relink(key, async () => {
+      const port = this.#require(key)
+      const { end } = await this.#path.open({ type: 'tap', descriptor, row: port.row })
+      await this.#path.close(port.guest)
+      port.guest = end
+      // Frames of the guest before are lost.
+      await this.#path.reset(port.row)
+      if (port.joined !== null) return this.#join(port, port.joined)
+      if (port.link === null) return
+      await this.#path.setLane(port.link.end, { output: end, hops: [{ row: port.row, direction: 'in' }] })
+      await this.#path.setLane(end, { output: port.link.end, hops: [{ row: port.row, direction: 'out' }] })
+    })
+  }
+
+  /** Closes the TAP device of a guest that has ended: an open descriptor would keep its network namespace. */
+  unbindTap(key: string): Promise<void> {
+    return this.#relink(key, async () => {
+      const port = this.#ports.get(key)
+      if (port === undefined || !isTap(port.at)) return
+      await this.#path.close(port.guest)
+      port.guest = noEnd.end
     })
   }
 

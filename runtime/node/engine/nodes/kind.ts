@@ -133,6 +133,8 @@ export interface PortWiring<P> {
   portsBeside?(node: KindNode<P>, isRunning: boolean): readonly number[]
   /** The IOU socket of a port, in place of a pair of UDP sockets. */
   netioOf?(node: KindNode<P>, port: PortRef): NetioPort
+  /** Whether the program makes a TAP device for the port, and hands it over. */
+  isTap?(node: KindNode<P>, port: PortRef): boolean
   /** The port of the bridge that the node is. */
   bridgePortOf?(node: KindNode<P>, port: PortRef): number
   /** Opens what is behind a port of a bridge that runs, when something is linked to the port; 404, 409. */

@@ -38,6 +38,7 @@ export class PortWirer {
   async open(node: EngineNode, name: string, slot: Slot): Promise<PortWire> {
     const netio = node.kind.wiring?.netioOf?.(node, parsePortName(name))
     if (netio !== undefined) return this.#openNetio(node, name, netio)
+    if (node.kind.wiring?.isTap?.(node, parsePortName(name)) === true) return this.#openWith(node, name, { tap: true })
     const bridge_port = bridgePortOf(node, name)
     if (bridge_port !== undefined) {
       if (node.status !== 'stopped') await node.kind.wiring?.connect?.(node, parsePortName(name))

@@ -16,6 +16,7 @@ import type { ProcessSpec } from '../protocol/protocol.ts'
 import { openChildLog } from './child-log.ts'
 import { CpuLimit } from './cpu-limit.ts'
 import { openGuestSockets } from './guest-sockets.ts'
+import { DescriptorChannel } from './handed-descriptors.ts'
 import { type InputTaken, InputWindow } from './input-window.ts'
 import { LineEnds } from './line-ends.ts'
 import type { Runner, UnitEnd } from './runner.ts'
@@ -37,6 +38,8 @@ export class ChildProcessRunner implements Runner {
   readonly pid: number
   readonly leader: number
   readonly ended: Promise<UnitEnd>
+  /** The descriptors of its TAP devices, by their names; the caller closes them. */
+  readonly taps: ReadonlyMap<string, number>
   readonly #wrapped: WrappedProgram | undefined
   readonly #console: Writable | undefined
   readonly #limit: CpuLimit
@@ -54,7 +57,9 @@ export class ChildProcessRunner implements Runner {
     wrapped: WrappedProgram | undefined,
     interrupts: boolean,
     served: ServedConsole | undefined,
+    taps: ReadonlyMap<string, number>,
   ) {
+    this.taps = taps
     this.#interrupts = interrupts
     this.#served = served
     this.leader = child.pid ?? 0
@@ -71,6 +76,7 @@ export class ChildProcessRunner implements Runner {
   static async start(spec: ProcessSpec, output: (bytes: Uint8Array) => void): Promise<ChildProcessRunner> {
     const descriptors: number[] = []
     let terminal: ReadStream | undefined
+    let channel: DescriptorChannel | undefined
     await starts.run(() => setImmediate())
     try {
       // setpriv always starts, so a missing program must be found before.
@@ -86,6 +92,8 @@ export class ChildProcessRunner implements Runner {
       const isWrapped = spec.is_wrapped === true
       const sockets = openGuestSockets(spec.sockets ?? [])
       descriptors.push(...sockets)
+      channel = spec.taps === undefined ? undefined : DescriptorChannel.open()
+      if (channel !== undefined) descriptors.push(channel.theirs)
       // A wrapper asks for the death signal itself.
       const [command, args] = isWrapped ? [spec.command, spec.args] : withDeathSignal(spec.command, spec.args)
       const child = startProgram(command, args, {
@@ -101,33 +109,39 @@ export class ChildProcessRunner implements Runner {
                 ? ['pipe' as const, 'pipe' as const, log]
                 : ['ignore' as const, log, log]),
           ...(isWrapped ? ['pipe' as const] : sockets.length > 0 ? ['ignore' as const] : []),
-          ...sockets,
+          ...(channel === undefined ? sockets : [channel.theirs]),
         ],
       })
       const streams = terminal === undefined ? [child.stdout, child.stdin] : [terminal]
       // A pty master reads EIO when the last process has closed the terminal.
       for (const stream of streams) stream?.on('error', () => stream.destroy())
-      const source = terminal ?? child.stdout
       const lineEnds = new LineEnds()
-      source?.on('data', terminal === undefined ? output : (bytes: Buffer) => output(lineEnds.complete(bytes)))
-      const ended = exitOfChild(child, source, isWrapped)
+      const shown = (bytes: Buffer) => output(lineEnds.complete(bytes))
+      const sources: Source[] = [terminal ?? child.stdout]
+      for (const source of sources) source?.on('data', terminal === undefined ? output : shown)
+      const ended = exitOfChild(child, sources, isWrapped)
       await once(child, 'spawn')
       const begin = isWrapped ? child.stdio[3] : null
       if (begin != null) await said(begin as Readable, longestWrapMs)
       const wrapped = begin == null ? undefined : WrappedProgram.of(child.pid ?? 0)
+      const handed = channel?.take() ?? new Map<string, number>()
+      const own = terminalIn(handed)
+      if (own !== undefined) sources.push(own.on('data', shown))
       return new ChildProcessRunner(
         child,
         ended,
-        terminal ?? child.stdin ?? undefined,
+        own ?? terminal ?? child.stdin ?? undefined,
         wrapped,
         spec.interrupts ?? false,
         spec.console_at && new ServedConsole(spec.console_at, output),
+        handed,
       )
     } catch (cause) {
       terminal?.destroy()
       throw new KeeperError('spawn_failed', `${spec.command} cannot be started: ${(cause as Error).message}`, { cause })
     } finally {
       for (const descriptor of descriptors) closeSync(descriptor)
+      channel?.close()
     }
   }
 
@@ -184,12 +198,21 @@ export class ChildProcessRunner implements Runner {
  */
 const starts = new SerialQueue()
 
+/** What is shown on the console of a program. */
+type Source = Readable | ReadStream | null
+
+/** The terminal of a program in namespaces of its own, which hands it over under this name. */
+function terminalIn(handed: Map<string, number>): ReadStream | undefined {
+  const master = handed.get('console')
+  if (master === undefined) return undefined
+  handed.delete('console')
+  const terminal = new ReadStream(master)
+  // It reads EIO when the last process has closed the terminal.
+  return terminal.on('error', () => terminal.destroy())
+}
+
 /** The end of the process, after its last output was read; a grandchild that holds the pipe does not delay it. */
-async function exitOfChild(
-  child: ChildProcess,
-  source: NodeJS.ReadableStream | ReadStream | null,
-  isWrapped: boolean,
-): Promise<UnitEnd> {
+async function exitOfChild(child: ChildProcess, sources: readonly Source[], isWrapped: boolean): Promise<UnitEnd> {
   const ending = await new Promise<UnitEnd>((resolve) => {
     child.once('exit', (code, signal) => {
       // The leader may leave children behind.
@@ -198,7 +221,8 @@ async function exitOfChild(
     })
     child.once('error', () => resolve({ code: null, signal: null }))
   })
-  if (source !== null && 'destroyed' in source && !source.destroyed && source.readable) {
+  for (const source of sources) {
+    if (source === null || source.destroyed || !source.readable) continue
     const closed = new Promise<void>((resolve) => source.once('close', resolve))
     await withTimeout(closed, 50, () => {})
     source.destroy()

@@ -191,6 +191,7 @@ export class KeeperServer {
 
 function guestOf(lan: Switch, key: string, guest: PortGuest): SwitchGuest {
   if ('netio' in guest) return guest.netio
+  if ('tap' in guest) return guest
   if ('bridge_port' in guest) return lan.bridgePort(key.split('/')[0] ?? '', guest.bridge_port)
   return guest.is_serial === true ? { serial_port: guest.guest_port } : guest.guest_port
 }

@@ -1,9 +1,10 @@
+import { closeSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
 import { withTimeout } from '../../../../src/lib/async/timeout.ts'
 import type { Switch } from '../../dataplane/switch/switch.ts'
 import { KeeperError } from '../protocol/error.ts'
-import type { BridgeSpec, Exit, UnitSpec, UnitState } from '../protocol/protocol.ts'
+import type { BridgeSpec, Exit, ProcessSpec, UnitSpec, UnitState } from '../protocol/protocol.ts'
 import { AttachedRunner } from './attached.ts'
 import { BridgeRunner } from './bridge-runner.ts'
 import { endOfChildLog } from './child-log.ts'
@@ -183,6 +184,13 @@ export class Units {
       await this.#abandon(unit)
       throw new KeeperError('spawn_failed', `${spec.key} cannot be recorded: ${(cause as Error).message}`, { cause })
     }
+    if (runner instanceof ChildProcessRunner && spec.run.type === 'process' && spec.run.taps !== undefined) {
+      const failure = await bindTaps(this.#packetSwitch, spec.run.taps, runner.taps)
+      if (failure !== undefined) {
+        const { last_words } = await this.#abandon(unit)
+        throw new KeeperError('spawn_failed', last_words || failure)
+      }
+    }
     if (spec.run.type === 'process' && spec.run.failure !== undefined) {
       const { failure } = spec.run
       const until = performance.now() + failureMs
@@ -234,6 +242,8 @@ export class Units {
       exit: null,
       over: runner.ended.then(async ({ code, signal }) => {
         if (runner.pid > 0) this.#records.remove(spec.key)
+        for (const { port } of (spec.run.type === 'process' && spec.run.taps) || [])
+          await this.#packetSwitch.unbindTap(port)
         const last_words = await lastWords(spec, hub, logStart)
         const exit: Exit = { code, signal, requested: unit.isStopping, last_words }
         hub.close()
@@ -243,6 +253,28 @@ export class Units {
       }),
     }
     return unit
+  }
+}
+
+/** Gives the ports of a unit the descriptors that its program handed over. Returns the failure, if any; then none is left open. */
+async function bindTaps(
+  lan: Switch,
+  taps: NonNullable<ProcessSpec['taps']>,
+  handed: ReadonlyMap<string, number>,
+): Promise<string | undefined> {
+  const left = new Map(handed)
+  try {
+    const missing = taps.find(({ name }) => !left.has(name))
+    if (missing !== undefined) return `the program handed over no device ${missing.name}`
+    for (const { name, port } of taps) {
+      await lan.bindTap(port, left.get(name) as number)
+      left.delete(name)
+    }
+    return undefined
+  } catch (error) {
+    return (error as Error).message
+  } finally {
+    for (const descriptor of left.values()) closeSync(descriptor)
   }
 }
 

@@ -110,6 +110,14 @@ const ProcessSpec = Type.Object({
    */
   sockets: Type.Optional(list(Type.Object({ guest_port: Port, switch_port: Port }), { maxItems: 1024 })),
   /**
+   * TAP devices that a wrapped program makes in its network namespace for ports that are open: before it reports its start, it sends
+   * their descriptors over the socket `firstSocket`, each with the name of its device (unix(7), SCM_RIGHTS), and under the name `console`
+   * that of its terminal, if it has one of its own. Since protocol 7.
+   */
+  taps: Type.Optional(
+    list(Type.Object({ name: Type.String({ minLength: 1, maxLength: 15 }), port: Key }), { maxItems: 64 }),
+  ),
+  /**
    * Where the program serves its console by telnet, at a loopback address. The keeper connects whenever it listens there; stdout is
    * discarded, and `stdio` has no effect. Since protocol 7.
    */
@@ -234,13 +242,15 @@ const NetioPort = Type.Object({
 })
 
 /**
- * The guest's side of a port: a UDP socket on 127.0.0.1, a port of an IOU instance, or one of a bridge, the unit of the port. The
- * frames of a serial port (`is_serial`, since protocol 7) have no Ethernet header.
+ * The guest's side of a port: a UDP socket on 127.0.0.1, a port of an IOU instance, one of a bridge, the unit of the port, or a TAP
+ * device that the unit makes when it starts (`taps`). The frames of a serial port (`is_serial`, since protocol 7) have no Ethernet
+ * header.
  */
 export type PortGuest =
   | { readonly guest_port: number; readonly is_serial?: boolean }
   | { readonly netio: NetioPort }
   | { readonly bridge_port: number }
+  | { readonly tap: true }
 
 /**
  * One adapter port of a node: a private pair of UDP sockets on 127.0.0.1 between the guest and the switch, or a port of an IOU
@@ -358,6 +368,7 @@ export const operationInputs = {
     Type.Object({ key: Key, guest_port: Port, is_serial: Type.Optional(Type.Boolean()) }),
     Type.Object({ key: Key, netio: NetioPort }),
     Type.Object({ key: Key, bridge_port: Type.Integer({ minimum: 0, maximum: 4095 }) }),
+    Type.Object({ key: Key, tap: Type.Literal(true) }),
   ]),
   'port.close': Type.Object({ key: Key }),
   'netio.tidy': Type.Object({ application_id: Type.Integer({ minimum: 1, maximum: 511 }) }),

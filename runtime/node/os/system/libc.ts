@@ -11,6 +11,8 @@ export interface Libc {
   getsockname(fd: number, address: Pointer, length: Pointer): number
   setsockopt(fd: number, level: number, name: number, value: Pointer, length: number): number
   getsockopt(fd: number, level: number, name: number, value: Pointer, length: Pointer): number
+  socketpair(domain: number, type: number, protocol: number, pair: Pointer): number
+  recvmsg(fd: number, message: Pointer, flags: number): number
   recvmmsg(fd: number, messages: Pointer, count: number, flags: number, timeout: Pointer): number
   sendmmsg(fd: number, messages: Pointer, count: number, flags: number): number
   send(fd: number, bytes: Pointer, length: number, flags: number): number
@@ -49,6 +51,8 @@ const signatures = {
   getsockname: 'int getsockname(int, uintptr_t, uintptr_t)',
   setsockopt: 'int setsockopt(int, int, int, uintptr_t, int)',
   getsockopt: 'int getsockopt(int, int, int, uintptr_t, uintptr_t)',
+  socketpair: 'int socketpair(int, int, int, uintptr_t)',
+  recvmsg: 'int64_t recvmsg(int, uintptr_t, int)',
   recvmmsg: 'int recvmmsg(int, uintptr_t, int, int, uintptr_t)',
   sendmmsg: 'int sendmmsg(int, uintptr_t, int, int)',
   send: 'int64_t send(int, uintptr_t, int64_t, int)',
@@ -120,6 +124,7 @@ export const linux = {
   SOCK_STREAM: 1,
   SOCK_DGRAM: 2,
   SOCK_RAW: 3,
+  SOCK_SEQPACKET: 5,
   SOCK_NONBLOCK: 0o4000,
   SOCK_CLOEXEC: 0o2000000,
   O_RDWR: 2,
@@ -134,6 +139,7 @@ export const linux = {
   FALLOC_FL_KEEP_SIZE: 1,
   FALLOC_FL_PUNCH_HOLE: 2,
   SOL_SOCKET: 1,
+  SCM_RIGHTS: 1,
   SO_SNDBUF: 7,
   SO_RCVBUF: 8,
   SO_PEERCRED: 17,
@@ -188,6 +194,7 @@ export const linux = {
   EFD_CLOEXEC: 0o2000000,
   MSG_DONTWAIT: 0x40,
   MSG_TRUNC: 0x20,
+  MSG_CMSG_CLOEXEC: 0x40000000,
   EPERM: 1,
   ENOENT: 2,
   EINTR: 4,
