@@ -31,6 +31,8 @@ const names: Readonly<Record<ListName, true>> = {
   'GET /v2/compute/machine-emulator/images': true,
   'GET /v2/compute/machine-emulator/image_uses': true,
   'GET /v2/compute/machine-emulator/img-binaries': true,
+  'GET /v2/compute/container/images': true,
+  'GET /v2/compute/container/image_uses': true,
   'GET /v2/compute/dynamips/images': true,
   'GET /v2/compute/dynamips/image_uses': true,
   'GET /v2/projects/{project_id}/nodes/{node_id}/dynamips/idlepc_proposals': true,

@@ -1,5 +1,6 @@
 import type { NodeKindName } from '../../../src/model/kinds/node.ts'
 import { cloudDriver } from './cloud/index.ts'
+import { containerDriver } from './container/index.ts'
 import { dynamipsDriver } from './dynamips/index.ts'
 import { hubDriver } from './hub/index.ts'
 import { hypervisorDriver } from './hypervisor/index.ts'
@@ -17,6 +18,7 @@ export const nodeDrivers = [
   hypervisorDriver,
   machineEmulatorDriver,
   dynamipsDriver,
+  containerDriver,
   switchDriver,
   hubDriver,
   cloudDriver,

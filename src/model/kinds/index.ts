@@ -1,4 +1,5 @@
 import { cloud } from './cloud.ts'
+import { container } from './container.ts'
 import { dynamips } from './dynamips.ts'
 import { hub } from './hub.ts'
 import { hypervisor } from './hypervisor.ts'
@@ -9,4 +10,15 @@ import { pc } from './pc.ts'
 import { ethernetSwitch } from './switch.ts'
 
 /** Every kind of node, in the order of lists that clients see. */
-export const kinds = [pc, iou, hypervisor, machineEmulator, dynamips, ethernetSwitch, hub, cloud, nat] as const
+export const kinds = [
+  pc,
+  iou,
+  hypervisor,
+  machineEmulator,
+  dynamips,
+  container,
+  ethernetSwitch,
+  hub,
+  cloud,
+  nat,
+] as const

@@ -191,6 +191,8 @@ export interface KindDescriptor {
   readonly startsWithoutWeight?: (command_line: string | null) => boolean
   /** Whether its endpoints are at the beginning of the reference. */
   readonly isShownFirst?: boolean
+  /** Whether the texts of its setting `files` may be in files beside a lab file. */
+  readonly hasFiles?: boolean
   /** What is wrong with the MAC addresses that settings give, with the name of the field first. Stored ones may be wrong. */
   readonly addressIssue?: (settings: Readonly<Record<string, unknown>>) => string | undefined
   /** How its ports are named where a lab says nothing else. Default: `Ethernet{0}`. */
@@ -232,6 +234,8 @@ export interface KindDescriptor {
     readonly archiveDirectory?: string
     /** The images are programs of the host: outside local mode only an administrator may add them. */
     readonly isProgram?: boolean
+    /** The images are those of containers, which registries have. */
+    readonly isOfRegistry?: boolean
     /** The images are disks: the host can make and enlarge them, and an image may have another as its base. */
     readonly isDisk?: boolean
   }

@@ -20,6 +20,7 @@ const inputs: Readonly<Record<NodeKindName, object>> = {
   hypervisor: { vmname: 'VM 1' },
   'machine-emulator': { platform: 'x86_64' },
   dynamips: { platform: 'c7200', image: 'router.image' },
+  container: { image: 'linux.tar' },
   switch: {},
   hub: {},
   cloud: { ports_mapping: [] },
@@ -60,6 +61,9 @@ beforeAll(async () => {
   Buffer.from('7f454c46010101', 'hex').copy(elf)
   await agent.images.write('iou', 'router.bin', new Blob([elf]).stream(), { digests: [] })
   await agent.images.write('dynamips', 'router.image', new Blob([Buffer.from(idling)]).stream(), { digests: [] })
+  const archive = Buffer.alloc(1024)
+  archive.write('ustar', 257)
+  await agent.images.write('container', 'linux.tar', new Blob([archive]).stream(), { digests: [] })
 })
 afterAll(async () => {
   for (const end of ends.reverse()) await end()

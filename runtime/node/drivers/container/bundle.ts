@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto'
+import { shellWords } from '../../../../src/model/kinds/machine-options/shell-words.ts'
+import { type CopiedFile, inside } from './holder.ts'
+import type { ContainerProperties } from './properties.ts'
+import type { SeccompProfile } from './seccomp.ts'
+
+/** How an image wants to be run, as far as we follow it. */
+export interface ImageRun {
+  readonly args: readonly string[]
+  readonly entrypoint: readonly string[]
+  readonly env: readonly string[]
+  readonly cwd: string
+  readonly user: { readonly uid: number; readonly gid: number; readonly additionalGids: readonly number[] }
+}
+
+/** What every container may do, within its user namespace: as with docker, and NET_ADMIN and NET_RAW for its adapters. */
+const baseCapabilities = [
+  ...[
+    'CHOWN',
+    'DAC_OVERRIDE',
+    'FOWNER',
+    'FSETID',
+    'KILL',
+    'NET_BIND_SERVICE',
+    'SETFCAP',
+    'SETGID',
+    'SETPCAP',
+    'SETUID',
+  ],
+  ...['SYS_CHROOT', 'NET_ADMIN', 'NET_RAW'],
+]
+
+/** Files of the kernel that say something about the host, or change it; as the OCI runtimes have them by default. */
+const maskedPaths = [
+  ...['/proc/acpi', '/proc/asound', '/proc/kcore', '/proc/keys', '/proc/latency_stats', '/proc/timer_list'],
+  ...['/proc/timer_stats', '/proc/sched_debug', '/proc/scsi', '/sys/firmware', '/sys/fs/selinux', '/sys/dev/block'],
+]
+/** /proc/sys stays writable: the kernel lets a network namespace change its own part alone. */
+const readonlyPaths = ['/proc/bus', '/proc/fs', '/proc/irq', '/proc/sysrq-trigger']
+
+const searchPath = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'
+
+export interface Bundle {
+  /** Text of config.json of the OCI runtime specification. */
+  readonly config: string
+  /** Contents of the files beside it, by their names. */
+  readonly contents: ReadonlyMap<string, string>
+  readonly files: readonly CopiedFile[]
+}
+
+/** The bundle of a container that its holder has crun run. */
+export function bundleOf(
+  { name, properties }: { readonly name: string; readonly properties: ContainerProperties },
+  image: ImageRun,
+  seccomp: (capabilities: readonly string[]) => SeccompProfile,
+): Bundle {
+  const hostname = hostnameOf(name)
+  const { command, entrypoint, environment } = properties
+  const capabilities = [...new Set([...baseCapabilities, ...properties.capabilities])].map((it) => `CAP_${it}`)
+  const own = entrypoint.trim() === '' ? image.entrypoint : shellWords(entrypoint, 'entrypoint')
+  const rest = command.trim() === '' ? (entrypoint.trim() === '' ? image.args : []) : shellWords(command, 'command')
+  const all = [
+    { path: '/etc/hostname', text: `${hostname}\n`, mode: '0644' },
+    { path: '/etc/hosts', text: `127.0.0.1 localhost\n::1 localhost\n127.0.1.1 ${hostname}\n`, mode: '0644' },
+    ...properties.files,
+  ]
+  // A file of the node takes the place of one of ours.
+  const files = all.filter(({ path }, index) => !all.slice(index + 1).some((later) => later.path === path))
+  const copied = files.map(({ text, mode = '0644' }, index) => {
+    const sum = createHash('sha256').update(`${mode}\0${text}`).digest('hex').slice(0, 32)
+    return { from: `file-${index}`, to: sum, mode, text }
+  })
+  const mount = (destination: string, type: string, source: string, ...options: string[]) => ({
+    ...{ destination, type, source },
+    options,
+  })
+  const config = {
+    ociVersion: '1.0.2',
+    hostname,
+    root: { path: inside.rootfs, readonly: false },
+    process: {
+      terminal: true,
+      consoleSize: { width: 80, height: 24 },
+      user: image.user,
+      args: [...own, ...rest],
+      cwd: image.cwd,
+      env: variables([searchPath, 'TERM=xterm', `HOSTNAME=${hostname}`, ...image.env, ...linesOf(environment)]),
+      noNewPrivileges: true,
+      // Nothing limits its memory: where the host has no more, the kernel is to end it and not the service.
+      oomScoreAdj: 1000,
+      // An ordinary user in the container gains them no more than on any system.
+      capabilities: {
+        bounding: capabilities,
+        ...(image.user.uid === 0 && { effective: capabilities, permitted: capabilities }),
+      },
+    },
+    mounts: [
+      mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
+      mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=65536k'),
+      mount('/dev/pts', 'devpts', 'devpts', 'nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620', 'gid=5'),
+      mount('/dev/shm', 'tmpfs', 'shm', 'nosuid', 'noexec', 'nodev', 'mode=1777', 'size=65536k'),
+      mount('/dev/mqueue', 'mqueue', 'mqueue', 'nosuid', 'noexec', 'nodev'),
+      mount('/sys', 'sysfs', 'sysfs', 'nosuid', 'noexec', 'nodev', 'ro'),
+      mount('/run', 'tmpfs', 'tmpfs', 'nosuid', 'nodev', 'mode=755', 'size=65536k'),
+      ...copied.map(({ to }, index) =>
+        mount(files[index]?.path ?? '', 'bind', `${inside.files}/${to}`, 'bind', 'rw', 'nosuid', 'nodev'),
+      ),
+    ],
+    linux: {
+      namespaces: ['pid', 'ipc', 'uts', 'mount'].map((type) => ({ type })),
+      ...{ maskedPaths, readonlyPaths },
+      seccomp: seccomp(capabilities),
+    },
+  }
+  return {
+    config: JSON.stringify(config),
+    contents: new Map(copied.map(({ from, text }) => [from, text])),
+    files: copied.map(({ from, to, mode }) => ({ from, to, mode })),
+  }
+}
+
+/** The lines of a setting that has one thing a line. */
+export const linesOf = (text: string): string[] =>
+  text
+    .split('\n')
+    .map((line) => line.replace(/\r$/, ''))
+    .filter((line) => line.trim() !== '')
+
+/** `NAME=value` lines, as pairs. */
+export const pairsOf = (text: string): [string, string][] => linesOf(text).map((line) => splitAt(line, '='))
+
+const splitAt = (line: string, sign: string): [string, string] => {
+  const at = line.indexOf(sign)
+  return [line.slice(0, at), line.slice(at + 1)]
+}
+
+/** `NAME=value` lines, of which the last one of a name counts. */
+const variables = (lines: readonly string[]): string[] =>
+  Object.entries(Object.fromEntries(lines.map((line) => splitAt(line, '=')))).map(([name, value]) => `${name}=${value}`)
+
+/** A name of a node as a name of a host (RFC 1123). */
+const hostnameOf = (name: string): string =>
+  name
+    .replace(/[^A-Za-z0-9-]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 63) || 'container'

@@ -1,0 +1,198 @@
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { constants } from 'node:os'
+import { join } from 'node:path'
+import type { PortRef } from '../../../../src/host-agent.ts'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
+import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
+import {
+  type ContainerCreate,
+  type ContainerNode,
+  type ContainerUpdate,
+  container,
+} from '../../../../src/model/kinds/container.ts'
+import { macAfter } from '../../../../src/model/kinds/mac-addresses.ts'
+import { shellWords } from '../../../../src/model/kinds/machine-options/shell-words.ts'
+import type { Cleanup, Launch, NodeKind, PortWiring } from '../../engine/nodes/kind.ts'
+import { withChanges } from '../../engine/nodes/record.ts'
+import { fieldsOf } from '../../engine/nodes/view-fields.ts'
+import { withDiskErrors } from '../../engine/storage/disk.ts'
+import type { DriverHost } from '../node-driver.ts'
+import { type Bundle, bundleOf, linesOf, pairsOf } from './bundle.ts'
+import { requireEngine } from './engine.ts'
+import { holderCommand } from './holder.ts'
+import { findIds } from './ids.ts'
+import { ImageStore, makeOpen, removeInside } from './image-store.ts'
+import { type ContainerKindNode, ContainerProperties, settingNames } from './properties.ts'
+import { seccompOf } from './seccomp.ts'
+
+/** Also ends a shell, which hears no SIGTERM. */
+const hangUp = constants.signals.SIGHUP
+
+/**
+ * The container kind: crun in namespaces that a holder makes (docs/decisions/containers.md). Images and the layers of nodes belong to ids
+ * of the namespaces, and are outside the projects: `{run}/containers`.
+ */
+export class ContainerKind implements NodeKind<ContainerProperties, typeof container> {
+  readonly descriptor = container
+  readonly schema = ContainerProperties
+  readonly stopGraceMs = 5000
+  readonly #host: DriverHost<ContainerProperties>
+  readonly #directory: string
+  readonly #images: ImageStore
+
+  constructor(host: DriverHost<ContainerProperties>) {
+    this.#host = host
+    this.#directory = join(host.runDirectory, 'containers')
+    this.#images = new ImageStore(join(this.#directory, 'images'), host.minFreeMb)
+  }
+
+  readonly wiring: PortWiring<ContainerProperties> = { isTap: () => true }
+
+  ports({ record }: ContainerKindNode): readonly PortRef[] {
+    return Array.from({ length: record.properties.adapters }, (_, adapter) => ({ adapter, port: 0 }))
+  }
+
+  view(node: ContainerKindNode): ContainerNode {
+    const { sum, ...settings } = node.record.properties
+    return {
+      ...fieldsOf(node),
+      console_type: node.record.console_type === 'none' ? 'none' : 'telnet',
+      ...settings,
+      mac_address: macOf(node),
+      image_md5sum: sum.image === settings.image ? sum.md5 : null,
+    }
+  }
+
+  images(node: ContainerKindNode): readonly string[] {
+    return [node.record.properties.image]
+  }
+
+  async prepare(node: ContainerKindNode, input: ContainerCreate): Promise<void> {
+    node.record.properties = await this.#changed(node, input)
+  }
+
+  async update(node: ContainerKindNode, changes: ContainerUpdate): Promise<void> {
+    node.record.properties = await this.#changed(node, changes)
+  }
+
+  async launch(node: ContainerKindNode, _wires: unknown, signal: AbortSignal): Promise<Launch> {
+    const { record, projectPath, key } = node
+    const { properties } = record
+    const engine = requireEngine()
+    const { file } = await this.#host.images.library.lookup('container', properties.image, projectPath)
+    const md5 = await this.#host.images.md5Of(file)
+    if (md5 === undefined) throw conflict(`The image ${properties.image} cannot be read`)
+    const image = await this.#images.unpacked(engine, file, md5, signal)
+    const bundle = bundleOf({ name: record.name, properties }, image.run, seccompOf)
+    const [place, layer] = [this.#placeOf(record.node_id), this.#layerOf(record.node_id)]
+    await withDiskErrors('Starting the container', async () => {
+      await writeBundle(place, bundle)
+      await makeOpen(layer)
+    })
+    const taps = this.ports(node).map(({ adapter }) => ({
+      name: `eth${adapter}`,
+      mac: macAfter(macOf(node), adapter),
+      port: `${key}/${adapter}/0`,
+    }))
+    const stop = constants.signals[image.stopSignal as NodeJS.Signals] ?? constants.signals.SIGTERM
+    const { command, args } = holderCommand({
+      ids: engine.ids,
+      places: [
+        { name: 'bundle', path: place, isWritable: false },
+        { name: 'image', path: image.rootfs, isWritable: false },
+        { name: 'layer', path: layer, isWritable: true },
+      ],
+      processes: properties.processes,
+      isNesting: properties.capabilities.includes('SYS_ADMIN'),
+      ...{ crun: engine.crun, tun: engine.tun },
+      signals: [stop, hangUp],
+      taps,
+      files: bundle.files,
+      sysctls: pairsOf(properties.sysctls),
+      exec: linesOf(properties.exec),
+    })
+    return {
+      command_line: `crun run ${properties.image}${properties.command && ` ${properties.command}`}`,
+      run: {
+        type: 'process',
+        ...{ command, args },
+        is_wrapped: true,
+        cwd: node.directory,
+        log: join(node.directory, 'container.log'),
+        stdio: 'pty',
+        taps: taps.map(({ name, port }) => ({ name, port })),
+      },
+    }
+  }
+
+  async duplicate(
+    ...[source, { record }, copy]: Parameters<NodeKind<ContainerProperties>['duplicate']>
+  ): Promise<void> {
+    await copy()
+    const { mac_address: _, ...settings } = source.record.properties
+    record.properties = { ...settings, mac_address: record.properties.mac_address }
+  }
+
+  readonly cleanup: Cleanup<ContainerProperties> = {
+    onRemoved: async ({ record }, { isDeleted }) => {
+      if (isDeleted) await this.#remove(record.node_id)
+    },
+    onDiscarded: ({ node_id }) => this.#remove(node_id),
+    reapOrphans: async (isThere) => {
+      const names = await readdir(join(this.#directory, 'nodes')).catch(() => [])
+      for (const id of names)
+        if (!isThere(`${container.name}:${id}`))
+          await this.#remove(id).catch(ignore('the next start of the service tries again'))
+    },
+  }
+
+  /** The properties with the changes; 400, 404, 409. */
+  async #changed(node: ContainerKindNode, changes: ContainerCreate | ContainerUpdate): Promise<ContainerProperties> {
+    const before = node.record.properties
+    const next = withChanges(before, changes, settingNames)
+    for (const name of ['command', 'entrypoint'] as const) shellWords(next[name], name)
+    const paths = next.files.map(({ path }) => path)
+    const twice = paths.find((path, index) => paths.indexOf(path) !== index)
+    if (twice !== undefined) throw badRequest(`files: ${twice} is there twice`)
+    for (let adapter = next.adapters; adapter < before.adapters; adapter++)
+      if (node.record.ports[`${adapter}/0`]?.nio != null)
+        throw conflict(`adapters: eth${adapter} is linked; delete its link first`)
+    if (changes.image != null) {
+      const { images } = this.#host
+      const { name, file } = await images.library.lookup('container', changes.image, node.projectPath)
+      next.image = name
+      next.sum = { image: name, md5: (await images.md5Of(file)) ?? null }
+    }
+    return next
+  }
+
+  #placeOf(nodeId: string): string {
+    return join(this.#directory, 'nodes', nodeId)
+  }
+
+  #layerOf(nodeId: string): string {
+    return join(this.#placeOf(nodeId), 'layer')
+  }
+
+  async #remove(nodeId: string): Promise<void> {
+    const found = findIds()
+    if ('ids' in found) await removeInside(found, this.#layerOf(nodeId))
+    await rm(this.#placeOf(nodeId), { recursive: true, force: true })
+  }
+}
+
+/** The address of the first adapter: a local one (IEEE 802c) of the id, unless the node has its own. */
+function macOf({ record }: ContainerKindNode): string {
+  const { mac_address } = record.properties
+  if (mac_address !== '') return mac_address.toLowerCase()
+  const digits = record.node_id.replaceAll('-', '').slice(0, 8)
+  return `02:${digits.replace(/(..)/g, '$1:')}00`
+}
+
+/** Writes the bundle of a start; crun reads it as another user. */
+async function writeBundle(place: string, { config, contents }: Bundle): Promise<void> {
+  await mkdir(join(place, '..'), { recursive: true, mode: 0o700 })
+  await mkdir(place, { recursive: true, mode: 0o755 })
+  await writeFile(join(place, 'config.json'), config, { mode: 0o644 })
+  for (const [name, text] of contents) await writeFile(join(place, name), text, { mode: 0o644 })
+}

@@ -1,0 +1,284 @@
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
+import { findPerl } from '../../os/sandbox/step.ts'
+import type { IdRange } from './ids.ts'
+
+/**
+ * The holder of a container, in Perl as the last step of a cell (os/sandbox/step.ts): Node has threads, and a process with threads
+ * cannot enter a user namespace. It makes the user, network, mount, IPC and PID namespaces of one node, in which root is a sub-id of the
+ * host, the adapters and the root file system, and has crun run the container in them. It dies with the keeper, and everything in its
+ * PID namespace with it. The terminal of the container and its TAP devices go to the keeper over descriptor 4, before descriptor 3 reports
+ * the start.
+ */
+
+/** Numbers of system calls: mount, unshare, prctl, setresuid, setresgid, setgroups, prlimit64, sendmsg, statfs, exit_group, close, recvmsg. */
+const calls: Readonly<Partial<Record<NodeJS.Architecture, string>>> = {
+  x64: '165,272,157,117,119,116,302,46,137,231,3,47',
+  arm64: '40,97,167,147,149,159,261,211,43,94,57,212',
+}
+
+/** A directory or a file that is seen at `/mnt/{name}` in the namespaces. */
+export interface Place {
+  readonly name: string
+  readonly path: string
+  readonly isWritable: boolean
+}
+
+interface Tap {
+  readonly name: string
+  readonly mac: string
+}
+
+/** A file that is copied to `/mnt/layer/files/{to}`, unless it is there. */
+export interface CopiedFile {
+  /** Below `/mnt/bundle`. */
+  readonly from: string
+  readonly to: string
+  readonly mode: string
+}
+
+/** Where the directories of a container are for its holder and for crun. */
+export const inside = {
+  bundle: '/mnt/bundle',
+  layer: '/mnt/layer',
+  image: '/mnt/image',
+  rootfs: '/mnt/rootfs',
+  files: '/mnt/layer/files',
+} as const
+
+interface HeldContainer {
+  readonly ids: IdRange
+  readonly places: readonly Place[]
+  /** Limit of processes in the namespaces. */
+  readonly processes: number
+  /** Whether it may make user namespaces of its own, in which it has all capabilities. */
+  readonly isNesting: boolean
+  readonly crun: string
+  readonly tun: string
+  /** Numbers of the signals that end it. */
+  readonly signals: readonly number[]
+  readonly taps: readonly Tap[]
+  readonly files: readonly CopiedFile[]
+  /** Names and values of kernel parameters of its network. */
+  readonly sysctls: readonly (readonly [string, string])[]
+  readonly exec: readonly string[]
+}
+
+/** The command of the holder of a container. 409 without Perl. */
+export function holderCommand(of: HeldContainer): { command: string; args: string[] } {
+  const { tun, crun, signals, taps, files, sysctls, exec } = of
+  return command({ ...of, namespaces: of.isNesting ? maxNamespaces : 1 }, [
+    ...['container', tun, crun, signals.join(','), String(taps.length)],
+    ...taps.flatMap(({ name, mac }) => [name, mac]),
+    String(files.length),
+    ...files.flatMap(({ from, to, mode }) => [from, to, mode]),
+    ...[String(sysctls.length), ...sysctls.flat()],
+    ...exec,
+  ])
+}
+
+/** The command that runs a program as root of the namespaces, in `/mnt` and without a network, on files of containers and images. */
+export const insideCommand = (
+  ids: IdRange,
+  places: readonly Place[],
+  program: readonly string[],
+): { command: string; args: string[] } => command({ ids, processes: 0, namespaces: 1, places }, ['tool', ...program])
+
+/** What the kernel counts for the user of the service, and has few of: no container may have all (namespaces(7), inotify(7)). */
+const maxNamespaces = 256
+const maxInotifyInstances = 16
+const maxWatches = 8192
+
+interface Held extends Pick<HeldContainer, 'ids' | 'processes' | 'places'> {
+  /** Limit of user namespaces; the node itself has one. */
+  readonly namespaces: number
+}
+
+/** Values of /proc/sys/user. */
+const limitsOf = (namespaces: number): string[] => [
+  `max_user_namespaces=${namespaces}`,
+  ...['mnt', 'pid', 'ipc', 'uts', 'net', 'cgroup', 'time'].map((it) => `max_${it}_namespaces=${maxNamespaces}`),
+  ...['inotify_instances', 'fanotify_groups'].map((it) => `max_${it}=${maxInotifyInstances}`),
+  ...['inotify_watches', 'fanotify_marks'].map((it) => `max_${it}=${maxWatches}`),
+]
+
+function command({ ids, processes, namespaces, places }: Held, rest: readonly string[]) {
+  const [perl, numbers] = [findPerl(), calls[process.arch]]
+  if (perl === undefined || numbers === undefined)
+    throw conflict('Containers need Perl: install it, for example with: sudo apt-get install perl-base')
+  const places_ = places.flatMap(({ name, path, isWritable }) => [name, isWritable ? 'rw' : 'ro', path])
+  const range = [ids.by, `${ids.firstUid},${ids.firstGid}`, String(ids.count)]
+  return {
+    command: perl,
+    args: [
+      ...['-e', script, numbers, ...range, String(processes), limitsOf(namespaces).join(',')],
+      ...[String(places.length), ...places_, ...rest],
+    ],
+  }
+}
+
+/** Exit code after a failure of the holder. */
+const failureCode = 125
+
+const script = String.raw`
+use strict;
+my ($numbers, $by, $first_ids, $ids, $processes, $limits, $count, @rest) = @ARGV;
+my ($MOUNT, $UNSHARE, $PRCTL, $SETRESUID, $SETRESGID, $SETGROUPS, $PRLIMIT, $SENDMSG, $STATFS, $EXIT, $CLOSE, $RECVMSG) = map { $_ + 0 } split /,/, $numbers;
+my ($first_uid, $first_gid) = split /,/, $first_ids;
+my $is_tool = $rest[3 * $count] eq 'tool';
+# Modules would take a megabyte of each node. ps(1) shows whose holder it is, in place of this text.
+$0 = 'patchbay: holder of ' . ($rest[2] // 'a program');
+sub leave { my ($code) = @_; syscall($EXIT, $code) }
+sub fail { my $why = $!; print STDERR "the container cannot be held: $_[0]: $why\n"; leave(${failureCode}) }
+sub attempt { my ($number, @values) = @_; syscall($number, @values) }
+sub call { my ($what, @values) = @_; attempt(@values) >= 0 or fail($what) }
+sub put { my ($file, $text) = @_; open(my $f, '>', $file) or fail($file); (syswrite $f, $text) == length $text or fail($file); close $f }
+sub end_of { my ($status) = @_; $status & 127 ? 128 + ($status & 127) : $status >> 8 }
+sub die_with_parent { attempt($PRCTL, 1, 9, 0, 0, 0) }
+sub close_channels { return if $is_tool; syscall($CLOSE, 3); syscall($CLOSE, 4) }
+sub wait_for { my ($child) = @_; $SIG{TERM} = 'IGNORE'; $SIG{HUP} = 'IGNORE'; close_channels(); waitpid($child, 0); leave(end_of($?)) }
+# The kernel forgets the death signal with a change of the user.
+sub become_root { call('setgroups', $SETGROUPS, 0, 0); call('setresgid', $SETRESGID, 0, 0, 0); call('setresuid', $SETRESUID, 0, 0, 0); die_with_parent() }
+
+# 1. The namespaces, and the ids in them: a user namespace in another one. The kernel counts what all users of the inner one have as
+# that of its maker, by limits of the outer one, which root of the inner one cannot change. The maker is the user of the service, who
+# has an id in the outer one only.
+$^F = 255;
+die_with_parent();
+pipe(my $made, my $make) or fail('pipe'); pipe(my $mapped, my $map) or fail('pipe');
+my $child = fork; defined $child or fail('fork');
+if ($child) {
+  close $make; close $mapped;
+  if (sysread($made, my $byte, 1)) {
+    if ($by eq 'root') { put("/proc/$child/uid_map", "0 $first_uid $ids\n$ids 0 1"); put("/proc/$child/gid_map", "0 $first_gid $ids") }
+    else { for (['newuidmap', $first_uid, $ids, $ids, $<, 1], ['newgidmap', $first_gid, $ids]) { my ($program, @ranges) = @$_;
+      system($program, $child, 0, @ranges) == 0 or do { kill 9, $child; print STDERR "the container cannot be held: $program failed\n"; leave(${failureCode}) } } }
+    syswrite $map, 'x' }
+  close $map; wait_for($child) }
+close $made; close $map; die_with_parent();
+call('user namespaces', $UNSHARE, 0x10000000);
+syswrite $make, 'x'; close $make;
+sysread($mapped, my $byte, 1) or leave(${failureCode}); close $mapped;
+# Its maker has to have a group in the outer one, and processes of its user have to be let at its ids.
+call('setresgid', $SETRESGID, 0, 0, 0); attempt($PRCTL, 4, 1, 0, 0, 0); die_with_parent();
+pipe(my $inner, my $tell) or fail('pipe');
+my $mapper = fork; defined $mapper or fail('fork');
+if (!$mapper) {
+  close $tell; die_with_parent();
+  sysread($inner, $byte, 1) or leave(${failureCode});
+  my $at = '/proc/' . getppid();
+  put("$at/uid_map", "0 0 $ids"); put("$at/gid_map", "0 0 $ids");
+  for (split /,/, $limits) { my ($name, $value) = split /=/; put("/proc/sys/user/$name", $value) if -e "/proc/sys/user/$name" }
+  leave(0) }
+close $inner;
+attempt($PRLIMIT, 0, 6, pack('QQ', $processes, $processes), 0) if $processes;
+call('namespaces', $UNSHARE, 0x10000000 | 0x40000000 | 0x20000 | 0x08000000);
+syswrite $tell, 'x'; close $tell;
+waitpid($mapper, 0); $? == 0 or leave(${failureCode});
+
+# 2. The places. Only the user of the service reaches them, and only root of the namespaces makes files there.
+call('private mounts', $MOUNT, 'none', '/', 'none', 262144 | 16384, 0);
+my @places;
+for (1 .. $count) { my ($name, $mode, $path) = splice(@rest, 0, 3);
+  sysopen(my $at, $path, 2048) or fail($path); push @places, [$name, $mode, $at] }
+my $maker = fork; defined $maker or fail('fork');
+if (!$maker) {
+  become_root();
+  call('tmpfs', $MOUNT, 'tmpfs', '/mnt', 'tmpfs', 2 | 4, 'mode=755,size=64m');
+  for (['rootfs'], ['crun'], @places) { my ($name, $mode, $at) = @$_;
+    if (!$at || -d $at) { mkdir "/mnt/$name", 0755 or fail("mkdir $name") } else { put("/mnt/$name", '') } }
+  leave(0) }
+waitpid($maker, 0); $? == 0 or leave(${failureCode});
+sub read_only { my ($at) = @_; my ($path, $buffer) = ($at, "\0" x 256);
+  syscall($STATFS, $path, $buffer) >= 0 or fail("statfs $at");
+  my $has = unpack('Q', substr($buffer, 80, 8));
+  call("remount $at", $MOUNT, 'none', $at, 'none', 4096 | 32 | 1 | ($has & (2 | 4 | 8 | 1024 | 2048)) | ($has & 4096 ? 1 << 21 : 0), 0) }
+for (@places) { my ($name, $mode, $at) = @$_; my $from = '/proc/self/fd/' . fileno($at);
+  if (attempt($MOUNT, $from, "/mnt/$name", 'none', 4096, 0) < 0) { call("bind $name", $MOUNT, $from, "/mnt/$name", 'none', 4096 | 16384, 0) }
+  read_only("/mnt/$name") if $mode eq 'ro';
+  close $at }
+# Before the user changes: the device may be that of the service alone.
+my ($tun, $crun, $signals, $taps, @more) = $is_tool ? () : @rest[1 .. $#rest];
+my @tuns = map { sysopen(my $tap, $tun, 2 | 2048) or fail($tun); $tap } 1 .. $taps || 0;
+become_root();
+call('PID namespaces', $UNSHARE, 0x20000000);
+my $init = fork; defined $init or fail('fork');
+wait_for($init) if $init;
+die_with_parent();
+call('proc', $MOUNT, 'proc', '/proc', 'proc', 2 | 4 | 8, 0);
+if ($is_tool) {
+  chdir '/mnt' or fail('chdir');
+  my $tool = fork; defined $tool or fail('fork');
+  if (!$tool) { exec { $rest[1] } @rest[1 .. $#rest]; fail($rest[1]) }
+  for (;;) { my $pid = waitpid(-1, 0); leave(end_of($?)) if $pid == $tool; leave(1) if $pid < 0 } }
+
+# 3. The adapters (netdevice(7), linux/if_tun.h): TAP devices without packet information, with a virtio header.
+socket(my $control, 2, 2, 0) or fail('socket');
+sub request { my ($code, $name, $rest, $what) = @_; my $q = pack('a16 a24', $name, $rest); ioctl($control, $code, $q) or fail("$what of $name"); substr($q, 16) }
+sub up { my ($name) = @_; my $is = unpack('S', request(0x8913, $name, '', 'the flags')); request(0x8914, $name, pack('S', $is | 1), 'the state') }
+up('lo');
+my @made;
+for (1 .. $taps) { my ($name, $mac) = splice(@more, 0, 2);
+  my $tap = shift @tuns; my $q = pack('a16 S x22', $name, 2 | 0x1000 | 0x4000);
+  ioctl($tap, 0x400454ca, $q) or fail("the device $name");
+  request(0x8924, $name, pack('S a6', 1, pack('H12', join '', split /:/, $mac)), 'the address');
+  up($name); push @made, [$name, $tap] }
+
+
+# 4. The files, the root file system, and the container.
+for ('upper', 'work', 'files') { -d "/mnt/layer/$_" or mkdir "/mnt/layer/$_", 0755 or fail("mkdir $_") }
+my $files = shift @more;
+for (1 .. $files) { my ($from, $to, $bits) = splice(@more, 0, 3); my $at = "/mnt/layer/files/$to";
+  next if -e $at;
+  open(my $in, '<', "/mnt/bundle/$from") or fail($from); open(my $out, '>', "$at.new") or fail($to);
+  { local $/; print $out scalar <$in> } close $out or fail($to);
+  chmod oct($bits), "$at.new" or fail($to); rename "$at.new", $at or fail($to) }
+my $parameters = shift @more;
+for (1 .. $parameters) { my ($name, $value) = splice(@more, 0, 2); put('/proc/sys/' . join('/', split /\./, $name), $value) }
+call('overlay', $MOUNT, 'overlay', '/mnt/rootfs', 'overlay', 2 | 4, 'lowerdir=/mnt/image,upperdir=/mnt/layer/upper,workdir=/mnt/layer/work');
+# crun 1.8 refuses a host with both versions of control groups; it is to use none.
+attempt($MOUNT, 'none', '/sys/fs/cgroup', 'tmpfs', 2 | 4 | 8, 'mode=755') if -d '/sys/fs/cgroup/unified';
+my @crun = ($crun, '--root', '/mnt/crun', '--cgroup-manager=disabled');
+my ($consoles, $why, $tries) = (undef, '', 5);
+for (;;) {
+  unlink '/mnt/console.sock';
+  socket($consoles, 1, 1, 0) && bind($consoles, pack('S a108', 1, '/mnt/console.sock')) && listen($consoles, 1) or fail('the socket of the console');
+  my $run = fork; defined $run or fail('fork');
+  if (!$run) {
+    syscall($CLOSE, $_) for 3 .. 255; open(STDERR, '>', '/mnt/crun.txt') or fail('crun.txt');
+    exec { $crun } @crun, 'run', '--detach', '--console-socket', '/mnt/console.sock', '--bundle', '/mnt/bundle', 'container';
+    print STDERR "$crun: $!\n"; leave(127) }
+  waitpid($run, 0);
+  last if $? == 0;
+  my $end = end_of($?);
+  if (open(my $f, '<', '/mnt/crun.txt')) { local $/; $why = <$f> // '' }
+  # Version 1.8 sometimes has no reason for a start that failed: its parts end in any order.
+  next if $why =~ /connection closed/ && $tries-- > 0;
+  $why =~ s/^\S+Z: //mg; print STDERR $why; leave($end) }
+my $first = 0;
+if (open(my $f, '<', '/mnt/crun/container/status')) { local $/; $first = $1 if (<$f> // '') =~ /"pid"\s*:\s*(\d+)/ }
+sub receive { my ($peer) = @_; my ($data, $rights) = ("\0" x 256, "\0" x 64); my $piece = pack('P Q', $data, 256);
+  my $message = pack('Q L x4 P Q P Q l x4', 0, 0, $piece, 1, $rights, 64, 0);
+  syscall($RECVMSG, fileno $peer, $message, 0) >= 0 or fail('the console'); unpack('x16 l', $rights) }
+sub hand_over { my ($name, $fd) = @_; my $piece = pack('P Q', $name, length $name); my $rights = pack('Q l l l x4', 20, 1, 1, $fd);
+  my $message = pack('Q L x4 P Q P Q l x4', 0, 0, $piece, 1, $rights, 24, 0);
+  syscall($SENDMSG, 4, $message, 0x4000) >= 0 or fail("handing over $name"); syscall($CLOSE, $fd) }
+accept(my $peer, $consoles) or fail('the console');
+hand_over('console', receive($peer));
+close $peer; close $consoles;
+hand_over($$_[0], fileno $$_[1]) for @made;
+syscall($CLOSE, 4);
+if (open(my $f, '>&=', 3)) { syswrite $f, "\n"; close $f }
+# The container is a child since crun has left it.
+sub reap { my $pid = waitpid(-1, 0); leave(end_of($?)) if $pid == $first; $pid }
+# The first process of a PID namespace hears only signals that it has handlers for.
+$SIG{TERM} = sub { my $caught = 0;
+  if (open(my $f, '<', "/proc/$first/status")) { for (<$f>) { $caught = hex $1 if /^SigCgt:\s*(\w+)/ } }
+  my @heard = grep { $caught >> ($_ - 1) & 1 } split /,/, $signals;
+  kill $_, $first for @heard ? @heard : 9 };
+for my $line (@more) {
+  my $pid = fork; next unless defined $pid;
+  if (!$pid) { open STDIN, '<', '/dev/null'; exec { $crun } @crun, 'exec', '--no-new-privs', 'container', '/bin/sh', '-c', $line; leave(127) }
+  my $ended; do { $ended = reap() } until $ended == $pid || ($ended < 0 && !$!{EINTR});
+  print STDERR "\r\n$line: exit code " . end_of($?) . "\r\n" if $ended == $pid && $? }
+for (;;) { leave(1) if reap() < 0 && !$!{EINTR} }
+`

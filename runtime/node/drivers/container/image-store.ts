@@ -1,0 +1,200 @@
+import { randomUUID } from 'node:crypto'
+import { constants } from 'node:fs'
+import { chmod, mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { type Static, Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
+import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
+import { conflict, outOfSpace } from '../../../../src/lib/errors/api-error.ts'
+import { requireSpace, withDiskErrors } from '../../engine/storage/disk.ts'
+import { runProgram } from '../../os/programs/start.ts'
+import { letIn, permissions } from '../../os/sandbox/user.ts'
+import type { ImageRun } from './bundle.ts'
+import type { Engine } from './engine.ts'
+import { insideCommand, type Place } from './holder.ts'
+
+/** Timeout for unpacking an image, and interval of the checks of the disk meanwhile, ms. */
+const unpackMs = 1_800_000
+const checkMs = 200
+/** Limit of the files of an image; more may be all that the disk can have. */
+const manyFiles = 1_000_000
+/** Limit of a description of an image; skopeo refuses larger ones. */
+const maxDescription = 4 << 20
+
+const Strings = Type.Array(Type.String({ maxLength: 1 << 17 }), { maxItems: 4096 })
+const Id = Type.Integer({ minimum: 0, maximum: 65_535 })
+/** What we take of the configuration that umoci makes of an image, which may be hostile. */
+const RuntimeConfig = Type.Object({
+  process: Type.Object({
+    user: Type.Object({ uid: Id, gid: Id, additionalGids: Type.Optional(Type.Array(Id, { maxItems: 64 })) }),
+    env: Type.Optional(Strings),
+    cwd: Type.String({ pattern: '^/', maxLength: 4096 }),
+  }),
+})
+const ImageConfig = Type.Object({
+  config: Type.Optional(
+    Type.Object({
+      Entrypoint: Type.Optional(Type.Union([Strings, Type.Null()])),
+      Cmd: Type.Optional(Type.Union([Strings, Type.Null()])),
+      StopSignal: Type.Optional(Type.String({ maxLength: 32 })),
+    }),
+  ),
+  architecture: Type.Optional(Type.String()),
+})
+
+/** An image that nodes can run: its files are the lower layer of all of them. */
+export interface UnpackedImage {
+  /** The directory with the root file system. */
+  readonly rootfs: string
+  readonly run: ImageRun
+  /** Name of the signal that ends its command. */
+  readonly stopSignal: string
+}
+
+/** Unpacked images, by the MD5 of their files. They are unpacked as root of the namespaces of containers, without a network. */
+export class ImageStore {
+  readonly #directory: string
+  readonly #minFreeMb: () => number
+  readonly #maxFiles: number
+  readonly #serial = new KeyedMutex()
+
+  constructor(directory: string, minFreeMb: () => number, maxFiles = manyFiles) {
+    this.#directory = directory
+    this.#minFreeMb = minFreeMb
+    this.#maxFiles = maxFiles
+  }
+
+  /** The image of a file, unpacked once. 409 when it is none, or has no files for this processor. */
+  unpacked(engine: Engine, file: string, md5: string, signal: AbortSignal): Promise<UnpackedImage> {
+    return this.#serial.run(md5, async () => {
+      const place = join(this.#directory, md5)
+      if ((await stat(place).catch(() => undefined)) === undefined) await this.#unpack(engine, file, place, signal)
+      return read(place, basename(file))
+    })
+  }
+
+  async #unpack(engine: Engine, file: string, place: string, signal: AbortSignal): Promise<void> {
+    const partial = `${place}.${randomUUID().slice(0, 8)}`
+    await withDiskErrors('Unpacking the image', async () => {
+      await mkdir(this.#directory, { recursive: true, mode: 0o700 })
+      await requireSpace(this.#directory, this.#minFreeMb())
+      await makeOpen(partial)
+    })
+    const { firstUid: uid, firstGid: gid } = engine.ids
+    await letIn(file, { name: 'containers', uid, gid }, permissions.read)
+    try {
+      await this.#runUnpack(engine, file, partial, signal)
+      await rename(partial, place)
+    } catch (error) {
+      await removeInside(engine, partial)
+      throw error
+    }
+  }
+
+  async #runUnpack(engine: Engine, file: string, partial: string, signal: AbortSignal): Promise<void> {
+    const places: Place[] = [
+      { name: 'from', path: file, isWritable: false },
+      { name: 'to', path: partial, isWritable: true },
+    ]
+    const over = new AbortController()
+    const cannot = `${basename(file)} cannot be unpacked:`
+    const before = await statfs(partial)
+    const watch = setInterval(() => {
+      statfs(partial).then(({ bavail, bsize, ffree }) => {
+        if ((bavail * bsize) / 2 ** 20 < this.#minFreeMb()) over.abort(outOfSpace(`${cannot} the disk is nearly full`))
+        if (before.ffree - ffree > this.#maxFiles)
+          over.abort(conflict(`${cannot} it has more than ${this.#maxFiles} files`))
+      }, ignore('the program fails by itself'))
+    }, checkMs)
+    try {
+      const program = ['/bin/sh', '-c', unpackScript, engine.skopeo, engine.umoci]
+      const { command, args } = insideCommand(engine.ids, places, program)
+      const { error, stderr } = await runProgram(command, args, {
+        ms: unpackMs,
+        signal: AbortSignal.any([signal, over.signal]),
+      })
+      over.signal.throwIfAborted()
+      if (error !== null) throw conflict(`${cannot} ${reasonIn(stderr) || error.message}`)
+    } finally {
+      clearInterval(watch)
+    }
+  }
+}
+
+/**
+ * By the names of skopeo (containers-transports(5)): an archive of `docker save`, or an OCI archive. umoci follows links at the files
+ * of users to files of the host, and waits for a writer of a pipe there.
+ */
+const unpackScript = `set -e; umask 022; cd /mnt/to; export HOME=/mnt/to TMPDIR=/mnt/to
+copy() { "$0" --insecure-policy --tmpdir /mnt/to copy -q "$1:/mnt/from" oci:oci:image; }
+why() { if grep -Eq 'manifest.json(: file does not exist| not found)' docker.txt; then cat oci.txt; else cat docker.txt; fi >&2; exit 1; }
+copy docker-archive 2>docker.txt || { rm -rf oci; copy oci-archive 2>oci.txt; } || why
+"$1" raw unpack --image oci:image rootfs >&2
+for file in /etc/passwd /etc/group; do
+  test -e "rootfs$file" || continue
+  case $(readlink -f "rootfs$file") in /mnt/to/rootfs/*) test ! -f "rootfs$file" || continue ;; esac
+  echo "its $file is not a file of the image" >&2; exit 1
+done
+"$1" raw runtime-config --image oci:image --rootfs rootfs runtime.json >&2
+manifest=$(sed 's/.*"digest":"sha256:\\([0-9a-f]*\\)".*/\\1/' oci/index.json)
+config=$(tr -d '\\n' <"oci/blobs/sha256/$manifest" | sed 's/.*"config":{[^}]*"digest":"sha256:\\([0-9a-f]*\\)".*/\\1/')
+cp "oci/blobs/sha256/$config" image.json; rm -rf oci docker.txt oci.txt`
+
+/** The last thing that a program said, without its levels and times. */
+const reasonIn = (stderr: string): string =>
+  (stderr.trim().split('\n').at(-1) ?? '')
+    .replace(/^.*\bmsg="?/, '')
+    .replace(/"$/, '')
+    .replace(/\p{Cc}/gu, '')
+    .slice(0, 300)
+
+async function read(place: string, name: string): Promise<UnpackedImage> {
+  const [runtime, image] = await Promise.all(
+    ['runtime.json', 'image.json'].map((file) => readDescription(join(place, file))),
+  )
+  if (!Check(RuntimeConfig, runtime) || !Check(ImageConfig, image))
+    throw conflict(`${name} is an image whose configuration cannot be read`)
+  const { user, env = [], cwd } = runtime.process
+  const { Entrypoint, Cmd, StopSignal = 'SIGTERM' }: Static<typeof ImageConfig>['config'] & object = image.config ?? {}
+  return {
+    rootfs: join(place, 'rootfs'),
+    stopSignal: StopSignal,
+    run: {
+      user: { uid: user.uid, gid: user.gid, additionalGids: user.additionalGids ?? [] },
+      env: env.filter((it) => it.includes('=')),
+      cwd,
+      entrypoint: Entrypoint ?? [],
+      args: Cmd ?? [],
+    },
+  }
+}
+
+/** What a file says that root of the namespaces wrote; undefined when it is not such a file. */
+async function readDescription(path: string): Promise<unknown> {
+  const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
+  try {
+    const { size } = await file.stat()
+    return size > maxDescription ? undefined : JSON.parse(await file.readFile('utf8'))
+  } catch {
+    return undefined
+  } finally {
+    await file.close()
+  }
+}
+
+/** Makes a directory in which root of the namespaces may write; only the service and it reach the one above. */
+export async function makeOpen(directory: string): Promise<void> {
+  await mkdir(directory, { recursive: true })
+  await chmod(directory, 0o777)
+}
+
+/** Removes a directory with files of root of the namespaces, by it. */
+export async function removeInside({ ids }: Pick<Engine, 'ids'>, directory: string): Promise<void> {
+  const names = await readdir(directory).catch(() => undefined)
+  if (names === undefined) return
+  const places: Place[] = [{ name: 'it', path: directory, isWritable: true }]
+  const { command, args } = insideCommand(ids, places, ['/bin/sh', '-c', 'rm -rf /mnt/it/* /mnt/it/.[!.]*'])
+  await runProgram(command, args, { ms: unpackMs })
+  await rm(directory, { recursive: true, force: true })
+}

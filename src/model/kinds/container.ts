@@ -1,0 +1,152 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { oneLine } from '../../lib/text/one-line.ts'
+import { nullable, objectSchema, oneOf } from '../schema/fields.ts'
+import { ethernetNios } from '../schema/nio.ts'
+import { nodeFields } from '../schema/node-fields.ts'
+import { inputsOf } from './inputs.ts'
+import { adaptersOfOnePort, kind } from './kind.ts'
+import { type AddressSettings, addressIssue, macAfter } from './mac-addresses.ts'
+import { v1Of } from './v1.ts'
+
+const consoleType = oneOf(['telnet', 'none'], { default: 'telnet' })
+
+const image = Type.String({
+  minLength: 1,
+  maxLength: 4096,
+  pattern: oneLine,
+  description:
+    'Image: an archive of `docker save` or an OCI archive, as a name in the images directory, or a path; answers show a path below that directory as a name',
+  expects: 'the name or path of an image, in one line',
+  holds: 'image',
+})
+
+const words = (description: string) =>
+  Type.String({
+    maxLength: 4096,
+    pattern: '^[^\\u0000]*$',
+    default: '',
+    description: `${description}, in words as a shell splits them. Empty: that of the image`,
+    expects: 'a string of at most 4096 characters',
+  })
+
+const lines = (description: string, rule: { pattern: string; expects: string }) =>
+  Type.String({ maxLength: 65536, default: '', description, ...rule })
+
+/** Capabilities that a container can have beside those that all have (capabilities(7)). */
+const extraCapabilities = 'SYS_ADMIN|SYS_PTRACE|SYS_RESOURCE|SYS_NICE|IPC_LOCK|AUDIT_WRITE|MKNOD'
+
+/** A file that a container begins with. */
+export type ContainerFile = Static<typeof ContainerFile>
+export const ContainerFile = Type.Object(
+  {
+    path: Type.String({
+      maxLength: 4096,
+      pattern: '^/(?!\\.{1,2}(/|$))[^\\u0000\\n]*[^/\\u0000\\n]$',
+      expects: 'the absolute path of a file',
+      description: 'Path in the container',
+    }),
+    text: Type.String({ maxLength: 1 << 20, description: 'Its content, at the first start and after a change of it' }),
+    mode: Type.Optional(
+      Type.String({ pattern: '^0?[0-7]{3}$', expects: 'an octal mode such as 0644', description: 'Default: 0644' }),
+    ),
+  },
+  { additionalProperties: false, description: 'A file that a container begins with' },
+)
+
+/** The settings of a container, with their defaults: the members of its record. */
+export const containerSettings = {
+  usage: Type.String({ maxLength: 65536, default: '', description: 'Notes on how to use the container' }),
+  command: words('Command'),
+  entrypoint: words('Program that runs the command'),
+  environment: lines('Variables, one `NAME=value` a line', {
+    pattern: '^([^=\\s\\u0000][^=\\n\\u0000]*=[^\\n\\u0000]*(\\n+|$))*$',
+    expects: 'lines of the form NAME=value',
+  }),
+  adapters: Type.Integer({
+    minimum: 0,
+    maximum: 64,
+    default: 1,
+    description: 'Network adapters: eth0, eth1 and so on',
+  }),
+  exec: lines('Commands that run in the container once it has its adapters, one a line', {
+    pattern: '^[^\\u0000]*$',
+    expects: 'commands, one a line',
+  }),
+  files: Type.Array(ContainerFile, { maxItems: 64, default: [], description: 'Files that the container begins with' }),
+  sysctls: lines('Kernel parameters of its network, one `net.name=value` a line', {
+    pattern: '^(net(\\.[A-Za-z0-9_-]+)+=[^\\n\\u0000]*(\\n+|$))*$',
+    expects: 'lines of the form net.ipv4.ip_forward=1',
+  }),
+  capabilities: Type.Array(
+    Type.String({ pattern: `^(${extraCapabilities})$`, expects: `one of ${extraCapabilities.replaceAll('|', ', ')}` }),
+    {
+      maxItems: 16,
+      default: [],
+      description: 'Capabilities beside those that every container has, within its own user namespace',
+    },
+  ),
+  processes: Type.Integer({ minimum: 8, maximum: 65536, default: 1024, description: 'Limit of processes and threads' }),
+} as const
+
+const MacAddress = Type.String({
+  pattern: '^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$',
+  description: 'MAC address of the first adapter; the others follow',
+  expects: 'a MAC address such as 0c:12:34:56:78:00',
+})
+
+export type ContainerNode = Static<typeof ContainerNode>
+export const ContainerNode = objectSchema('ContainerNode', 'A container, with namespaces of its own', {
+  ...nodeFields,
+  console_type: consoleType,
+  image,
+  image_md5sum: nullable(Type.String({ description: 'MD5 of the image; null until it is computed' })),
+  mac_address: MacAddress,
+  ...containerSettings,
+})
+
+export const { create: ContainerCreate, update: ContainerUpdate } = inputsOf('container', ContainerNode, {
+  required: { image },
+  optional: { mac_address: MacAddress, ...containerSettings },
+  note: '. All but the name and the notes take effect at the next start',
+})
+export type ContainerCreate = Static<typeof ContainerCreate>
+export type ContainerUpdate = Static<typeof ContainerUpdate>
+
+const schemas = { node: ContainerNode, create: ContainerCreate, update: ContainerUpdate }
+
+export const container = kind({
+  name: 'container',
+  noun: 'container',
+  title: 'Container',
+  aliases: ['docker'],
+  symbol: 'server',
+  formParts: {
+    General: ['image', 'adapters', 'usage'],
+    Start: ['command', 'entrypoint', 'environment', 'exec'],
+    Advanced: ['mac_address', 'files', 'sysctls', 'capabilities', 'processes'],
+  },
+  firstSettings: ['image', 'adapters', 'command'],
+  ...schemas,
+  v1: v1Of('container', schemas),
+  liveFields: ['usage'],
+  portNameFormat: 'eth{0}',
+  ports: ({ adapters, mac_address }) =>
+    adaptersOfOnePort(adapters).map((shape) => ({
+      ...shape,
+      name: `eth${shape.adapter}`,
+      mac_address: typeof mac_address === 'string' && mac_address !== '' ? macAfter(mac_address, shape.adapter) : null,
+    })),
+  addressIssue: (settings) => addressIssue(settings as AddressSettings),
+  nioTypes: ethernetNios,
+  consoles: ['text'],
+  canBeSuspended: false,
+  startWeight: 1,
+  conflicts: {
+    create: 'no port is left, or the image is missing (its name is then in `image`)',
+    update: 'The change is not possible now, or the image is missing (its name is then in `image`)',
+    start:
+      'The container cannot run now: crun, sub-ids or another part is missing, or its image is; the message says which',
+  },
+  image: { field: 'image', isProgram: true, isOfRegistry: true },
+  hasFiles: true,
+})

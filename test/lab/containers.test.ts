@@ -1,0 +1,149 @@
+import { existsSync } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { requireContainers } from '../support/container-image.ts'
+import { addImage, createContainer, createPair, createProject, Shell } from '../support/container-lab.ts'
+import { start, status } from '../support/lab.ts'
+import { processesWith } from '../support/processes.ts'
+import { TestService } from '../support/service.ts'
+import { Terminal } from '../support/terminal.ts'
+import { testWith } from '../support/test-with.ts'
+
+const containers = await requireContainers()
+
+describe('containers', () => {
+  let service: TestService
+  let project: string
+  beforeAll(async () => {
+    if (containers.skip) return
+    service = await TestService.startForAll()
+    await addImage(service)
+    project = await createProject(service)
+  })
+  afterAll(() => service?.close())
+
+  const create = (settings: object = {}) => createContainer(service, project, settings)
+  const reasonOf = async (node: string) =>
+    (await service.call<{ status_reason: string | null }>('GET', node)).status_reason
+
+  testWith(containers)('reach each other over a link, which says when one of them has stopped', async () => {
+    const [a, b] = await createPair(service, project)
+    await start(service, a, b)
+    const shell = await Shell.open(service, a)
+    expect(await shell.run('ping -c 2 -i 0.1 10.0.0.2 | tail -2')).toContain('2 packets received, 0% packet loss')
+    const linkOf = () => service.call<{ link: string }>('GET', `${a}/adapters/0/ports/0/nio`)
+    await expect.poll(linkOf).toMatchObject({ link: 'ok' })
+    await service.call('POST', `${b}/stop`)
+    await expect.poll(linkOf).toMatchObject({ link: 'peer_unreachable' })
+    await start(service, b)
+    await expect.poll(() => shell.run('ping -c 1 -W 1 10.0.0.2 | tail -2')).toContain('1 packets received')
+  })
+
+  testWith(containers)(
+    'keep what they wrote over a restart, and have their files, variables and parameters',
+    async () => {
+      const node = await create({
+        name: 'web 1',
+        adapters: 2,
+        mac_address: '02:00:00:00:aa:00',
+        environment: 'GREETING=hello = you\nPATH=/bin',
+        files: [{ path: '/etc/app/app.conf', text: 'first\n', mode: '0600' }],
+        sysctls: 'net.ipv4.ip_forward=1',
+        exec: 'echo ready > /tmp/done',
+      })
+      await start(service, node)
+      let shell = await Shell.open(service, node)
+      expect(await shell.run('hostname; echo "$GREETING"')).toBe('web-1\nhello = you')
+      expect(await shell.run('cat /etc/app/app.conf; stat -c %a:%u /etc/app/app.conf')).toBe('first\n600:0')
+      expect(await shell.run('cat /proc/sys/net/ipv4/ip_forward /sys/class/net/eth1/address')).toBe(
+        '1\n02:00:00:00:aa:01',
+      )
+      await expect.poll(() => shell.run('cat /tmp/done')).toBe('ready')
+      await shell.run('echo kept > /root/kept; echo changed > /etc/app/app.conf')
+      await service.call('POST', `${node}/reload`)
+      shell = await Shell.open(service, node)
+      expect(await shell.run('cat /root/kept /etc/app/app.conf')).toBe('kept\nchanged')
+      // The file is written again when its text changes.
+      await service.call('PUT', node, { files: [{ path: '/etc/app/app.conf', text: 'second\n' }] })
+      await service.call('POST', `${node}/reload`)
+      shell = await Shell.open(service, node)
+      expect(await shell.run('cat /etc/app/app.conf')).toBe('second')
+    },
+  )
+
+  testWith(containers)('have root that is not the user of the service, and namespaces of their own', async () => {
+    const node = await create()
+    await start(service, node)
+    const shell = await Shell.open(service, node)
+    expect(await shell.run('id -u; ps | wc -l')).toMatch(/^0\n[234]$/)
+    const layer = join(service.data, 'run/containers/nodes', node.split('/').at(-1) ?? '', 'layer')
+    await shell.run('echo x > /root/mine')
+    expect((await stat(join(layer, 'upper/root/mine'))).uid).toBeGreaterThanOrEqual(100_000)
+  })
+
+  testWith(containers)('stop at once without a handler, and by their handler with one', async () => {
+    const [deaf, polite] = [
+      await create(),
+      await create({ command: `sh -c 'trap "sleep 0.2; touch /root/ended; exit" TERM; while :; do sleep 0.1; done'` }),
+    ]
+    await start(service, deaf, polite)
+    const begin = performance.now()
+    await service.call('POST', `${deaf}/stop`)
+    expect(performance.now() - begin).toBeLessThan(4000)
+    await service.call('POST', `${polite}/stop`)
+    const upper = join(service.data, 'run/containers/nodes', polite.split('/').at(-1) ?? '', 'layer/upper')
+    expect(existsSync(join(upper, 'root/ended'))).toBe(true)
+  })
+
+  testWith(containers)('say why they do not run', async () => {
+    const missing = await create({ command: '/bin/absent' })
+    await expect(service.call('POST', `${missing}/start`)).rejects.toThrow(/\/bin\/absent.*[Nn]o such file/)
+    expect(await status(service, missing)).toBe('stopped')
+    const short = await create({ command: "sh -c 'echo that is all; exit 3'" })
+    await service.call('POST', `${short}/start`).catch(() => {})
+    await expect.poll(() => reasonOf(short)).toMatch(/exit code 3[\s\S]*that is all/)
+    const odd = await create({ exec: 'nonsense' })
+    await start(service, odd)
+    const { console: port } = await service.call<{ console: number }>('GET', odd)
+    await (await Terminal.connect(port)).expect('nonsense: exit code 127')
+    const wrong = { name: 'x', image: 'busybox.tar', command: "sh 'open" }
+    await expect(service.call('POST', `${project}/container/nodes`, wrong)).rejects.toThrow('the quote')
+    await expect(create({ image: 'absent.tar' })).rejects.toThrow('does not exist')
+    await expect(create({ capabilities: ['SYS_MODULE'] })).rejects.toThrow('capabilities')
+    await expect(create({ sysctls: 'kernel.hostname=x' })).rejects.toThrow('net.ipv4.ip_forward=1')
+  })
+
+  testWith(containers)('leave nothing behind when they are deleted', async () => {
+    const node = await create()
+    await start(service, node)
+    const shell = await Shell.open(service, node)
+    await shell.run('mkdir -m 700 /root/dir; touch /root/dir/.hidden')
+    await service.call('DELETE', node)
+    const nodes = join(service.data, 'run/containers/nodes')
+    expect(await readdir(nodes)).not.toContain(node.split('/').at(-1))
+  })
+})
+
+testWith(containers)('containers go on without the service, and end with the keeper', async () => {
+  const service = await TestService.start()
+  await addImage(service)
+  const project = await createProject(service)
+  const [a, b] = await createPair(service, project)
+  await start(service, a, b)
+  const before = await Shell.open(service, a)
+  await before.run('(sleep 1000 &) ; echo here > /tmp/here')
+  await service.kill('SIGKILL')
+  await service.restart()
+  expect(await status(service, a)).toBe('started')
+  const shell = await Shell.open(service, a)
+  expect(await shell.run('cat /tmp/here; ping -c 1 10.0.0.2 | tail -2')).toMatch(/^here[\s\S]*1 packets received/)
+  const holders = () => processesWith(`holder of ${service.data}`)
+  expect(holders().length).toBeGreaterThan(0)
+  const [keeper] = processesWith(`keeper.js ${service.data}`)
+  process.kill(keeper?.pid ?? 0, 'SIGKILL')
+  await expect.poll(() => status(service, a)).toBe('stopped')
+  await expect.poll(holders).toEqual([])
+  await start(service, a)
+  expect(await (await Shell.open(service, a)).run('cat /tmp/here')).toBe('here')
+})

@@ -1,0 +1,60 @@
+import { execFileSync } from 'node:child_process'
+import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, onTestFinished } from 'vitest'
+import { launcherOfOther, otherUid } from '../support/confined.ts'
+import { requireContainers } from '../support/container-image.ts'
+import { addImage, createContainer, createPair, createProject, Shell } from '../support/container-lab.ts'
+import { start } from '../support/lab.ts'
+import { requireProgram, requireRoot } from '../support/require.ts'
+import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
+
+const firstId = 700_000
+
+/**
+ * A service that runs as an ordinary user with sub-ids, and with a TUN device that all may open, in a mount namespace of its own: tests
+ * change nothing of the machine.
+ */
+async function startAsUser(): Promise<TestService> {
+  const directory = await mkdtemp(join(tmpdir(), 'patchbay-user-'))
+  onTestFinished(() => rm(directory, { recursive: true, force: true }))
+  await chmod(directory, 0o755)
+  const [passwd, ids, tun] = ['passwd', 'ids', 'tun'].map((name) => join(directory, name)) as [string, string, string]
+  // newuidmap(1) asks who its caller is.
+  const account = `anna:x:${otherUid}:${otherUid}::/:/bin/sh\n`
+  await writeFile(passwd, (await readFile('/etc/passwd', 'utf8')) + account)
+  await writeFile(ids, `anna:${firstId}:65536\n`)
+  execFileSync('mknod', ['-m', '0666', tun, 'c', '10', '200'])
+  const binds = [
+    [passwd, '/etc/passwd'],
+    [ids, '/etc/subuid'],
+    [ids, '/etc/subgid'],
+    [tun, '/dev/net/tun'],
+  ].map((pair) => `mount --bind ${pair.join(' ')}`)
+  const launcher = ['unshare', '--mount', 'sh', '-c', `${binds.join(' && ')} && exec "$@"`, 'sh', ...launcherOfOther]
+  return TestService.start({}, launcher)
+}
+
+const needed = [await requireContainers(), requireRoot(), requireProgram('newuidmap'), requireProgram('setpriv')]
+
+testWith(...needed)('an ordinary user with sub-ids runs containers, and deletes what they have written', async () => {
+  const service = await startAsUser()
+  await addImage(service)
+  const project = await createProject(service)
+  const [a, b] = await createPair(service, project)
+  await start(service, a, b)
+  const shell = await Shell.open(service, a)
+  await expect.poll(() => shell.run('ping -c 1 -W 1 10.0.0.2 | tail -2')).toContain('1 packets received')
+  expect((await shell.run('cat /proc/self/uid_map')).split(/\s+/)[0]).toBe('0')
+  await shell.run('mkdir -m 700 /root/closed; touch /root/closed/file')
+  const layer = join(service.data, 'run/containers/nodes', a.split('/').at(-1) ?? '', 'layer')
+  expect((await stat(join(layer, 'upper/root/closed'))).uid).toBe(firstId)
+  // What a user of the namespaces cannot read is his own all the same.
+  await service.call('DELETE', a)
+  expect(await readdir(join(service.data, 'run/containers/nodes'))).not.toContain(a.split('/').at(-1))
+  const other = await createContainer(service, project, { files: [{ path: '/etc/motd', text: 'hello' }] })
+  await start(service, other)
+  expect(await (await Shell.open(service, other)).run('cat /etc/motd; id -u')).toBe('hello0')
+})
