@@ -101,6 +101,7 @@ export function readNode(name: string, map: MapValue, key: Position, reading: Re
   const filled = withDefaults(kind, fields)
   const issue = diagnostics.isEmpty ? descriptor.settingsIssue?.(filled) : undefined
   if (issue !== undefined) diagnostics.add(keys.of(issue.split(/[ :]/, 1)[0] ?? ''), issue)
+  if (descriptor.hasFiles === true) readFiles(fields, { map, keys, reading })
   const naming = portNames(own.ports, { kind, filled, keys, diagnostics })
   const settings = settingsOf(own, fields, naming, { keys, diagnostics })
   const day0 = readDay0(own.day0, { fields, map, keys, reading })
@@ -427,4 +428,21 @@ function readDay0(
     contents.of(given, at(files, name)?.at ?? where),
   ])
   return contents.disc({ medium, label, files: Object.fromEntries(texts) }, where)
+}
+
+/** The files of a container, with the texts of those that are beside the lab file. */
+function readFiles(
+  fields: Record<string, unknown>,
+  { map, keys, reading: { contents, diagnostics } }: Pick<Inputs, 'keys' | 'reading'> & { map: MapValue },
+): void {
+  const given = fields.files as { path: string; text?: string; file?: string; mode?: string }[] | undefined
+  if (given === undefined) return
+  const list = at(map, 'files')
+  fields.files = given.map(({ path, text, file, mode }, index) => {
+    const where = (list?.type === 'list' ? list.items[index]?.at : undefined) ?? keys.of('files')
+    if ((text === undefined) === (file === undefined))
+      diagnostics.add(where, `${quoted(path)} needs a text or a file`, 'write one of them')
+    const content = contents.of(text === undefined && file !== undefined ? file : { text: text ?? '' }, where)
+    return { path, text: content.text, ...(mode !== undefined && { mode }) }
+  })
 }

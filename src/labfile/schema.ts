@@ -1,6 +1,7 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { notInLine } from '../lib/text/one-line.ts'
 import { CaptureStart } from '../model/capture.ts'
+import { ContainerFile } from '../model/kinds/container.ts'
 import { kinds } from '../model/kinds/index.ts'
 import type { KindDescriptor } from '../model/kinds/kind.ts'
 import { kindOf, type NodeKindName } from '../model/kinds/node.ts'
@@ -87,6 +88,17 @@ const day0 = closedSchema('LabFileDay0', 'A CD or a disk for the first boot of t
     'Its files by name; a name may have directories',
   ),
 })
+const { path, mode } = ContainerFile.properties
+/** The files of a container, whose texts may be in files beside the lab file. */
+const containerFiles = Type.Array(
+  closedSchema('LabFileContainerFile', 'A file that a container begins with', {
+    path,
+    text: Type.Optional(content.properties.text),
+    file: Type.Optional(file),
+    mode,
+  }),
+  { maxItems: 64, description: 'Files that the container begins with' },
+)
 const { console, tcp, within_s, seconds } = LabReady.properties
 /** The conditions of `ready`. */
 export const Condition = closedSchema('LabFileCondition', 'When a node is ready', {
@@ -198,6 +210,7 @@ export const nodeSchemas: Readonly<Record<string, TObject>> = each(nodeKinds, (k
   ]
   return closedSchema(`LabFile-${kind}`, `A node of kind ${wordOfKind(kind)}`, {
     ...optional(fieldsOf(kind)),
+    ...(kind === 'container' && { files: Type.Optional(containerFiles) }),
     ...nodeKeys,
     ...without(kindKeys, lacks),
   })

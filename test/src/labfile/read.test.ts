@@ -41,6 +41,27 @@ test('half a surrogate pair is reported with its position', async () => {
   expect(Object.values(PC1?.configs ?? {})).toMatchObject([{ text: '😀' }])
 })
 
+test('files of a container have their texts in the lab file or beside it', async () => {
+  const file = (files: string) =>
+    `lab: x\nnodes:\n  R1:\n    kind: container\n    image: frr.tar\n    files: ${files}\n`
+  const text = file(
+    '[{ path: /etc/frr/frr.conf, file: ./r1/frr.conf }, { path: /run.sh, text: "ls\\n", mode: "0755" }]',
+  )
+  expect(filesOf(text).map(({ path }) => path)).toEqual(['./r1/frr.conf'])
+  const { nodes } = await readLabFile(text, { files: { './r1/frr.conf': 'router bgp 1\n' } })
+  expect(nodes[0]?.properties.files).toEqual([
+    { path: '/etc/frr/frr.conf', text: 'router bgp 1\n' },
+    { path: '/run.sh', text: 'ls\n', mode: '0755' },
+  ])
+  expect(await faultsOf(text)).toEqual([
+    '6:13: nodes.R1.files[0]: the content of the file "./r1/frr.conf" was not sent with the lab file',
+  ])
+  expect(await faultsOf(file('[{ path: /a }, { path: /b, text: "", file: b }]'))).toEqual([
+    '6:13: nodes.R1.files[0]: "/a" needs a text or a file; write one of them',
+    '6:27: nodes.R1.files[1]: "/b" needs a text or a file; write one of them',
+  ])
+})
+
 describe('the example', () => {
   test('is that of the document', async () => {
     const page = await readFile(join(import.meta.dirname, '../../../docs/lab-file.md'), 'utf8')

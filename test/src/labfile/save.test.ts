@@ -117,6 +117,14 @@ test('a configuration that several nodes share gets a file of its own', async ()
   expect(saved.files).toEqual({ './configs/A.cfg': 'new A', './c.cfg': 'new C' })
 })
 
+test('the name of a file of a container stays while its text does, and a new text takes its place', async () => {
+  const node = (files: string) => lab(`  A: { kind: container, image: a.tar, files: [${files}], at: [0, 0] }`)
+  const file = node('{ path: /a, file: ./a.conf }')
+  const beside = { './a.conf': 'old' }
+  expect((await save(file, node('{ path: /a, text: old }'), {}, beside)).text).toBe(file)
+  expect((await save(file, node('{ path: /a, text: new }'), {}, beside)).text).toBe(node('{ path: /a, text: new }'))
+})
+
 test('settings of ports are written where the file has the port: at its member, or in ports', async () => {
   const nodes = '  A: { kind: pc, at: [0, 0] }\n  B: { kind: pc, at: [0, 0] }'
   const place = 'kind: switch, at: [0, 0]'
