@@ -11,6 +11,7 @@ const reasons: Readonly<Record<string, string>> = {
   mtu: 'set it in the nodes',
   'mgmt-ipv4': 'there is no management network',
   'mgmt-ipv6': 'there is no management network',
+  privileged: 'a container has rights within its own namespaces alone',
   ...Object.fromEntries(
     ['env', 'env-files', 'cmd', 'entrypoint', 'user', 'runtime', 'network-mode', 'restart-policy', 'auto-remove'].map(
       (key) => [key, 'it applies only to containers'],
@@ -34,13 +35,17 @@ export class NodeSettings {
 
   /** The first section that has the setting. */
   get(key: string): Part | undefined {
-    return this.#sections.map((section) => section.get(key)).find((part) => !part.isAbsent)
+    return this.all(key)[0]
   }
 
-  /** The setting of all sections, the first one of each member wins. */
+  /** The setting in all sections that have it, the nearest first. */
+  all(key: string): Part[] {
+    return this.#sections.map((section) => section.get(key)).filter((part) => !part.isAbsent)
+  }
+
+  /** The setting of all sections, in the order of the file from the defaults on; the nearest section wins. */
   members(key: string): Map<string, Part> {
-    const all = this.#sections.flatMap((section) => section.get(key).asObject().entries())
-    return new Map(all.reverse())
+    return new Map(this.#sections.toReversed().flatMap((section) => section.get(key).asObject().entries()))
   }
 }
 /** `startup-delay`, as a condition: what comes after the node waits for it. */

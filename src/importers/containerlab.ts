@@ -4,6 +4,7 @@ import type { Fields } from '../labfile/text.ts'
 import { nearest } from '../lib/text/nearest-word.ts'
 import { maxAdapters } from '../model/kinds/machine-emulator.ts'
 import type { NodeOrigin } from './checked.ts'
+import { readContainer } from './containerlab-containers.ts'
 import { becomes, isContainerKind, knownKinds } from './containerlab-kinds.ts'
 import { iouPorts, portsOf, type ReadEnd, type ReadLink, readLink } from './containerlab-links.ts'
 import {
@@ -29,8 +30,9 @@ import {
   mapPosition,
   namedPorts,
 } from './draft.ts'
+import type { FilesAt } from './files-beside.ts'
 import { guestCommandLine, type LinuxSetup, linuxSetup, pcScript } from './linux-commands.ts'
-import { type MachineModelName, machineModel, noContainers } from './machines.ts'
+import { type MachineModelName, machineModel } from './machines.ts'
 import { type Part, quoted, type Source } from './source.ts'
 
 /** Whether a text file is in the directory of a foreign lab, or below it. */
@@ -43,6 +45,8 @@ export interface ContainerlabInput {
   readonly positions?: MapPositions | undefined
   /** Whether a file is in the directory of the topology, and may be a configuration. Absent: it is not known. */
   readonly hasFile?: HasFile | undefined
+  /** The files in the directory of the topology: containers begin with those of their binds. Absent: they are not known. */
+  readonly filesAt?: FilesAt | undefined
 }
 
 /** The topology of a lab of containerlab (*.clab.yml) as a lab file. 400 when nothing of it can be made. */
@@ -88,6 +92,9 @@ type AddNode = (
   more?: Omit<NodeOrigin, 'from'> & { readonly portOf?: (port: string) => string | undefined },
 ) => void
 
+/** Why a container of a vendor cannot run. */
+const onlyOrdinary = 'it is a container of its vendor, and only ordinary ones (of the kind linux) can run here yet'
+
 /** Names that are not known for which the nearest one is searched. */
 const maxHints = 20
 
@@ -97,6 +104,7 @@ class TopologyReader {
   readonly #positions: MapPositions
   readonly #ports: ReadonlyMap<string, ReadonlyMap<string, ReadEnd>>
   readonly #hasFile: HasFile | undefined
+  readonly #filesAt: FilesAt | undefined
   /** The sections that nodes take settings from, by their path. */
   readonly #sections = new Map<string, Part>()
   /** By the name in the topology: the name in the lab file, and how a port is named there. */
@@ -110,12 +118,13 @@ class TopologyReader {
   constructor(
     topology: Part,
     ports: ReadonlyMap<string, ReadonlyMap<string, ReadEnd>>,
-    { positions = new Map(), hasFile }: ContainerlabInput,
+    { positions = new Map(), hasFile, filesAt }: ContainerlabInput,
   ) {
     this.#topology = topology
     this.#positions = positions
     this.#ports = ports
     this.#hasFile = hasFile
+    this.#filesAt = filesAt
   }
 
   addNodes(): void {
@@ -186,7 +195,10 @@ class TopologyReader {
       this.#nodes.set(node.name, { name, fields: {}, portOf: () => undefined })
       return
     }
-    if (what === 'linux') return this.#addLinux(node, ports, add)
+    if (what === 'linux') {
+      const image = node.all('image').find((part) => part.textOrNone()?.trim())
+      return image === undefined ? this.#addHost(node, ports, add) : this.#addContainer(node, image, ports, add)
+    }
     if (what === 'iou') {
       const numbers = iouPorts(ports)
       const image = imageName(node, word, 'bin')
@@ -229,7 +241,7 @@ class TopologyReader {
 
   #whyNot(word: string): string {
     if (word === '') return 'its kind is missing, expected one such as linux'
-    if (isContainerKind(word)) return noContainers
+    if (isContainerKind(word)) return onlyOrdinary
     this.#hints += 1
     const hint = this.#hints > maxHints ? undefined : nearest(word, knownKinds)
     return `the kind ${quoted(word)} is not known${hint === undefined ? '' : `, did you mean ${quoted(hint)}?`}`
@@ -278,9 +290,14 @@ class TopologyReader {
     })
   }
 
-  /** A Linux host: a pc when it has one link at most, else a guest of examples/guests. */
-  #addLinux(node: NodeSettings, ports: ReadonlyMap<string, ReadEnd>, add: AddNode): void {
-    const image = node.get('image')
+  #addContainer(node: NodeSettings, image: Part, ports: ReadonlyMap<string, ReadEnd>, add: AddNode): void {
+    const count = (part: Part, values: number) => this.draft.count(part, values)
+    const { fields, hint, portOf } = readContainer(node, { image, ports, filesAt: this.#filesAt, count })
+    add(fields, { portOf, ...(hint !== undefined && { hint }) })
+  }
+
+  /** A Linux host without an image: a pc when it has one link at most, else a guest of examples/guests. */
+  #addHost(node: NodeSettings, ports: ReadonlyMap<string, ReadEnd>, add: AddNode): void {
     const exec = node.get('exec')
     const given = [...ports.values()].flatMap(({ port, addresses }) =>
       addresses.map((address) => ({ device: port, address })),
@@ -294,19 +311,14 @@ class TopologyReader {
     const others = read.others.filter((it) => !/\bip_forward\b.*1$|\bforwarding\b.*1$/.test(it))
     const setup: LinuxSetup = { ...read, others, addresses: [...given, ...read.addresses] }
     const note = (message: string) => (exec ?? node.part).leaveOut(message)
-    const forwards = read.others.some((it) => it.includes('ip_forward'))
-    const isRouter = forwards || /(^|\/)frr/i.test(image?.textOrNone() ?? '')
+    const isRouter = read.others.some((it) => it.includes('ip_forward'))
     for (const key of ['memory', 'cpu', 'startup-config']) node.get(key)?.leaveOut(because(key))
     if (ports.size <= 1 && !isRouter) {
-      image?.change('a container with one link becomes a pc')
       const text = pcScript(setup, note)
       add({ kind: 'pc', ...(text !== '' && { config: { text } }) }, { portOf: () => undefined })
       return
     }
     const initrd = isRouter ? 'frr.img' : 'busybox.img'
-    image?.change(
-      `a container becomes the guest vmlinuz with ${initrd}, which examples/guests/make.sh in the source of this program builds`,
-    )
     const parts = new Map([...ports].map(([port, { part }]) => [port, part]))
     const { adapters, names } = namedPorts(parts, lastNumber, maxAdapters)
     add(

@@ -3,6 +3,7 @@ import type { LabFormat } from '../model/lab/import.ts'
 import { importCml } from './cml.ts'
 import { type HasFile, importContainerlab, positionsOf } from './containerlab.ts'
 import type { ConvertedLab } from './draft.ts'
+import type { FilesAt } from './files-beside.ts'
 import { importGns3 } from './gns3.ts'
 import { Source } from './source.ts'
 
@@ -14,6 +15,8 @@ export interface ImportInput {
   readonly annotations?: string | undefined
   /** Whether a text file is in the directory of the lab. Absent: not known; configurations of GNS3 are taken as absent. */
   readonly hasFile?: HasFile
+  /** The files at a path in the directory of the lab. Absent: not known. */
+  readonly filesAt?: FilesAt
 }
 
 /** Reads a lab of another program as a valid lab file. 400 with line and column for a text of which nothing can be made. */
@@ -22,6 +25,7 @@ export function importLabFile({
   format,
   annotations,
   hasFile,
+  filesAt,
 }: ImportInput): ConvertedLab & { readonly format: LabFormat } {
   const { source, found } = readSource(text, format)
   switch (found) {
@@ -30,7 +34,7 @@ export function importLabFile({
     case 'containerlab': {
       const positions =
         annotations === undefined ? undefined : source.attempt(() => positionsOf(new Source(annotations)))
-      return { format: found, ...importContainerlab(source, { positions, hasFile }) }
+      return { format: found, ...importContainerlab(source, { positions, hasFile, filesAt }) }
     }
     case 'cml':
       return { format: found, ...importCml(source) }

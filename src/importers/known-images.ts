@@ -3,12 +3,12 @@ import { type DynamipsPlatform, defaultRam } from '../model/kinds/dynamips-hardw
 /** Settings for a node type (a template), as far as an image tells them: the user may change each. */
 export interface SuggestedType {
   /** The kind whose nodes start from the image. */
-  readonly kind: 'machine-emulator' | 'dynamips' | 'iou'
+  readonly kind: 'machine-emulator' | 'dynamips' | 'iou' | 'container'
   readonly name: string
   readonly category: 'guest' | 'router' | 'switch' | 'firewall'
   readonly symbol: string
   /** Settings of the kind; the image is among them. */
-  readonly settings: Readonly<Record<string, string | number>>
+  readonly settings: Readonly<Record<string, string | number | readonly string[]>>
   /** The name of the image says nothing of its machine: the settings are the defaults. */
   readonly isUnknown?: true
 }
@@ -82,6 +82,7 @@ const platforms: readonly (readonly [name: RegExp, platform: DynamipsPlatform])[
 export function suggestedType(file: string, head: Uint8Array): SuggestedType | undefined {
   // A program: big-endian for a router of dynamips, little-endian for the host itself (IOU).
   if (startsWith(head, [0x7f, 0x45, 0x4c, 0x46])) return head[5] === 2 ? dynamipsType(file) : iouType(file)
+  if (isArchive(file, head)) return containerType(file)
   const isCd = text(head, 32_769, 5) === 'CD001'
   const isDisk = diskMagic.some((magic) => text(head, 0, magic.length) === magic) || isBootSector(head)
   return isCd || isDisk || /\.(qcow2?|vmdk|vdi|vhdx?|img|raw|iso)$/i.test(file) ? machineType(file, isCd) : undefined
@@ -96,6 +97,8 @@ export function suggestedFor(kind: string, path: string): SuggestedType | undefi
       return dynamipsType(path)
     case 'iou':
       return iouType(path)
+    case 'container':
+      return containerType(path)
     default:
       return undefined
   }
@@ -133,6 +136,25 @@ function dynamipsType(path: string): SuggestedType {
     settings: { image: path, platform, ram },
   }
 }
+
+/** A container by its image; FRR is a router, whose zebra asks for a capability. */
+function containerType(path: string): SuggestedType {
+  const isRouter = nameIn(path).includes('frr')
+  if (isRouter)
+    return {
+      kind: 'container',
+      name: 'FRR',
+      category: router,
+      symbol: 'router',
+      settings: { image: path, adapters: 4, capabilities: ['SYS_ADMIN'] },
+    }
+  const name = titleOf((path.split('/').at(-1) ?? path).replace(/\.(tar|tgz|tar\.gz)$/i, ''))
+  return { kind: 'container', name, category: guest, symbol: 'server', settings: { image: path } }
+}
+
+/** Whether it is a tar archive (POSIX.1, pax(1)), as `docker save` makes it, or one that gzip has compressed (RFC 1952). */
+const isArchive = (file: string, head: Uint8Array): boolean =>
+  text(head, 257, 5) === 'ustar' || (startsWith(head, [0x1f, 0x8b]) && /\.(tgz|tar\.gz)$/i.test(file))
 
 /** qcow2, VMDK, VHDX, VDI; a VHD has its magic at its end. */
 const diskMagic = ['QFI\xfb', 'KDMV', '# Disk DescriptorFile', 'vhdxfile', '<<< ']

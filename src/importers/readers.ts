@@ -2,6 +2,7 @@ import { type LabFileInput, readLabFile } from '../labfile/read.ts'
 import { labFileText } from '../labfile/text.ts'
 import type { LabImport } from '../model/lab/import.ts'
 import { importAppliance } from './appliance.ts'
+import { filesNamed } from './files-beside.ts'
 import { type ImportInput, importLabFile } from './formats.ts'
 import { Source } from './source.ts'
 
@@ -12,9 +13,13 @@ import { Source } from './source.ts'
 export const readers = {
   labFile: ({ document, ...options }: LabFileInput & { readonly document: string }) => readLabFile(document, options),
 
-  labImport({ files, ...input }: Omit<ImportInput, 'hasFile'> & { files?: readonly string[] | undefined }): LabImport {
-    const isGiven = (path: string) => files?.some((name) => path === name || path.endsWith(`/${name}`)) === true
-    const read = importLabFile({ ...input, ...(files !== undefined && { hasFile: isGiven }) })
+  labImport({
+    files,
+    ...input
+  }: Omit<ImportInput, 'hasFile' | 'filesAt'> & { files?: readonly string[] | undefined }): LabImport {
+    const filesAt = files === undefined ? undefined : filesNamed(files)
+    const hasFile = (path: string) => filesAt?.(path).some((it) => it.path === path) === true
+    const read = importLabFile({ ...input, ...(filesAt !== undefined && { hasFile, filesAt }) })
     const { format, file, images, leftOut } = read
     const nodes = read.nodes.map(({ cannotRun, ...node }) => ({
       ...node,

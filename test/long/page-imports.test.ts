@@ -145,15 +145,15 @@ testWith(browser)(
   120_000,
 )
 
-/** Only the hosts can run: SR Linux is a container, and the images of the other router and of FRR are not there. */
+/** Only the hosts can run: SR Linux is a container of its vendor, and the images of the other router and of FRR are not there. */
 const fabric = `name: dc
 topology:
   nodes:
     leaf: { kind: nokia_srlinux, image: ghcr.io/nokia/srlinux:24.10, license: key.txt, startup-config: leaf.cfg }
     router: { kind: vyosnetworks_vyos, image: vyos:1.4 }
-    frr: { kind: linux, image: quay.io/frrouting/frr:9.1.0 }
-    h1: { kind: linux, image: alpine, exec: [ip addr add 10.0.0.1/24 dev eth1] }
-    h2: { kind: linux, image: alpine, exec: [ip addr add 10.0.0.2/24 dev eth1] }
+    frr: { kind: linux, image: quay.io/frrouting/frr:9.1.0, binds: [vtysh.conf:/etc/frr/vtysh.conf] }
+    h1: { kind: linux, exec: [ip addr add 10.0.0.1/24 dev eth1] }
+    h2: { kind: linux, exec: [ip addr add 10.0.0.2/24 dev eth1] }
   links:
     - endpoints: [leaf:e1-49, router:eth1]
     - endpoints: [leaf:e1-1, h1:eth1]
@@ -171,15 +171,16 @@ testWith(browser)(
     await page
       .locator('input[type=file]')
       .first()
-      .setInputFiles([file('dc.clab.yml', fabric)])
+      .setInputFiles([file('dc.clab.yml', fabric), file('vtysh.conf', '')])
     const dialog = page.getByRole('dialog', { name: 'Import' })
     await dialog.getByText('2 of 5 nodes can run').waitFor()
     const row = (name: string) => dialog.locator('.node-row').filter({ has: page.getByText(name, { exact: true }) })
-    await row('leaf').getByText('It is a container, and containers cannot run here yet').waitFor()
+    await row('leaf').getByText('It is a container of its vendor').waitFor()
+    await row('frr').getByText('patchbay images pull quay.io/frrouting/frr:9.1.0').waitFor()
     await row('h1').getByText('can run').waitFor()
     // Losses are told apart, by the lines of the user's own file.
     const losses = (title: string) => dialog.getByRole('group').filter({ hasText: title })
-    await losses('Changed').getByText('line 7:24').waitFor()
+    await losses('Changed').getByText('line 6:25').waitFor()
     await losses('Left out').getByText('topology.nodes.leaf.license').waitFor()
     expect(await accessibilityFaults(page)).toEqual([])
 

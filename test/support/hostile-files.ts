@@ -170,6 +170,23 @@ const imports: Readonly<Record<string, () => string>> = {
       (it) => `    n${it}: {}\n`,
     )
   },
+  'containerlab: containers with thousands of variables and files': () => {
+    const env = rows(1000, (it) => `V${it}: "", `)
+    const binds = rows(1000, (it) => `a/${it}:/${it}, `)
+    return full(
+      `name: x\ntopology:\n  defaults: {kind: linux, image: a, env: {${env}}, binds: [${binds}]}\n  nodes:\n`,
+      (it) => `    n${it}: {}\n`,
+    )
+  },
+  'containerlab: a command with the names of nodes': () => {
+    const exec = '__clabNodeName__'.repeat(30_000)
+    return full(
+      `name: x\ntopology:\n  defaults: {kind: linux, image: a, exec: [${exec}]}\n  nodes:\n`,
+      (it) => `    n${'x'.repeat(230)}${it}: {}\n`,
+    )
+  },
+  'containerlab: containers with one bad bind each': () =>
+    full('name: x\ntopology:\n  nodes:\n', (it) => `    n${it}: {kind: linux, image: a${it}, binds: [/${it}:b]}\n`),
   'containerlab: links to nodes that are not there': () =>
     filled(
       `${clabNodes(10_000, (it) => `    n${it}: {kind: linux}\n`)}  links:\n`,

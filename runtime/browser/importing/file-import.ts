@@ -175,7 +175,8 @@ export class FileImport {
     const files: Record<string, string> = {}
     for (const file of this.#given.beside) {
       const paths = pathsIn(document, file.name)
-      const text = paths.length === 0 ? '' : await textOf(file)
+      // An empty file is one of a container; it is no configuration, as the answer says.
+      const text = paths.length === 0 || file.size === 0 ? '' : await textOf(file)
       for (const path of paths) files[path] = text
     }
     const project_id = randomId()

@@ -1,7 +1,8 @@
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs'
-import { resolve, sep } from 'node:path'
+import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { join, resolve, sep } from 'node:path'
 import type { ConvertedLab } from '../../../src/importers/draft.ts'
 import { decodedText } from '../../../src/importers/encoding.ts'
+import type { FileBeside } from '../../../src/importers/files-beside.ts'
 import { importLabFile } from '../../../src/importers/formats.ts'
 import { withoutVerdict } from '../../../src/importers/loss.ts'
 import type { LeftOut } from '../../../src/importers/source.ts'
@@ -30,10 +31,16 @@ export const programs = { containerlab: 'containerlab', gns3: 'GNS3', cml: 'CML'
 /** Reads a lab of containerlab, GNS3 or CML; `base` is the directory of the files that it names. CommandError 3. */
 export function foreignLab(file: string, text: string, base: string): ForeignLab {
   const annotations = `${file}.annotations.json`
+  const beside = new Map<string, FileBeside[]>()
   const found = withFile(file, () =>
     importLabFile({
       text,
       hasFile: (path) => isTextBelow(base, path),
+      filesAt: (path) => {
+        const files = beside.get(path) ?? filesBelow(base, path)
+        beside.set(path, files)
+        return files
+      },
       ...(existsSync(annotations) && { annotations: readAnnotations(annotations) }),
     }),
   )
@@ -56,6 +63,9 @@ export const neededReport = (file: string, { nodes, images }: Pick<ForeignLab, '
         tableOf(
           ['IMAGE', 'KIND', 'NODES'],
           images.map((image) => [image.image, image.kind, image.nodes.join(' ')]),
+        ),
+        ...new Set(
+          nodes.flatMap(({ cannotRun, hint = '' }) => (cannotRun !== undefined || hint === '' ? [] : shown(hint))),
         ),
       ]),
 ]
@@ -101,17 +111,57 @@ function readAnnotations(file: string): string {
 /** Largest file that a lab file may name, bytes. */
 const maxBytes = 1 << 20
 
-/** Whether a path leads to a file with text below a directory; links may not lead out of it. */
-function isTextBelow(directory: string, path: string): boolean {
+/** What is at a path below a directory; links may not lead out of it. */
+function statBelow(directory: string, path: string): Stats | undefined {
   try {
     const root = realpathSync(directory)
     const file = realpathSync(resolve(root, path))
-    const stats = statSync(file)
-    if (!file.startsWith(root.endsWith(sep) ? root : root + sep) || !stats.isFile()) return false
-    if (stats.size === 0 || stats.size > maxBytes) return false
+    return file.startsWith(root.endsWith(sep) ? root : root + sep) ? statSync(file) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether a file has text, and at most as much as a lab file may name. */
+function isText(file: string, { size }: Stats): boolean {
+  if (size > maxBytes) return false
+  try {
     new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
     return true
   } catch {
     return false
+  }
+}
+
+/** Whether a path leads to a text below a directory that may be a configuration. */
+function isTextBelow(directory: string, path: string): boolean {
+  const stats = statBelow(directory, path)
+  return stats?.isFile() === true && stats.size > 0 && isText(resolve(directory, path), stats)
+}
+
+/** Most files and directories that are looked at for one path. */
+const maxEntries = 1000
+
+/** The files at a path: itself, or those in the directory and in directories below it, but for links to directories. */
+function filesBelow(directory: string, path: string): FileBeside[] {
+  const found: FileBeside[] = []
+  const open = [path]
+  for (const next of open) {
+    const stats = statBelow(directory, next)
+    const file = resolve(directory, next)
+    if (stats?.isDirectory() === true && (next === path || !lstatSync(file).isSymbolicLink())) {
+      const names = namesIn(file).slice(0, maxEntries - open.length)
+      open.push(...names.map((name) => join(next, name)))
+    } else if (stats?.isFile() === true)
+      found.push({ path: next, isText: isText(file, stats), isProgram: (stats.mode & 0o111) !== 0 })
+  }
+  return found
+}
+
+function namesIn(directory: string): string[] {
+  try {
+    return readdirSync(directory).sort()
+  } catch {
+    return []
   }
 }

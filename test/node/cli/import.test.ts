@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
@@ -11,6 +11,7 @@ async function commandsWith(files: Readonly<Record<string, string>>, server = 'h
   return {
     run: (argv: readonly string[], more: { input?: string } = {}) => commands.run(['import', ...argv], more),
     read: (name: string) => readFile(join(commands.home, name), 'utf8'),
+    home: commands.home,
   }
 }
 
@@ -33,6 +34,34 @@ Left out
   expect(await read('two.lab.yaml')).toContain('  b: { kind: pc, at: [ 5, 6 ] }\n')
   expect(await run(['two.clab.yml'])).toMatchObject({ code: 3, err: expect.stringContaining('already exists') })
   expect(await run(['two.clab.yml', '--force'])).toMatchObject({ code: 0 })
+})
+
+test('the files that binds name are those of a container, and the report says how to get its image', async () => {
+  const binds = '[conf/daemons:/etc/frr/daemons, conf/:/opt/conf, run.sh:/run.sh, image.png:/image.png, away:/away]'
+  const { run, read, home } = await commandsWith({
+    'frr.clab.yml': `name: frr\ntopology: { nodes: { r1: { kind: linux, image: frr, binds: ${binds} } } }\n`,
+    'run.sh': 'ls\n',
+  })
+  await mkdir(join(home, 'conf/more'), { recursive: true })
+  await writeFile(join(home, 'conf/daemons'), 'bgpd=yes\n')
+  await writeFile(join(home, 'conf/vtysh.conf'), '')
+  await writeFile(join(home, 'conf/more/notes.txt'), 'notes\n')
+  await writeFile(join(home, 'image.png'), Buffer.from([0x89, 0xff]))
+  await symlink('/etc', join(home, 'away'))
+  await symlink('..', join(home, 'conf/loop'))
+  await chmod(join(home, 'conf/daemons'), 0o755)
+  const { code, out } = await run(['frr.clab.yml'])
+  expect([code, out]).toEqual([0, expect.stringContaining('"patchbay images pull frr"')])
+  for (const name of ['image.png', 'away']) expect(out).toContain(`there is no text file "${name}"`)
+  const text = await read('frr.lab.yaml')
+  for (const line of [
+    '{ path: /etc/frr/daemons, file: ./conf/daemons, mode: "0755" }',
+    '{ path: /opt/conf/vtysh.conf, file: ./conf/vtysh.conf }',
+    '{ path: /opt/conf/more/notes.txt, file: ./conf/more/notes.txt }',
+    '{ path: /run.sh, file: ./run.sh, mode: "0755" }',
+  ])
+    expect(text).toContain(line)
+  expect(text.match(/ path: /g)).toHaveLength(5)
 })
 
 test('standard input becomes standard output, and faults have their place', async () => {

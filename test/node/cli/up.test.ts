@@ -390,13 +390,13 @@ test('an up that is killed while it starts its service leaves the next one a ser
 test('up takes a topology of containerlab as it is, and says what it changed; save asks for a lab file', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const patchbay = await CommandLine.of({ server: service.url })
-  const nodes = '    h1: { kind: linux, image: alpine }\n    h2: { kind: linux, image: alpine }\n'
+  const nodes = '    h1: { kind: linux, env: { A: b } }\n    h2: { kind: linux }\n'
   const links = '    - endpoints: ["h1:eth1", "h2:eth1"]\n'
   await patchbay.file('dc.clab.yml', `name: dc\ntopology:\n  nodes:\n${nodes}  links:\n${links}`)
   const first = await patchbay.run(['up', 'dc.clab.yml'])
   expect(first).toMatchObject({ code: 0, out: expect.stringContaining('created 2 nodes and 1 link') })
   expect(first.err).toContain('dc.clab.yml: imported from containerlab')
-  expect(first.err).toContain('topology.nodes.h1.image: a container with one link becomes a pc')
+  expect(first.err).toContain('topology.nodes.h1.env: it applies only to containers')
   expect(await patchbay.run(['diff', 'dc.clab.yml', '--exit-code'])).toMatchObject({ code: 0 })
   expect(await patchbay.run(['validate', 'dc.clab.yml'])).toMatchObject({ code: 0 })
   // A lab file in JSON with a node of that name is none of another program.
@@ -416,14 +416,14 @@ test('up takes a topology of containerlab as it is, and says what it changed; sa
   expect((await patchbay.run(['ls'])).out).toContain('No labs')
 })
 
-/** SR Linux is a container, and the guest of FRR has to be made first: only the hosts can run. */
+/** SR Linux is a container of its vendor, and the image of FRR is not there: only the hosts can run. */
 const fabric = `name: dc
 topology:
   nodes:
     leaf: { kind: nokia_srlinux, image: ghcr.io/nokia/srlinux:24.10, license: key.txt }
-    router: { kind: linux, image: quay.io/frrouting/frr:9.1.0 }
-    h1: { kind: linux, image: alpine, exec: [ip addr add 10.0.0.1/24 dev eth1] }
-    h2: { kind: linux, image: alpine, exec: [ip addr add 10.0.0.2/24 dev eth1] }
+    router: { kind: linux, image: quay.io/frrouting/frr:9.1.0, binds: [daemons:/etc/frr/daemons, none:/none] }
+    h1: { kind: linux, exec: [ip addr add 10.0.0.1/24 dev eth1] }
+    h2: { kind: linux, exec: [ip addr add 10.0.0.2/24 dev eth1] }
   links:
     - endpoints: [leaf:e1-49, router:eth1]
     - endpoints: [leaf:e1-1, h1:eth1]
@@ -434,22 +434,22 @@ test('up of a topology says all that cannot run and starts nothing; with --parti
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const patchbay = await CommandLine.of({ server: service.url })
   await patchbay.file('dc.clab.yml', fabric)
+  await patchbay.file('daemons', 'bgpd=yes\n')
   const all = await patchbay.run(['up', 'dc.clab.yml'])
   expect([all.code, all.out]).toEqual([3, ''])
   expect(all.err.split('\n')).toEqual([
     'dc.clab.yml: imported from containerlab',
     '',
     'Changed',
-    '  dc.clab.yml:5:28: topology.nodes.router.image: a container becomes the guest vmlinuz with frr.img, which examples/guests/make.sh in the source of this program builds',
-    '  dc.clab.yml:6:24: topology.nodes.h1.image: a container with one link becomes a pc',
-    '  dc.clab.yml:7:24: topology.nodes.h2.image: a container with one link becomes a pc',
+    '  dc.clab.yml:5:28: topology.nodes.router.image: the image "quay.io/frrouting/frr:9.1.0" is the archive quay.io_frrouting_frr_9.1.0.tar here',
     '',
     'Left out',
     '  dc.clab.yml:4:70: topology.nodes.leaf.license: the node cannot run here',
+    '  dc.clab.yml:5:98: topology.nodes.router.binds[1]: there is no text file "none" in the directory of the topology',
     '',
-    'dc.clab.yml:4:5: leaf cannot run: it is a container, and containers cannot run here yet',
-    'dc.clab.yml:5:5: router cannot run: there is no image "vmlinuz"; there is no image "frr.img": examples/guests/make.sh makes vmlinuz and frr.img',
-    'patchbay: "patchbay images push FILE --name vmlinuz" uploads an image',
+    'dc.clab.yml:4:5: leaf cannot run: it is a container of its vendor, and only ordinary ones (of the kind linux) can run here yet',
+    'dc.clab.yml:5:5: router cannot run: there is no image "quay.io_frrouting_frr_9.1.0.tar": "patchbay images pull quay.io/frrouting/frr:9.1.0" fetches it, or "docker save -o quay.io_frrouting_frr_9.1.0.tar quay.io/frrouting/frr:9.1.0" makes a file to upload',
+    'patchbay: "patchbay images push FILE --name quay.io_frrouting_frr_9.1.0.tar" uploads an image',
     'patchbay: 2 of 4 nodes can run ("patchbay up dc.clab.yml --partial" starts these, and creates the others as placeholders)',
     '',
   ])
@@ -459,6 +459,7 @@ test('up of a topology says all that cannot run and starts nothing; with --parti
   expect(partial.code).toBe(7)
   expect(partial.out).toContain('created 4 nodes and 3 links, started 2 nodes')
   expect(partial.out).toMatch(/^leaf +machine-emulator +placeholder *$/m)
+  expect(partial.out).toMatch(/^router +container +placeholder *$/m)
   expect(partial.out).toMatch(/^h1 +pc +running +patchbay console dc\/h1$/m)
   expect(partial.out).toContain('2 of 4 nodes can run; the others are placeholders:')
   const again = await patchbay.json<{ steps: object[]; cannot_run: object[] }>(['up', 'dc.clab.yml', '--partial'])

@@ -1,13 +1,16 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { type FilesAt, filesNamed } from '../../../src/importers/files-beside.ts'
 import { importLabFile } from '../../../src/importers/formats.ts'
 import { importedFixture } from './imported-fixture.ts'
 
 test.each([
   {
     file: '01-two-hosts.clab.yml',
-    nodes: 'h1 pc, h2 pc',
-    links: 'h1 -- h2',
-    images: '',
+    nodes: 'h1 container, h2 container',
+    links: 'h1:eth1 -- h2:eth1',
+    images: 'alpine_3.tar',
     leftOut: 'topology.kinds.linux.image',
   },
   {
@@ -20,10 +23,10 @@ test.each([
   },
   {
     file: '03-frr-triangle.clab.yml',
-    nodes: 'r1 machine, r2 machine, r3 machine',
+    nodes: 'r1 container, r2 container, r3 container',
     links: 'r1:eth1 -- r2:eth1; r2:eth2 -- r3:eth1; r3:eth2 -- r1:eth2',
-    images: 'vmlinuz, frr.img',
-    leftOut: 'topology.nodes.r1.image, topology.nodes.r1.binds, topology.nodes.r2.image, topology.nodes.r3.image',
+    images: 'quay.io_frrouting_frr_10.1.1.tar',
+    leftOut: 'topology.nodes.r1.image, topology.nodes.r2.image, topology.nodes.r3.image',
   },
   {
     file: '04-clos.clab.yml',
@@ -34,9 +37,9 @@ test.each([
   },
   {
     file: '05-bridge.clab.yml',
-    nodes: 'h1 pc, h2 pc, h3 pc',
-    links: 'br0 switch: h1, h2, h3',
-    images: '',
+    nodes: 'h1 container, h2 container, h3 container',
+    links: 'br0 switch: h1:eth1, h2:eth1, h3:eth1',
+    images: 'alpine_latest.tar',
     leftOut: 'topology.nodes.br0.kind, topology.nodes.h1.image, topology.nodes.h2.image, topology.nodes.h3.image',
   },
   {
@@ -49,24 +52,24 @@ test.each([
   },
   {
     file: '07-extended-links.clab.yml',
-    nodes: 'a pc, b pc, c pc',
-    links: 'a -- b',
-    images: '',
+    nodes: 'a container, b container, c container',
+    links: 'a:eth1 -- b:eth1',
+    images: 'alpine_latest.tar',
     leftOut:
       'topology.nodes.a.image, topology.nodes.b.image, topology.nodes.c.image, topology.links[0].mtu, topology.links[0].endpoints[0].mac, topology.links[1]',
   },
   {
     file: '08-positions.clab.yml',
-    nodes: 'left pc, right pc',
-    links: 'left -- right',
-    images: '',
+    nodes: 'left container, right container',
+    links: 'left:eth1 -- right:eth1',
+    images: 'alpine_latest.tar',
     leftOut: 'topology.nodes.left.image, topology.nodes.left.labels.graph-icon, topology.nodes.right.image',
   },
   {
     file: '09-order.clab.yml',
-    nodes: 'db pc, app pc, web pc',
+    nodes: 'db container, app container, web container',
     links: '',
-    images: '',
+    images: 'alpine_latest.tar',
     leftOut:
       'topology.nodes.db.image, topology.nodes.db.startup-delay, topology.nodes.app.image, topology.nodes.web.image',
   },
@@ -94,23 +97,23 @@ test.each([
   },
   {
     file: '13-anchors.clab.yml',
-    nodes: 'h1 pc, h2 pc',
-    links: 'h1 -- h2',
-    images: '',
+    nodes: 'h1 container, h2 container',
+    links: 'h1:eth1 -- h2:eth1',
+    images: 'alpine_latest.tar',
     leftOut: 'x-host, topology.nodes.h1.image, topology.nodes.h2.image',
   },
   {
     file: '14-hosts-with-routes.clab.yml',
-    nodes: 'h1 pc, h2 pc, gw machine',
-    links: 'h1 -- gw:eth1; h2 -- gw:eth2',
-    images: 'vmlinuz, frr.img',
-    leftOut: 'topology.defaults.image, topology.nodes.h2.exec',
+    nodes: 'h1 container, h2 container, gw container',
+    links: 'h1:eth1 -- gw:eth1; h2:eth1 -- gw:eth2',
+    images: 'alpine_latest.tar',
+    leftOut: 'topology.defaults.image',
   },
   {
     file: '15-dhcp.clab.yml',
-    nodes: 'client pc, ros machine',
-    links: 'br switch: client, ros:ether2',
-    images: 'mikrotik_ros-7.16.qcow2',
+    nodes: 'client container, ros machine',
+    links: 'br switch: client:eth1, ros:ether2',
+    images: 'alpine_latest.tar, mikrotik_ros-7.16.qcow2',
     leftOut: 'topology.nodes.client.image, topology.nodes.br.kind, topology.nodes.ros.image',
   },
   {
@@ -123,19 +126,18 @@ test.each([
   },
   {
     file: '17-service-providers.clab.yml',
-    nodes: 'as1 machine, as2 machine, as3 machine',
+    nodes: 'as1 container, as2 container, as3 machine',
     links: 'ix switch: as1:eth1, as2:eth1, as3:vio1',
-    images: 'vmlinuz, frr.img, openbsd-7.6.qcow2',
-    leftOut:
-      'topology.nodes.as1.image, topology.nodes.as2.image, topology.nodes.as2.env, topology.nodes.ix.kind, topology.nodes.as3.image',
+    images: 'frrouting_frr_v8.4.1.tar, openbsd-7.6.qcow2',
+    leftOut: 'topology.nodes.as1.image, topology.nodes.as2.image, topology.nodes.ix.kind, topology.nodes.as3.image',
   },
   {
     file: '18-firewall.clab.yml',
-    nodes: 'fw machine, lan pc, web pc',
-    links: 'fw:port2 -- lan; fw:port3 -- web',
-    images: 'fortinet_fortigate-7.2.0.qcow2',
+    nodes: 'fw machine, lan container, web container',
+    links: 'fw:port2 -- lan:eth1; fw:port3 -- web:eth1',
+    images: 'fortinet_fortigate-7.2.0.qcow2, alpine_latest.tar, nginx_latest.tar',
     leftOut:
-      'topology.nodes.fw.image, topology.nodes.fw.ports, topology.nodes.lan.image, topology.nodes.lan.network-mode, topology.nodes.web.image, topology.nodes.web.ports',
+      'topology.nodes.fw.image, topology.nodes.fw.ports, topology.nodes.lan.image, topology.nodes.web.image, topology.nodes.web.ports',
   },
   {
     file: '19-unknown-kind.clab.yml',
@@ -147,11 +149,19 @@ test.each([
   },
   {
     file: '20-names.clab.yml',
-    nodes: 'PC pc, pc2 pc, a-b pc',
-    links: 'PC -- pc2',
-    images: '',
+    nodes: 'PC container, pc2 container, a-b container',
+    links: 'PC:eth1 -- pc2:eth1',
+    images: 'alpine_latest.tar',
     leftOut:
       'topology.nodes.PC.image, topology.nodes.pc, topology.nodes.pc.image, topology.nodes.a/b, topology.nodes.a/b.image, topology.vxlan',
+  },
+  {
+    file: '21-frr-and-hosts.clab.yml',
+    nodes: 'r1 container, r2 container, h1 container, h2 container, h3 container',
+    links: 'r1:eth1 -- r2:eth1; r1:eth2 -- h1:eth1; r2:eth3 -- h2:eth1',
+    images: 'frrouting_frr_v8.4.0.tar, wbitt_network-multitool_alpine-extra.tar, alpine_latest.tar',
+    leftOut:
+      'topology.kinds.linux.image, topology.groups.router.image, topology.groups.router.sysctls["kernel.msgmax"], topology.nodes.r1.binds[2], topology.nodes.r1.binds[3], topology.nodes.r1.binds[4], topology.nodes.r1.exec[1], topology.nodes.r1.cap-add[2], topology.nodes.r2.privileged, topology.nodes.r2.network-mode, topology.nodes.r2.memory, topology.nodes.h1.ports, topology.nodes.h2.image, topology.nodes.h2.cmd, topology.links[2].endpoints[1]',
   },
 ])('$file', async ({ file, ...expected }) => {
   expect(await importedFixture(`containerlab/${file}`)).toEqual(expected)
@@ -169,6 +179,128 @@ test('commands of a host at its start become the startup script of a pc', () => 
   expect(file.nodes).toEqual({ a: { kind: 'pc', config: { text: 'ip 10.0.0.2/24 10.0.0.1\n' } } })
 })
 
+test('containers of FRR and of hosts have the settings of their sections, and what cannot be there is listed', () => {
+  const fixtures = join(import.meta.dirname, '../../fixtures/labs/containerlab')
+  const text = readFileSync(join(fixtures, '21-frr-and-hosts.clab.yml'), 'utf8')
+  const beside = ['routers/daemons', 'routers/setup.sh', 'routers/r1/frr.conf', 'routers/r1/more/vtysh.conf']
+  const { file, leftOut, nodes } = importLabFile({ text, filesAt: filesNamed(beside) })
+  const multitool = 'wbitt_network-multitool_alpine-extra'
+  const [host, up] = ['TZ=UTC\nROLE=host', 'ip link set lo up']
+  const daemons = { path: '/etc/frr/daemons', file: './routers/daemons' }
+  const frr = 'frrouting_frr_v8.4.0'
+  expect(file.templates).toEqual({
+    [frr]: {
+      kind: 'container',
+      image: `${frr}.tar`,
+      symbol: 'router',
+      sysctls: 'net.ipv4.ip_forward=1\nnet.ipv6.conf.all.forwarding=1',
+    },
+    [multitool]: { kind: 'container', image: `${multitool}.tar`, environment: host },
+  })
+  expect(file.nodes).toEqual({
+    r1: {
+      is: frr,
+      adapters: 3,
+      environment: 'TZ=UTC\nROLE=router',
+      files: [
+        { path: '/run/exec-1.sh', text: "vtysh -c 'configure terminal\nrouter bgp 65001'\n" },
+        { path: '/etc/frr/conf.d/frr.conf', file: './routers/r1/frr.conf' },
+        { path: '/etc/frr/conf.d/more/vtysh.conf', file: './routers/r1/more/vtysh.conf' },
+        { path: '/setup.sh', file: './routers/setup.sh', mode: '0755' },
+        daemons,
+      ],
+      capabilities: ['SYS_ADMIN', 'SYS_PTRACE'],
+      exec: `ip addr add 10.0.1.1/24 dev eth2\n${up}\n/setup.sh --quiet\nsh /run/exec-1.sh`,
+      labels: { group: 'router' },
+    },
+    r2: {
+      is: frr,
+      adapters: 4,
+      environment: host,
+      files: [daemons],
+      capabilities: ['SYS_ADMIN'],
+      exec: up,
+      labels: { group: 'router' },
+    },
+    h1: {
+      is: multitool,
+      adapters: 2,
+      command: 'sh -c "sleep infinity"',
+      entrypoint: '/sbin/tini --',
+      exec: `ip addr add 10.0.1.2/24 dev eth1\n${up}`,
+    },
+    h2: { kind: 'container', image: 'alpine_latest.tar', adapters: 2, environment: host, exec: up },
+    h3: { is: multitool, adapters: 1, exec: up },
+  })
+  expect(leftOut.filter(({ effect }) => effect === 'left-out').map(({ message }) => message)).toEqual([
+    'is not imported: a container sets only parameters of its own network, net.*',
+    'is not imported: no container gets the socket of Docker',
+    'is not imported: "/lib/modules" is a path of the host; copy it below the directory of the topology',
+    'is not imported: "../outside.conf" is not in the directory of the topology; copy it there',
+    'is not imported: a container has no capability "SYS_MODULE" here',
+    'is not imported: a container has rights within its own namespaces alone',
+    'is not imported: a container has a network of its own, with its links alone',
+    'is not imported: containers have no limits of memory here',
+    'is not imported: a nat publishes ports (port_forwards)',
+    "is not imported: the quote ' is not closed",
+  ])
+  expect(leftOut.filter(({ effect }) => effect === 'changed').map(({ message }) => message)).toEqual([
+    `the image "wbitt/network-multitool:alpine-extra" is the archive ${multitool}.tar here`,
+    `the image "frrouting/frr:v8.4.0" is the archive ${frr}.tar here`,
+    'a command of several lines becomes the file /run/exec-1.sh of the container',
+    'the image "docker.io/library/alpine" is the archive alpine_latest.tar here',
+    '"net0" becomes eth1: the adapters of a container are eth0, eth1 and so on',
+  ])
+  expect(nodes[0]?.hint).toBe(
+    `"patchbay images pull frrouting/frr:v8.4.0" fetches it, or "docker save -o ${frr}.tar frrouting/frr:v8.4.0" makes a file to upload`,
+  )
+})
+
+test('variables and parameters of the kernel that a container cannot have are listed', () => {
+  const { file, leftOut } = imported(
+    topology(
+      '{ a: { kind: linux, image: alpine, env: { A: "b=c", E: null, __IMPORT_ENVS: true, M: "1\\n2", "N O": 1 }, sysctls: { net.ipv4.conf.eth1.rp_filter: 0, net.a/b: 1, vm.x: 1 } } }',
+    ),
+  )
+  expect(file.nodes.a).toMatchObject({
+    environment: 'A=b=c\nE=\nN O=1',
+    sysctls: 'net.ipv4.conf.eth1.rp_filter=0',
+  })
+  const parameter = 'is not imported: a container sets only parameters of its own network, net.*'
+  expect(leftOut.map(({ message }) => message).slice(1)).toEqual([
+    'is not imported: the variables of the computer are not read',
+    'is not imported: a variable has a name and one line',
+    parameter,
+    parameter,
+  ])
+})
+
+test('a bind whose files are not known names one, and of too many files or none in text the rest is listed', () => {
+  const text = topology('{ a: { kind: linux, image: alpine, binds: ["conf:/etc/conf", "x:relative", "volume"] } }')
+  const filesOf = (filesAt?: FilesAt) => {
+    const { file, leftOut } = importLabFile({ text, ...(filesAt !== undefined && { filesAt }) })
+    return [file.nodes.a?.files, leftOut.map(({ message }) => message).slice(1)]
+  }
+  const faults = [
+    'is not imported: "relative" is not the absolute path of a file',
+    'is not imported: expected a file and its path in the container, got "volume"',
+  ]
+  expect(filesOf()).toEqual([[{ path: '/etc/conf', file: './conf' }], faults])
+  const texts = (count: number, isText: boolean) => (path: string) =>
+    path === 'x'
+      ? [{ path, isText: true, isProgram: false }]
+      : Array.from({ length: count }, (_, index) => ({ path: `${path}/${index}`, isText, isProgram: true }))
+  const [many, more] = filesOf(texts(70, true))
+  expect([(many as object[]).length, (many as object[])[0]]).toEqual([
+    64,
+    { path: '/etc/conf/0', file: './conf/0', mode: '0755' },
+  ])
+  const limit = 'a container begins with at most 64 files, which have at most 1 MiB of text'
+  expect(more).toEqual([`6 files not imported: ${limit}`, ...faults])
+  const nothing = 'is not imported: there is no text file "conf" in the directory of the topology'
+  expect(filesOf(texts(2, false))).toEqual([undefined, [nothing, ...faults]])
+})
+
 test('a host with two links becomes a guest that boots on a busy host, too, with its addresses', () => {
   const { file } = imported(
     topology(
@@ -179,6 +311,14 @@ test('a host with two links becomes a guest that boots on a busy host, too, with
   expect(file.nodes?.r).toMatchObject({
     kernel_command_line: 'console=ttyS0 quiet no_timer_check pb.host=r pb.eth1=10.0.1.1/24 pb.via=10.0.1.254',
   })
+})
+
+test('a host without an image that forwards becomes a guest with FRR', () => {
+  const { file, nodes } = imported(
+    topology('{ r: { kind: linux, exec: [ip addr add 10.0.1.1/24 dev eth1, sysctl -w net.ipv4.ip_forward=1] } }'),
+  )
+  expect(file.nodes.r).toMatchObject({ kind: 'machine-emulator', initrd: 'frr.img' })
+  expect(nodes[0]?.hint).toBe('examples/guests/make.sh makes vmlinuz and frr.img')
 })
 
 test('a setting comes from the node, its group, its kind or the defaults, in this order', () => {
@@ -299,7 +439,7 @@ test.each([
 })
 
 test.each([
-  ['nokia_srlinux', 'it is a container, and containers cannot run here yet'],
+  ['nokia_srlinux', 'it is a container of its vendor, and only ordinary ones (of the kind linux) can run here yet'],
   ['nokia_srlinx', 'the kind "nokia_srlinx" is not known, did you mean "nokia_srlinux"?'],
   ['', 'its kind is missing, expected one such as linux'],
 ])('a node of the kind "%s" cannot run: it keeps its name, place, ports and links', (kind, cannotRun) => {

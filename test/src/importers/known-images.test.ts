@@ -5,6 +5,9 @@ const head = (...bytes: (number | string)[]): Uint8Array =>
   Uint8Array.from(bytes.flatMap((part) => (typeof part === 'number' ? part : [...part].map((it) => it.charCodeAt(0)))))
 const qcow2 = head('QFI\xfb', 0, 0, 0, 3)
 const elf = (data: 1 | 2) => head(0x7f, 'ELF', 1, data, 1)
+const tar = new Uint8Array(512)
+tar.set(head('ustar'), 257)
+const gzip = head(0x1f, 0x8b, 8)
 const cd = () => {
   const bytes = new Uint8Array(headBytes)
   bytes.set(head('CD001'), 32_769)
@@ -21,6 +24,9 @@ test.each([
   ['c2691-adventerprisek9-mz.bin', elf(2), 'dynamips', 'c2691', 'router'],
   ['i86bi-linux-l3-adventerprisek9.iol', elf(1), 'iou', 'IOU-L3', 'router'],
   ['i86bi_linux_l2.bin', elf(1), 'iou', 'IOU-L2', 'switch'],
+  ['frrouting_frr_v8.4.0.tar', tar, 'container', 'FRR', 'router'],
+  ['nginx_1.25.tar', tar, 'container', 'nginx', 'guest'],
+  ['nginx.tar.gz', gzip, 'container', 'nginx', 'guest'],
 ])('%s is taken for what its name and its bytes say', (file, bytes, kind, name, category) => {
   expect(suggestedType(file, bytes)).toMatchObject({ kind, name, category })
 })
@@ -41,11 +47,13 @@ test('a disk without a name that is known is a guest with the settings of the ki
 test('a file from which no node starts suggests nothing', () => {
   expect(suggestedType('notes.txt', head('hello'))).toBeUndefined()
   expect(suggestedType('empty.bin', new Uint8Array())).toBeUndefined()
+  expect(suggestedType('disk.img.gz', gzip)).toBeUndefined()
 })
 
 test('an image that is stored suggests the same by its name, where its kind is known', () => {
   expect(suggestedFor('dynamips', 'ios/c3745-x.bin')).toEqual(suggestedType('ios/c3745-x.bin', elf(2)))
   expect(suggestedFor('iou', 'l2.iol')).toEqual(suggestedType('l2.iol', elf(1)))
   expect(suggestedFor('machine-emulator', 'live.iso')).toEqual(suggestedType('live.iso', cd()))
+  expect(suggestedFor('container', 'frr.tar')).toEqual(suggestedType('frr.tar', tar))
   expect(suggestedFor('pc', 'live.iso')).toBeUndefined()
 })

@@ -1,0 +1,28 @@
+/** Longest file name that is made of the name of an image. */
+const maxStem = 200
+
+/**
+ * The file in the images directory that has an image of a registry: `frrouting/frr:v8.4.0` -> `frrouting_frr_v8.4.0.tar`, `alpine` ->
+ * `alpine_latest.tar`. The registry that is meant without a name (docker.io) is left out.
+ */
+export function containerImageFile(reference: string): string {
+  const short = reference
+    .trim()
+    .replace(/^docker\.io\//, '')
+    .replace(/^library\//, '')
+  const last = short.slice(short.lastIndexOf('/') + 1)
+  const tagged = /[:@]/.test(last) ? short : `${short}:latest`
+  // Hidden files are no images.
+  return `${tagged
+    .replaceAll(/[^A-Za-z0-9._-]/g, '_')
+    .replace(/^\./, '_')
+    .slice(0, maxStem)}.tar`
+}
+
+/** The commands that bring an image; undefined for a name that no registry has, and that a shell might run. */
+export function imageCommands(reference: string): string | undefined {
+  const name = reference.trim()
+  if (!/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,500}$/.test(name)) return undefined
+  const file = containerImageFile(name)
+  return `"patchbay images pull ${name}" fetches it, or "docker save -o ${file} ${name}" makes a file to upload`
+}
