@@ -135,6 +135,12 @@ export const imagePushing = {
   ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
+export const imagePulling = {
+  force: { about: 'replace an image of this name with different content' },
+  insecure: { about: 'the registry has no certificate, or one that is not known here' },
+  ...serviceFlags,
+} as const satisfies Readonly<Record<string, Flag>>
+
 export const templateAdding = {
   name: { value: 'NAME', about: 'name of the node type (default: suggested by the image)' },
   kind: { value: 'KIND', about: 'kind of its nodes (default: detected)' },

@@ -13,6 +13,7 @@ import {
   executing,
   exporting,
   imageChoosing,
+  imagePulling,
   imagePushing,
   importing,
   linking,
@@ -334,6 +335,16 @@ that the service already has is skipped.`,
     args: [{ name: 'FILE', about: 'an image', many: true, complete: 'file' }],
     flags: imagePushing,
     run: async (input) => (await import('./images.ts')).imagesPush(input),
+  }),
+  'images pull': command({
+    group: 'files',
+    summary: 'bring images of containers from a registry to the service',
+    text: `Fetches images of containers from their registries and uploads them. skopeo on this machine fetches them, with the
+log-ins of "skopeo login" or "docker login": patchbay images pull frrouting/frr:v8.4.0
+An image of Docker Hub needs no registry in its name. Its file is named after it, here frrouting_frr_v8.4.0.tar.`,
+    args: [{ name: 'NAME', about: 'an image, such as alpine:3.20 or quay.io/frrouting/frr:9.1.0', many: true }],
+    flags: imagePulling,
+    run: async (input) => (await import('./images-pull.ts')).imagesPull(input),
   }),
   'images rename': command({
     group: 'files',

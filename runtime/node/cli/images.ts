@@ -47,7 +47,11 @@ export async function imagesLs({ flags, signal }: CommandInput<typeof serviceFla
 export async function imagesPush({ args, flags, signal }: CommandInput<typeof imagePushing>): Promise<CommandOutcome> {
   if (flags.name !== undefined && args.length > 1) throw wrongArguments('--name can be used with one FILE only')
   const context = { client: await clientOf(flags), signal }
-  const pushed = await pushFiles(args, context, flags)
+  return pushedOutcome(await pushFiles(args, context, flags))
+}
+
+/** Says what was pushed. */
+export function pushedOutcome(pushed: readonly Pushed[]): CommandOutcome {
   return {
     json: { images: pushed },
     async text() {
