@@ -6,6 +6,7 @@ import { against, type Suite } from './against.ts'
 import { browser } from './browser.ts'
 import { commandLine } from './cli.ts'
 import { coldStart, pcs, requests } from './compute.ts'
+import { containers } from './containers.ts'
 import { gateway, gatewayRequests } from './gateway.ts'
 import { hostile } from './hostile.ts'
 import { archives } from './labs/archives.ts'
@@ -37,6 +38,7 @@ const suites: Readonly<Record<string, readonly (() => Promise<Row[]>)[]>> = {
   netio: [netio],
   labs: [labs, large, jobs, archives, snapshots, nat],
   machines: [machines],
+  containers: [containers],
   cli: [commandLine],
   browser: [browser],
   // An idle VPCS polls, at 2 to 3 % of a core: hundreds of them need more cores than this is made for.
