@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes small guests of Debian's packages, for docs/machines.md: a kernel, two initial RAM disks that it can boot with, and a disk.
+# Makes small guests of Debian's packages, for docs/machines.md and docs/containers.md: a kernel, two initial RAM disks that it can
+# boot with, a disk, and two images of containers.
 #
 #   examples/guests/make.sh [DIRECTORY]      (default: ./guests)
 #
@@ -7,6 +8,8 @@
 #   busybox.img  a shell with the programs of BusyBox: a host
 #   frr.img      the routing daemons of FRR, with vtysh on the console: a router
 #   frr.qcow2    the same router as a disk that boots by itself; only where qemu-img is installed
+#   busybox.tar  the shell as an image of containers
+#   frr.tar      the router as an image of containers; its configuration is /etc/frr/frr.conf
 #
 # It needs Debian (apt-get, dpkg-deb) and no privilege: packages are downloaded and unpacked, not installed. What was downloaded
 # is kept in DIRECTORY/packages, and not downloaded again.
@@ -121,4 +124,23 @@ disk() {
   mv "$out/$1.qcow2.part" "$out/$1.qcow2"
 }
 if command -v qemu-img >/dev/null; then disk frr; else echo 'frr.qcow2 is left out: qemu-img is not installed (package qemu-utils)' >&2; fi
+
+# image NAME COMMAND: an image of containers with the files of NAME, in the form of `docker save` (OCI image specification).
+image() {
+  local from=$work/$1 to=$work/$1.image sum
+  rm -rf "$from"/init "$from"/lib/modules "$from"/bin/{dhcp,guest}
+  for name in $("$busybox" --list); do [ -e "$from/bin/$name" ] || ln -s busybox "$from/bin/$name"; done
+  [ -e "$from/etc/passwd" ] || printf 'root:x:0:0:root:/root:/bin/sh\n' >"$from/etc/passwd"
+  mkdir -p "$to"
+  tar -C "$from" --owner=0 --group=0 --numeric-owner --sort=name --mtime=@0 -cf "$to/layer.tar" .
+  sum=$(sha256sum "$to/layer.tar" | cut -d' ' -f1)
+  printf '{"architecture":"amd64","os":"linux","config":{"Cmd":["%s"],"WorkingDir":"/"},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+    "$2" "$sum" >"$to/config.json"
+  printf '[{"Config":"config.json","RepoTags":["%s:latest"],"Layers":["layer.tar"]}]' "$1" >"$to/manifest.json"
+  tar -C "$to" --sort=name --mtime=@0 -cf "$out/$1.tar.part" manifest.json config.json layer.tar
+  mv "$out/$1.tar.part" "$out/$1.tar"
+}
+install -m 755 "$here/frr-container" "$work/frr/bin/frr-container"
+image busybox /bin/sh
+image frr /bin/frr-container
 ls -l "$out" | sed -n 's/^-[^ ]* *[0-9]* [^ ]* *[^ ]* *\([0-9]*\) .* \([^ ]*\)$/\1 bytes  \2/p'

@@ -16,6 +16,7 @@ export interface Prepared {
 
 /** What a reader has to bring for a page, by the name of its file. `cwd`: where its commands run; `home`: their HOME. */
 export const prepare: Readonly<Record<string, (cwd: string, home: string) => Promise<Prepared>>> = {
+  'docs/containers.md': withPackages,
   'docs/machines.md': withPackages,
   'docs/tutorial.md': withPackages,
 
