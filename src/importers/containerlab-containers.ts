@@ -1,11 +1,10 @@
 import { Check } from '@sinclair/typebox/value'
 import { isOutside } from '../labfile/files.ts'
 import type { Fields } from '../labfile/text.ts'
-import { ApiError } from '../lib/errors/api-error.ts'
 import { counted } from '../lib/text/counted.ts'
 import { ContainerFile, containerSettings } from '../model/kinds/container.ts'
-import { shellWords } from '../model/kinds/machine-options/shell-words.ts'
 import { containerImageFile, imageCommands } from './container-image-name.ts'
+import { forwarding, imageNeeds, shellText } from './container-words.ts'
 import type { ReadEnd } from './containerlab-links.ts'
 import type { NodeSettings } from './containerlab-nodes.ts'
 import { byNumbers } from './draft.ts'
@@ -57,16 +56,16 @@ export function readContainer(node: NodeSettings, input: ContainerInput): ReadCo
   const { lines, scripts } = execOf(node, adapters, input)
   const files = [...scripts, ...filesOf(node, limits.files - scripts.length, input)]
   const sysctls = sysctlsOf(node, input)
-  const isRouter = /frr/i.test(image)
-  const capabilities = capabilitiesOf(node, isRouter ? ['SYS_ADMIN'] : [])
+  const needs = imageNeeds(image)
+  const capabilities = capabilitiesOf(node, needs.capabilities)
   leaveOutOthers(node)
   const fields = {
     kind: 'container',
     image: file,
-    symbol: isRouter ? 'router' : '',
+    symbol: needs.symbol,
     adapters: Math.max(0, ...adapters.values()) + 1,
-    command: wordsOf(node, 'cmd'),
-    entrypoint: wordsOf(node, 'entrypoint'),
+    command: shellText(node.get('cmd'), 'cmd'),
+    entrypoint: shellText(node.get('entrypoint'), 'entrypoint'),
     environment: environmentOf(node, input).join('\n'),
     files,
     sysctls: sysctls.join('\n'),
@@ -101,20 +100,6 @@ function adaptersOf(ports: ReadonlyMap<string, ReadEnd>): Map<string, number> {
   return adapters
 }
 
-/** A text of words as a shell has them. */
-function wordsOf(node: NodeSettings, key: string): string {
-  const part = node.get(key)
-  const text = part?.textOrNone() ?? ''
-  try {
-    shellWords(text, key)
-    return text
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    part?.leaveOut(`is not imported: ${error.message.slice(key.length + 2)}`)
-    return ''
-  }
-}
-
 function environmentOf(node: NodeSettings, { count }: ContainerInput): string[] {
   const all = node.members('env')
   count(node.part, all.size)
@@ -133,7 +118,6 @@ function environmentOf(node: NodeSettings, { count }: ContainerInput): string[] 
   })
 }
 
-/** With forwarding for one that has several links: it is on in the containers of Docker, whose host forwards. */
 function sysctlsOf(node: NodeSettings, { count, ports }: ContainerInput): string[] {
   const all = node.members('sysctls')
   count(node.part, all.size)
@@ -145,8 +129,7 @@ function sysctlsOf(node: NodeSettings, { count, ports }: ContainerInput): string
     part.leaveOut('is not imported: a container sets only parameters of its own network, net.*')
     return []
   })
-  const forwards = 'net.ipv4.ip_forward'
-  return ports.size > 1 && !all.has(forwards) ? [`${forwards}=1`, ...lines] : lines
+  return all.has('net.ipv4.ip_forward') ? lines : [...forwarding(ports.size), ...lines]
 }
 
 /** Capabilities that every container has, or that its user namespace makes harmless to ask for. */

@@ -12,7 +12,8 @@ import { labSettings } from '../model/lab/project.ts'
 import { isUuid } from '../model/schema/fields.ts'
 import { consoleOptions } from './console-options.ts'
 import { byNumbers, type ConvertedLab, Draft, type DraftEnd, isDevice, mapPosition } from './draft.ts'
-import { machineModel, noContainers } from './machines.ts'
+import { dockerContainer, interfacesPath } from './gns3-containers.ts'
+import { machineModel } from './machines.ts'
 import { fileName, isOldForm, newestRevision, OldTopology, platformOf } from './old-projects.ts'
 import { type Part, quoted, type Source } from './source.ts'
 
@@ -111,6 +112,8 @@ function readNode(
   const kind = kindOfWord(word)
   const label = part.get('name')
   const name = label.textOrNone() ?? word
+  const container = word === 'docker' ? readContainer(draft, part, { name, hasFile, ports }) : undefined
+  if (container !== undefined) return container
   if (!isKnownKind(kind)) return readPlaceholder(draft, part, { word, name, ports })
   const mapFields = mapFieldsOf(part, kind)
   if (isSegmentKind(kind)) return readSegment(draft, part, kind, { name, mapFields })
@@ -129,6 +132,36 @@ function readNode(
   return { name: own, endOf: (adapter, port) => ({ name: own, ...portText(kind, adapter, port) }) }
 }
 
+/** A docker node as a container; undefined: it names no image. Its adapters have one port each. */
+function readContainer(
+  draft: Draft,
+  part: Part,
+  { name, hasFile, ports }: { name: string; hasFile: (path: string) => boolean; ports: readonly string[] },
+): ReadNode | undefined {
+  const id = part.get('node_id').text()
+  const file = `project-files/docker/${id}/${interfacesPath}`
+  const interfaces = isUuid(id) && hasFile(file) ? { file: `./${file}` } : undefined
+  const settings = new Map([
+    ...part.get('properties').asObject().entries(),
+    ['console_type', part.get('console_type')] as const,
+  ])
+  const read = dockerContainer(settings, { name, links: ports.length, interfaces })
+  if (read === undefined) return undefined
+  const { symbol, ...mapFields } = mapFieldsOf(part, 'container')
+  const fields = {
+    kind: 'container',
+    ...read.fields,
+    ...mapFields,
+    ...(symbol !== undefined && !/docker_guest\.svg$/.test(String(symbol)) && { symbol }),
+  }
+  const hint = read.hint === undefined ? {} : { hint: read.hint }
+  const own = draft.node(part.get('name'), name, fields, { from: 'docker', ...hint })
+  return {
+    name: own,
+    endOf: (adapter, port) => ({ name: own, port: port === 0 ? `eth${adapter}` : `${adapter}/${port}` }),
+  }
+}
+
 /** A node that cannot run, with the ports that its links use. */
 function readPlaceholder(
   draft: Draft,
@@ -138,7 +171,7 @@ function readPlaceholder(
   const used = ports.toSorted(byNumbers)
   const image = word.replaceAll(/[^\w.-]/g, '-')
   const { fields, names } = serialSwitches.has(word) ? serialPlaceholder(image, used) : placeholder(image, used)
-  const cannotRun = word === 'docker' ? noContainers : `there is no kind ${quoted(word)} here`
+  const cannotRun = word === 'docker' ? 'it names no image' : `there is no kind ${quoted(word)} here`
   const all = { ...fields, ...mapFieldsOf(part, fields.kind) }
   const own = draft.node(part.get('name'), name, all, { from: word, cannotRun })
   return {

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { importLabFile } from '../../../src/importers/formats.ts'
 import { importedFixture } from './imported-fixture.ts'
@@ -89,11 +91,10 @@ test.each([
   },
   {
     file: '13-docker.gns3',
-    cannotRun: 'web',
-    nodes: 'web machine, PC1 pc, PC2 pc',
+    nodes: 'web container, PC1 pc, PC2 pc',
     links: 'web:eth0 -- PC1',
-    images: '',
-    leftOut: '',
+    images: 'nginx_latest.tar',
+    leftOut: 'topology.nodes[0].properties.image',
   },
   {
     file: '14-virtualbox.gns3',
@@ -145,8 +146,72 @@ test.each([
     images: 'l3.bin',
     leftOut: '',
   },
+  {
+    file: '21-containers.gns3',
+    cannotRun: 'box',
+    nodes: 'r1 container, web 1 container, firefox container, box machine',
+    links: 'r1:eth0 -- web 1:eth0; r1:eth2 -- firefox:eth0; r1:eth1 -- box:eth0',
+    images: 'frrouting_frr_v8.4.0.tar, nginx_latest.tar, gns3_webterm_latest.tar',
+    leftOut: [
+      'topology.nodes[0].properties.image',
+      'topology.nodes[1].console_type',
+      ...['cpus', 'memory', 'extra_hosts', 'extra_volumes', 'environment', 'image'].map(
+        (key) => `topology.nodes[1].properties.${key}`,
+      ),
+      ...['topology.nodes[2].console_type', 'topology.nodes[2].properties.image'],
+    ].join(', '),
+  },
 ])('$file', async ({ file, ...expected }) => {
   expect(await importedFixture(`gns3/${file}`)).toEqual(expected)
+})
+
+test('a docker node is a container with its command, variables, hosts and the configuration of its interfaces', () => {
+  const text = readFileSync(join(import.meta.dirname, '../../fixtures/labs/gns3/21-containers.gns3'), 'utf8')
+  const configured = 'project-files/docker/00000000-0000-4000-8000-000000000001/etc/network/interfaces'
+  const { file, nodes, leftOut } = importLabFile({ text, hasFile: (path) => path === configured })
+  expect(file.nodes).toMatchObject({
+    r1: {
+      kind: 'container',
+      image: 'frrouting_frr_v8.4.0.tar',
+      symbol: 'router',
+      adapters: 3,
+      capabilities: ['SYS_ADMIN'],
+      sysctls: 'net.ipv4.ip_forward=1',
+      files: [{ path: '/etc/network/interfaces', file: `./${configured}` }],
+      exec: expect.stringContaining('ifup -a'),
+      at: [100, 0],
+    },
+    'web 1': {
+      kind: 'container',
+      image: 'nginx_latest.tar',
+      usage: 'port 80',
+      command: "nginx -g 'daemon off;'",
+      environment: 'A=1\nB=two words',
+      files: [
+        {
+          path: '/etc/hosts',
+          text: '127.0.0.1 localhost\n::1 localhost\n127.0.1.1 web-1\n10.0.0.9\tdb\n2001:db8::1\tv6\n',
+        },
+      ],
+    },
+  })
+  expect(file.nodes.firefox).toEqual({ kind: 'container', image: 'gns3_webterm_latest.tar', at: [300, 0] })
+  expect(nodes).toMatchObject([
+    { name: 'r1', from: 'docker', hint: expect.stringContaining('"patchbay images pull frrouting/frr:v8.4.0"') },
+    { name: 'web 1' },
+    { name: 'firefox' },
+    { name: 'box', cannotRun: 'it names no image' },
+  ])
+  const ofWeb = leftOut.filter(({ path, effect }) => path.startsWith('topology.nodes[1]') && effect === 'left-out')
+  expect(ofWeb.map(({ path, message }) => `${path.replace(/^.*\./, '')}: ${message}`)).toEqual([
+    'console_type: is not imported: the console of a container is the terminal of its command, not "http"',
+    'cpus: is not imported: containers have no limits of processors here',
+    'memory: is not imported: containers have no limits of memory here',
+    'extra_hosts: "nothing" is not imported: expected NAME:ADDRESS',
+    'extra_volumes: is not imported: a container keeps all that it writes; the content of these directories is not brought',
+    'environment: "GNS3_X=1" is not imported: expected NAME=value, without GNS3_',
+    'environment: "wrong" is not imported: expected NAME=value, without GNS3_',
+  ])
 })
 
 test('the startup script of a pc is the file that the project has', () => {

@@ -1,0 +1,160 @@
+import { Check } from '@sinclair/typebox/value'
+import type { Fields } from '../labfile/text.ts'
+import { type ContainerFile, ContainerNode, container, containerSettings } from '../model/kinds/container.ts'
+import { containerImageFile, imageCommands } from './container-image-name.ts'
+import { forwarding, imageNeeds, shellText } from './container-words.ts'
+import { type Part, quoted, Source } from './source.ts'
+
+/** A file that a container begins with: its text, or the file beside the project that has it. */
+type GivenFile = Omit<ContainerFile, 'text'> & { readonly text?: string; readonly file?: string }
+
+interface DockerInput {
+  /** The name of the node. */
+  readonly name: string
+  /** How many of its ports have links. */
+  readonly links: number
+  /** Its configuration of interfaces, with a text or a file. */
+  readonly interfaces?: Pick<GivenFile, 'text' | 'file'> | undefined
+}
+
+/** Where a docker node of GNS3 has the configuration of its interfaces, in its own directory and in the container. */
+export const interfacesPath = 'etc/network/interfaces'
+
+const { maximum: maxAdapters = 1 } = containerSettings.adapters
+
+/** Settings that a container has nothing for, and why. */
+const withoutPlace: Readonly<Record<string, string>> = {
+  memory: 'containers have no limits of memory here',
+  cpus: 'containers have no limits of processors here',
+  extra_volumes: 'a container keeps all that it writes; the content of these directories is not brought',
+}
+
+/** What a server chooses itself, or what belongs to consoles that containers do not have here. */
+const unused = new Set([
+  ...[
+    'container_id',
+    'aux',
+    'aux_type',
+    'mac_address',
+    'node_directory',
+    'status',
+    'console',
+    'name',
+    'custom_adapters',
+  ],
+  ...['console_http_port', 'console_http_path', 'console_resolution', 'image', 'adapters', 'start_command'],
+  ...['environment', 'extra_hosts', 'usage', 'console_type'],
+])
+
+/** A docker node of GNS3, by its settings, as one of kind container. Undefined: it names no image. */
+export function dockerContainer(
+  settings: ReadonlyMap<string, Part>,
+  { name, links, interfaces }: DockerInput,
+): { readonly fields: Fields; readonly image: string; readonly hint: string | undefined } | undefined {
+  const textOf = (key: string) => settings.get(key)?.textOrNone() ?? ''
+  const image = textOf('image').trim()
+  if (image === '') return undefined
+  const file = containerImageFile(image)
+  settings.get('image')?.change(`the image ${quoted(image)} is the archive ${file} here`)
+  const { symbol, capabilities } = imageNeeds(image)
+  const hosts = hostsOf(settings.get('extra_hosts'), name)
+  const files: GivenFile[] = [
+    ...(hosts === undefined ? [] : [{ path: '/etc/hosts', text: hosts }]),
+    ...(interfaces === undefined ? [] : [{ path: `/${interfacesPath}`, ...interfaces }]),
+  ]
+  const fields = {
+    image: file,
+    symbol,
+    console_type: consoleOf(settings.get('console_type')),
+    usage: textOf('usage'),
+    adapters: adaptersOf(settings.get('adapters')),
+    command: shellText(settings.get('start_command'), 'start_command'),
+    environment: environmentOf(settings.get('environment')),
+    files,
+    sysctls: forwarding(links).join('\n'),
+    capabilities: [...capabilities],
+    exec: interfaces === undefined ? '' : interfacesUp,
+  }
+  for (const [key, part] of settings) leaveOutOther(key, part)
+  const defaults: Fields = { adapters: 1, console_type: 'telnet' }
+  const isSet = ([key, value]: [string, string | number | readonly unknown[]]) =>
+    key in defaults ? value !== defaults[key] : typeof value === 'number' || value.length > 0
+  const given = Object.entries(fields).filter(isSet)
+  return { fields: Object.fromEntries(given), image, hint: imageCommands(image) }
+}
+
+/** GNS3 does the same with the file of a node. A file in which nothing is set needs no such program. */
+const interfacesUp = `if grep -q '^ *iface' /${interfacesPath}; then mkdir -p /run/network && ifup -a; fi`
+
+/** A node of an archive as one of kind container, and the settings that it does not get. Undefined: it names no image. */
+export function archivedContainer(
+  properties: Readonly<Record<string, unknown>>,
+  consoleType: unknown,
+  input: DockerInput,
+): { readonly fields: Fields; readonly leftOut: readonly string[] } | undefined {
+  const source = new Source('{}')
+  const all = source.root.with({ ...properties, console_type: consoleType ?? null })
+  const read = dockerContainer(new Map(all.entries()), input)
+  if (read === undefined) return undefined
+  const left = source.leftOut.filter(({ effect }) => effect === 'left-out')
+  const { symbol: _, ...fields } = read.fields
+  const { mac_address, adapters = 1 } = properties
+  const hasAddress = typeof mac_address === 'string' && container.addressIssue({ mac_address, adapters }) === undefined
+  return {
+    fields: {
+      ...fields,
+      ...(hasAddress && Check(ContainerNode.properties.mac_address, mac_address) && { mac_address }),
+    },
+    leftOut: [...new Set(left.map(({ path }) => path.split(/[.[]/)[0] ?? path))],
+  }
+}
+
+function leaveOutOther(key: string, part: Part): void {
+  const { value } = part
+  const isNothing = part.isAbsent || value === '' || value === 0 || (part.isList && part.items().length === 0)
+  if (unused.has(key) || isNothing) return
+  part.leaveOut(`is not imported: ${withoutPlace[key] ?? 'a container has no such setting'}`)
+}
+
+function consoleOf(part: Part | undefined): string {
+  const word = part?.textOrNone() ?? 'telnet'
+  if (word === 'telnet' || word === 'none') return word
+  part?.leaveOut(`is not imported: the console of a container is the terminal of its command, not ${quoted(word)}`)
+  return 'telnet'
+}
+
+function adaptersOf(part: Part | undefined): number {
+  const number = part?.numberOrNone() ?? 1
+  if (Check(containerSettings.adapters, number)) return number
+  part?.leaveOut(`is not imported: expected a number of adapters from 0 to ${maxAdapters}, got ${quoted(part.value)}`)
+  return number > maxAdapters ? maxAdapters : 1
+}
+
+/** The variables, one a line. Those that begin with GNS3_ are its own. */
+function environmentOf(part: Part | undefined): string {
+  const lines = linesOf(part)
+  const isVariable = (line: string) => Check(containerSettings.environment, line) && !/^GNS3_/.test(line)
+  for (const line of lines)
+    if (!isVariable(line)) part?.leaveOut(`${quoted(line)} is not imported: expected NAME=value, without GNS3_`)
+  return lines.filter(isVariable).join('\n')
+}
+
+/** The lines of `/etc/hosts`, with those that each container has; undefined: no others are given. */
+function hostsOf(part: Part | undefined, name: string): string | undefined {
+  const lines = linesOf(part).flatMap((line) => {
+    const [, host, address] = /^([^\s:]+)\s*:\s*([0-9a-fA-F.:]+)$/.exec(line) ?? []
+    if (address !== undefined) return [`${address}\t${host}`]
+    part?.leaveOut(`${quoted(line)} is not imported: expected NAME:ADDRESS`)
+    return []
+  })
+  if (lines.length === 0) return undefined
+  const host = name.replaceAll(/[^A-Za-z0-9-]+/g, '-').replaceAll(/^-+|-+$/g, '')
+  const own = host === '' ? [] : [`127.0.1.1 ${host.slice(0, 63)}`]
+  return `${['127.0.0.1 localhost', '::1 localhost', ...own, ...lines].join('\n')}\n`
+}
+
+const linesOf = (part: Part | undefined): string[] =>
+  (part?.textOrNone() ?? '')
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '')
