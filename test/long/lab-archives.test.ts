@@ -315,26 +315,24 @@ describe('a placeholder', () => {
     const ends = [pc, box].map((node_id) => ({ node_id, adapter_number: 0, port_number: 0 }))
     const nodes = [
       { node_id: pc, name: 'PC1', node_type: 'vpcs' },
-      { node_id: box, name: 'Box', node_type: 'docker', properties: { image: 'alpine', adapters: 2 } },
+      { node_id: box, name: 'Box', node_type: 'traceng', properties: { ip_address: '10.0.0.1' } },
     ]
     const links = [{ link_id: randomUUID(), nodes: ends, filters: {} }]
     const body = zipOf([documentOf({ nodes, links })])
     const answer = await imported(service, body)
     expect(answer.status).toBe(201)
     expect(await answer.json()).toMatchObject({
-      cannot_run: [
-        { name: 'Box', kind: 'docker', images: [], reason: 'it is a container, and containers cannot run here yet' },
-      ],
+      cannot_run: [{ name: 'Box', kind: 'traceng', images: [], reason: 'there is no kind traceng here' }],
     })
     await service.call('POST', `${projects}/hostile/open`)
     const shown: LabNode = await service.call('GET', `${projects}/hostile/nodes/Box`)
-    expect(shown).toMatchObject({ node_type: 'docker', properties: { image: 'alpine', adapters: 2 } })
+    expect(shown).toMatchObject({ node_type: 'traceng', properties: { ip_address: '10.0.0.1' } })
     expect(shown.ports.map(({ name }) => name)).toEqual(['0/0'])
-    expect(shown.status_reason).toContain('this service has no kind docker')
+    expect(shown.status_reason).toContain('this service has no kind traceng')
     const start = await service.fetch(`${projects}/hostile/nodes/Box/start`, { method: 'POST' })
     expect([start.status, await start.text()]).toEqual([
       409,
-      expect.stringContaining('this service has no kind docker'),
+      expect.stringContaining('this service has no kind traceng'),
     ])
     const [path, json] = [`${projects}/hostile/nodes/Box`, (value: object) => JSON.stringify(value)]
     const requests = [
@@ -358,7 +356,7 @@ describe('a placeholder', () => {
         ...(body !== undefined && { body }),
       } as RequestInit)
       const said = [method, what, answer.status, await answer.text()]
-      expect(said).toEqual([method, what, 409, expect.stringContaining('this service has no kind docker')])
+      expect(said).toEqual([method, what, 409, expect.stringContaining('this service has no kind traceng')])
     }
     await service.call('POST', `${projects}/hostile/nodes/start`)
     const [link]: LabLink[] = await service.call('GET', `${projects}/hostile/links`)

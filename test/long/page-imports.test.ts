@@ -227,7 +227,7 @@ testWith(browser)(
     const { page } = lab
     const [box, pc] = [randomUUID(), randomUUID()]
     const nodes = [
-      { node_id: box, name: 'web', node_type: 'docker', x: 200, y: 0, properties: { image: 'alpine', adapters: 1 } },
+      { node_id: box, name: 'web', node_type: 'traceng', x: 200, y: 0, properties: {} },
       { node_id: pc, name: 'PC1', node_type: 'vpcs', x: -200, y: 0 },
     ]
     const ends = [box, pc].map((node_id) => ({ node_id, adapter_number: 0, port_number: 0 }))
@@ -241,7 +241,7 @@ testWith(browser)(
       .setInputFiles([file('boxes.gns3project', archive)])
     const dialog = page.getByRole('dialog', { name: 'Import' })
     await dialog.getByText('1 of 2 nodes can run').waitFor()
-    await dialog.getByText('It is a container').waitFor()
+    await dialog.getByText('There is no kind traceng here').waitFor()
     await dialog.getByLabel('Replace web by').selectOption({ label: 'PC' })
     await dialog.getByText('All 2 nodes can run').waitFor()
     await dialog.getByRole('button', { name: 'Open the lab' }).click()

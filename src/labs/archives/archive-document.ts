@@ -19,6 +19,7 @@ import { validate } from '../../model/validation/validate.ts'
 import type { DrawingRecord, LabDocument, LinkRecord, NodeRecord } from '../lab/document.ts'
 import { withoutNulls } from '../lab/fields.ts'
 import { withoutChecks } from '../tasks/tasks.ts'
+import { ArchivedContainers } from './archived-containers.ts'
 
 /** The document of an archive, in the form of GNS3 2.2, and the document with the settings that this form lacks. */
 export const documentName = 'project.gns3'
@@ -186,13 +187,14 @@ export interface ArchivedLab {
 
 /**
  * Reads the documents of an archive. With another `projectId` than that in the archive all ids are new, as the id of a node is unique on
- * a compute. `ids`: new ids that other documents of the archive have already. 400 for a malformed document, 409 for one of another version.
+ * a compute. `ids`: new ids that other documents of the archive have already. `interfaces`: see `interfacesIn`. 400 for a malformed document, 409 for one of another version.
  */
 export function archivedLab(
   document: unknown,
   more: unknown,
   projectId: string,
   ids = new Map<string, string>(),
+  interfaces: ReadonlyMap<string, string> = new Map(),
 ): ArchivedLab {
   const { revision: theirs } = (document ?? {}) as { revision?: unknown }
   if (typeof theirs === 'number' && theirs > newestRevision)
@@ -214,6 +216,7 @@ export function archivedLab(
     ids.set(there, own)
     return own
   }
+  const containers = new ArchivedContainers(topology.links, interfaces)
   const nodes = topology.nodes.map((node): NodeRecord => {
     const beside = extra.nodes[node.node_id] ?? {}
     const own = freeName(node.name, (key) => names.has(key))
@@ -237,6 +240,7 @@ export function archivedLab(
         ...(node.node_type === 'vmware' && { driver: 'vmware' }),
         ...Object.fromEntries(apart),
       },
+      ...containers.membersOf(node),
     }
   })
   const nodeIds = new Map([...ids].filter(([id]) => seen.has(id)))
@@ -290,7 +294,10 @@ export function archivedLab(
   return {
     name,
     settings: { ...fitting(labSettings, settings), ...extra.project, ...ownStart },
-    leftOut: Object.keys(ownStart).filter((key) => (settings as Record<string, unknown>)[key] === true),
+    leftOut: [
+      ...Object.keys(ownStart).filter((key) => (settings as Record<string, unknown>)[key] === true),
+      ...containers.leftOut,
+    ],
     ids,
     nodes,
     links,

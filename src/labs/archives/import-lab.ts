@@ -33,6 +33,7 @@ import { contentOf, maxSnapshots } from '../snapshots/snapshots.ts'
 import { tasksChanges } from '../tasks/tasks.ts'
 import { renamed, requireZip, snapshotList, snapshotsDirectory } from './archive.ts'
 import { type ArchivedLab, archivedLab, documentName, moreName, SnapshotList } from './archive-document.ts'
+import { interfacesIn } from './archived-containers.ts'
 import { judgedContent } from './archived-content.ts'
 import type { OpenArchive } from './zip-archives.ts'
 
@@ -221,7 +222,7 @@ async function readArchive(archive: OpenArchive, projectId: string, ids: Map<str
   requireDocument(archive)
   const document = await jsonOf(archive, documentName)
   const more = archive.members.has(moreName) ? await jsonOf(archive, moreName) : undefined
-  const read = archivedLab(document, more, projectId, ids)
+  const read = archivedLab(document, more, projectId, ids, await interfacesIn(archive))
   return { read, files: filesIn(archive, read) }
 }
 

@@ -1,4 +1,3 @@
-import { noContainers } from '../../importers/machines.ts'
 import { nodeKinds } from '../../model/kinds/node.ts'
 import { imageProperties } from '../../model/lab/archive-words.ts'
 import { isKnownKind, type LabNodeNotCreated, type LabPort } from '../../model/lab/node.ts'
@@ -16,7 +15,6 @@ export const placeholderReason = (
 /** What a placeholder lacks; undefined for other nodes. */
 export function notCreated({ name, node_type, properties, creationError }: NodeRecord): LabNodeNotCreated | undefined {
   const node = { name, kind: node_type }
-  if (node_type === 'docker') return { ...node, images: [], reason: noContainers }
   if (!isKnownKind(node_type)) return { ...node, images: [], reason: `there is no kind ${node_type} here` }
   if (creationError === undefined) return undefined
   const paths = imageProperties({ node_type, properties }).map((key) => String(properties[key]))

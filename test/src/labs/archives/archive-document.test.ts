@@ -18,6 +18,56 @@ test('a node whose kind has no console is read without the console that GNS3 gav
   expect(consolesOf(types)).toEqual({ SW: 'none', Hub: 'none', Cloud: 'none', PC: 'telnet', Box: 'telnet' })
 })
 
+test('a docker node is a container; the settings that it does not get are named', () => {
+  const [web, pc, box] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()]
+  const properties = {
+    ...{ image: 'nginx', adapters: 2, environment: 'A=1', start_command: null, mac_address: '02:42:8a:00:00:10' },
+    ...{ extra_volumes: ['/a', '/b'], memory: 64, console_http_port: 80, aux: 5001, container_id: 'x' },
+  }
+  const nodes = [
+    {
+      node_id: web,
+      name: 'web',
+      node_type: 'docker',
+      console_type: 'vnc',
+      port_name_format: 'Ethernet{0}',
+      properties,
+    },
+    { node_id: pc, name: 'PC1', node_type: 'vpcs' },
+    { node_id: box, name: 'Box', node_type: 'docker', properties: { adapters: 1 } },
+  ]
+  const link = (adapter: number, other: string) => ({
+    link_id: crypto.randomUUID(),
+    nodes: [
+      { node_id: web, adapter_number: adapter, port_number: 0 },
+      { node_id: other, adapter_number: 0, port_number: 0 },
+    ],
+  })
+  const topology = { nodes, links: [link(0, pc), link(1, box)], drawings: [] }
+  const document = { name: 'boxes', revision: 9, topology }
+  const text = 'iface eth0 inet dhcp\n'
+  const lab = archivedLab(document, undefined, crypto.randomUUID(), new Map(), new Map([[web, text]]))
+  expect(lab.nodes).toMatchObject([
+    {
+      node_type: 'container',
+      console_type: 'telnet',
+      port_name_format: 'eth{0}',
+      properties: {
+        image: 'nginx_latest.tar',
+        adapters: 2,
+        environment: 'A=1',
+        mac_address: '02:42:8a:00:00:10',
+        sysctls: 'net.ipv4.ip_forward=1',
+        files: [{ path: '/etc/network/interfaces', text }],
+      },
+    },
+    { node_type: 'pc' },
+    { node_type: 'docker', properties: { adapters: 1 } },
+  ])
+  expect(lab.nodes[0]?.properties).not.toHaveProperty('extra_volumes')
+  expect(lab.leftOut.toSorted()).toEqual(['console_type of web', 'extra_volumes of web', 'memory of web'])
+})
+
 test('an archive of GNS3 3.0 (revision 10) is read as one of 2.2, and of a newer one it is said', () => {
   const node = { node_id: crypto.randomUUID(), name: 'PC1', node_type: 'vpcs', properties: {} }
   const document = { name: 'new', revision: 10, topology: { nodes: [node], links: [], drawings: [] } }
