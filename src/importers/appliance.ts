@@ -7,6 +7,7 @@ import { symbolNamed } from '../model/lab/built-in-symbols.ts'
 import { isKnownKind, mapFields } from '../model/lab/node.ts'
 import type { LabTemplateCreate } from '../model/lab/template.ts'
 import { consoleOptions } from './console-options.ts'
+import { dockerContainer } from './gns3-containers.ts'
 import { type LeftOut, type Part, quoted, type Source } from './source.ts'
 
 /** An image that nodes of an appliance start from. */
@@ -52,7 +53,7 @@ const descriptive = [
 
 /**
  * An appliance of GNS3 (*.gns3a) as a template. `version`: default is the first one. 400 for a document that is none, for an unknown
- * version, and for an emulator for which there is no kind.
+ * version, and for an emulator for which there is no kind. The image of a docker appliance is an archive.
  */
 export function importAppliance(source: Source, { version }: { version?: string | undefined } = {}): Appliance {
   const { root } = source
@@ -60,11 +61,16 @@ export function importAppliance(source: Source, { version }: { version?: string 
   if (registry > newest) throw root.get('registry_version').error(`expected at most ${newest}`)
   const chosen = versionOf(root, version)
   const { type, part, settings } = settingsOf(root, chosen)
-  const kind = kindOfWord(type)
+  const kind = type === 'docker' ? 'container' : kindOfWord(type)
   if (!isKnownKind(kind)) throw part.error(`there is no kind ${quoted(type)}`)
   const name = root.get('name').text()
-  const properties = propertiesOf(settings, kindOf(kind) as KindDescriptor)
-  const images = imagesOf(root, kind, chosen)
+  const { properties, images } =
+    type === 'docker'
+      ? containerOf(settings, part)
+      : {
+          properties: propertiesOf(settings, kindOf(kind) as KindDescriptor),
+          images: imagesOf(root, kind, chosen),
+        }
   const usage = [root.get('usage'), chosen?.get('usage')]
     .map((it) => it?.optionalText() ?? '')
     .filter((it) => it !== '')
@@ -143,6 +149,18 @@ function propertiesOf(settings: readonly Part[], kind: KindDescriptor): Fields {
       else it.leaveOut(`is not imported: a ${kind.noun} cannot have ${quoted(it.value)}`)
     }
   return fields
+}
+
+/** A docker appliance: its image is that of a registry, whatever the version. */
+function containerOf(settings: readonly Part[], part: Part): { properties: Fields; images: ApplianceImage[] } {
+  const all = new Map([...settings].reverse().flatMap((it) => it.entries()))
+  // Templates have no name of a host that files could have.
+  const read = dockerContainer(all, { name: '', links: 0 })
+  if (read === undefined) throw part.error('image is missing')
+  const { symbol: _, image, ...properties } = read.fields
+  if (read.hint !== undefined) all.get('image')?.change(read.hint)
+  const none = { md5: undefined, size: undefined, from: undefined }
+  return { properties, images: [{ setting: 'image', filename: String(image), ...none }] }
 }
 
 /** Settings of the map, which are beside those of the emulator. */

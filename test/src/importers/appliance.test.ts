@@ -103,10 +103,46 @@ test('routers of IOU and dynamips', () => {
   expect(imported({ ...dynamips, versions })).toMatchObject({ kind: 'dynamips', images: [{ setting: 'image' }] })
 })
 
+test('a docker appliance is a template of containers, whose image is an archive', () => {
+  const frr = {
+    ...{ name: 'FRR', category: 'router', registry_version: 4, symbol: ':/symbols/router.svg', usage: 'vtysh' },
+    docker: {
+      ...{ image: 'frrouting/frr:latest', adapters: 8, console_type: 'telnet', environment: 'A=1', memory: 512 },
+      ...{ start_command: 'sh -c "exec bash"', extra_hosts: 'db:10.0.0.9', extra_volumes: ['/etc/frr'] },
+    },
+  }
+  const { kind, template, images, leftOut } = imported(frr)
+  expect({ kind, template, images }).toEqual({
+    kind: 'container',
+    template: {
+      name: 'FRR',
+      template_type: 'container',
+      category: 'router',
+      symbol: ':/symbols/router.svg',
+      usage: 'vtysh',
+      adapters: 8,
+      command: 'sh -c "exec bash"',
+      environment: 'A=1',
+      files: [{ path: '/etc/hosts', text: '127.0.0.1 localhost\n::1 localhost\n10.0.0.9\tdb\n' }],
+      capabilities: ['SYS_ADMIN'],
+    },
+    images: [
+      { setting: 'image', filename: 'frrouting_frr_latest.tar', md5: undefined, size: undefined, from: undefined },
+    ],
+  })
+  expect(leftOut.map(({ path, effect }) => `${path} ${effect}`)).toEqual(
+    expect.arrayContaining(['docker.memory left-out', 'docker.extra_volumes left-out', 'docker.image changed']),
+  )
+  expect(leftOut.map(({ message }) => message).join()).toContain(
+    '"patchbay images pull frrouting/frr:latest" fetches it',
+  )
+})
+
 test.each([
   [{ ...router, registry_version: 9 }, undefined, /registry_version: expected at most 8/],
   [router, '5', /versions: there is no version "5", expected one of 7, 6/],
-  [{ name: 'x', docker: { image: 'x' } }, undefined, /docker: there is no kind "docker"/],
+  [{ name: 'x', docker: { adapters: 1 } }, undefined, /docker: image is missing/],
+  [{ name: 'x', traceng: {} }, undefined, /expected settings of an emulator/],
   [{ name: 'x' }, undefined, /expected settings of an emulator, such as "qemu"/],
   [
     { ...router, versions: [{ name: '1', images: { hda_disk_image: '../x' } }] },
