@@ -3,6 +3,7 @@ import type { Fields } from '../labfile/text.ts'
 import { quantityText } from '../labfile/units.ts'
 import { maxBays } from '../model/kinds/iou.ts'
 import { maxAdapters } from '../model/kinds/machine-emulator.ts'
+import { type ConfigFile, isContainerDefinition, readContainer } from './cml-containers.ts'
 import {
   type ConvertedLab,
   cdOf,
@@ -13,7 +14,7 @@ import {
   namesOfAdapters,
   portNames,
 } from './draft.ts'
-import { type MachineModel, type MachineModelName, machineModel, noContainers } from './machines.ts'
+import { type MachineModel, type MachineModelName, machineModel } from './machines.ts'
 import { type Part, quoted, type Source } from './source.ts'
 
 /** Node definitions of CML that are machines. Their slots are their adapters, from 0 on. */
@@ -51,22 +52,8 @@ const machineDefinitions: Readonly<Record<string, MachineModelName>> = {
 }
 /** IOS on Linux: a program, for which there is a kind. */
 const programDefinitions = new Set(['iol-xe', 'ioll2-xe', 'iol', 'ioll2'])
-/** Programs that are containers in CML. */
-const containerDefinitions = new Set([
-  ...[
-    'net-tools',
-    'chrome',
-    'firefox',
-    'nginx',
-    'dnsmasq',
-    'radius',
-    'syslog',
-    'tacplus',
-    'thousandeyes-ea',
-    'frr',
-    'splunk',
-  ],
-])
+/** Containers of CML that have a console in the browser, or need a service of their vendor. */
+const otherContainers = new Set(['chrome', 'chromium', 'firefox', 'splunk', 'thousandeyes-ea'])
 
 interface Interface {
   readonly label: string
@@ -143,6 +130,16 @@ function readNode(draft: Draft, part: Part): ReadNode {
     for (const key of ['ram', 'cpus']) part.get(key)
     return node(add(fields), ({ slot }) => `e${Math.floor(slot / 4)}/${slot % 4}`)
   }
+  if (isContainerDefinition(definition)) {
+    leaveOutDisks(part)
+    const image = imageName(part, definition, 'tar.gz')
+    const links = ports.length
+    const fields = readContainer(part, definition, { image, configs: configFiles(part), links })
+    return node(
+      add({ ...fields, ...(adapters !== 1 && { adapters: Math.max(1, adapters) }) }),
+      ({ slot }) => `eth${slot}`,
+    )
+  }
   const named = new Map(ports.map(({ slot, label: port }) => [slot, port]))
   const shown = portNames(namesOfAdapters(adapters, named))
   const own = add({
@@ -155,8 +152,11 @@ function readNode(draft: Draft, part: Part): ReadNode {
 
 /** Why a node of a definition cannot run; undefined: it can. */
 function whyNot(definition: string): string | undefined {
-  if (machineDefinitions[definition] !== undefined || programDefinitions.has(definition)) return undefined
-  return containerDefinitions.has(definition) ? noContainers : `the node definition ${quoted(definition)} is not known`
+  const isKnown = machineDefinitions[definition] !== undefined || programDefinitions.has(definition)
+  if (isKnown || isContainerDefinition(definition)) return undefined
+  return otherContainers.has(definition)
+    ? 'it is a container that cannot run here yet'
+    : `the node definition ${quoted(definition)} is not known`
 }
 
 /** Settings that the segments of CML have, too, and that mean nothing for them. */
@@ -174,10 +174,7 @@ const unusedOfSegment = [
 function machineOf(part: Part, definition: string): Fields {
   const { fields, day0, ready } = machineModel(machineDefinitions[definition] ?? 'placeholder')
   const [ram, cpus] = ['ram', 'cpus'].map((key) => part.get(key).numberOrNone())
-  for (const key of ['boot_disk_size', 'data_volume'])
-    if ((part.get(key).numberOrNone() ?? 0) > 0) part.get(key).leaveOut('is not imported: resize the disk of the node')
-  const parameters = part.get('parameters')
-  if (parameters.isObject && parameters.entries().length > 0) parameters.leaveOut('is not imported')
+  leaveOutDisks(part)
   return {
     ...fields,
     image: imageName(part, definition, 'qcow2'),
@@ -186,6 +183,13 @@ function machineOf(part: Part, definition: string): Fields {
     ...day0For(part, day0, fields),
     ...(ready !== undefined && { ready: { console: ready } }),
   }
+}
+
+function leaveOutDisks(part: Part): void {
+  for (const key of ['boot_disk_size', 'data_volume'])
+    if ((part.get(key).numberOrNone() ?? 0) > 0) part.get(key).leaveOut('is not imported: resize the disk of the node')
+  const parameters = part.get('parameters')
+  if (parameters.isObject && parameters.entries().length > 0) parameters.leaveOut('is not imported')
 }
 
 /** The configuration of a machine as a CD or disk, where its system reads one. */
@@ -207,19 +211,22 @@ function day0For(part: Part, day0: MachineModel['day0'], fields: Fields): Fields
 }
 
 /** The configurations of a node: a text, or a list of files. */
-function configFiles(part: Part): { name: string | undefined; text: string }[] {
+function configFiles(part: Part): ConfigFile[] {
   const config = part.get('configuration')
   if (config.isAbsent || config.value === '') return []
   if (!config.isList) {
     const text = config.textOrNone() ?? ''
-    return text === '' ? [] : [{ name: undefined, text }]
+    return text === '' ? [] : [{ part: config, name: undefined, text }]
   }
   return config
     .items()
     .flatMap(
       (file) =>
-        file.attempt(() => ({ name: fileName(file.get('name')), text: file.get('content').optionalText() ?? '' })) ??
-        [],
+        file.attempt(() => ({
+          part: file,
+          name: fileName(file.get('name')),
+          text: file.get('content').optionalText() ?? '',
+        })) ?? [],
     )
     .filter(({ text }) => text !== '')
 }

@@ -80,8 +80,5 @@ const machineModels = {
   placeholder: { fields: machine(512, 1, virtio) },
 } as const satisfies Readonly<Record<string, MachineModel>>
 
-/** Why a container cannot run. */
-export const noContainers = 'it is a container, and containers cannot run here yet'
-
 export type MachineModelName = keyof typeof machineModels
 export const machineModel = (name: MachineModelName): MachineModel => machineModels[name]

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { importLabFile } from '../../../src/importers/formats.ts'
 import { importedFixture } from './imported-fixture.ts'
@@ -81,11 +83,18 @@ test.each([
     leftOut: '',
   },
   {
+    file: '21-containers.yaml',
+    cannotRun: 'browser',
+    nodes: 'r1 container, web container, browser machine',
+    links: 'r1:eth1 -- web:eth0; r1:eth2 -- browser:eth0',
+    images: 'frr-10-2-1-r1.tar.gz, nginx.tar.gz',
+    leftOut: 'nodes[0].ram, nodes[1].configuration[0], nodes[1].configuration[1]',
+  },
+  {
     file: '12-containers.yaml',
-    cannotRun: 'web, tools',
-    nodes: 'web machine, tools machine',
+    nodes: 'web container, tools container',
     links: 'web:eth0 -- tools:eth0',
-    images: '',
+    images: 'nginx.tar.gz, net-tools.tar.gz',
     leftOut: '',
   },
   {
@@ -186,6 +195,33 @@ test.each([
   const { file, leftOut } = importLabFile({ text })
   expect(Object.keys(file.nodes)[0]).toBe('a')
   expect(leftOut.map(({ path, message }) => `${path}: ${message}`)).toContain(line)
+})
+
+test('a container has the files of its configuration where its image reads them', () => {
+  const text = readFileSync(join(import.meta.dirname, '../../fixtures/labs/cml/21-containers.yaml'), 'utf8')
+  const { file, leftOut } = importLabFile({ text })
+  expect(file.nodes).toMatchObject({
+    r1: {
+      kind: 'container',
+      image: 'frr-10-2-1-r1.tar.gz',
+      symbol: 'router',
+      adapters: 3,
+      files: [
+        { path: '/config/node.cfg', text: 'hostname r1\n' },
+        { path: '/config/boot.sh', text: 'ip address add dev eth1 10.0.0.1/24\n' },
+        { path: '/config/protocols', text: 'ospfd' },
+      ],
+      exec: '/bin/bash /config/boot.sh',
+      sysctls: 'net.ipv4.ip_forward=1',
+      capabilities: ['SYS_ADMIN'],
+    },
+    web: { kind: 'container', image: 'nginx.tar.gz', environment: 'A=1' },
+  })
+  expect(leftOut.map(({ message }) => message)).toEqual([
+    'is not imported: containers have no limits of memory here',
+    '"wrong" is not imported: expected NAME=value',
+    'the file "mounts" is not imported: a container has no place for it',
+  ])
 })
 
 test('the configuration of IOSv is ios_config.txt on a disk, which the machine reads at its first boot', () => {
