@@ -1,6 +1,12 @@
 import { Check } from '@sinclair/typebox/value'
 import type { Fields } from '../labfile/text.ts'
-import { type ContainerFile, ContainerNode, container, containerSettings } from '../model/kinds/container.ts'
+import {
+  ContainerCreate,
+  type ContainerFile,
+  ContainerNode,
+  container,
+  containerSettings,
+} from '../model/kinds/container.ts'
 import { containerImageFile, imageCommands } from './container-image-name.ts'
 import { forwarding, imageNeeds, shellText } from './container-words.ts'
 import { type Part, quoted, Source } from './source.ts'
@@ -31,19 +37,9 @@ const withoutPlace: Readonly<Record<string, string>> = {
 
 /** What a server chooses itself, or what belongs to consoles that containers do not have here. */
 const unused = new Set([
-  ...[
-    'container_id',
-    'aux',
-    'aux_type',
-    'mac_address',
-    'node_directory',
-    'status',
-    'console',
-    'name',
-    'custom_adapters',
-  ],
+  ...['container_id', 'aux', 'aux_type', 'mac_address', 'node_directory', 'status', 'console', 'name'],
   ...['console_http_port', 'console_http_path', 'console_resolution', 'image', 'adapters', 'start_command'],
-  ...['environment', 'extra_hosts', 'usage', 'console_type'],
+  ...['environment', 'extra_hosts', 'usage', 'console_type', 'custom_adapters'],
 ])
 
 /** A docker node of GNS3, by its settings, as one of kind container. Undefined: it names no image. */
@@ -93,11 +89,15 @@ export function archivedContainer(
   input: DockerInput,
 ): { readonly fields: Fields; readonly leftOut: readonly string[] } | undefined {
   const source = new Source('{}')
-  const all = source.root.with({ ...properties, console_type: consoleType ?? null })
-  const read = dockerContainer(new Map(all.entries()), input)
+  const settings = source.root.with({ ...properties, console_type: consoleType ?? null })
+  const read = dockerContainer(new Map(settings.entries()), input)
   if (read === undefined) return undefined
   const left = source.leftOut.filter(({ effect }) => effect === 'left-out')
-  const { symbol: _, ...fields } = read.fields
+  const { symbol: _, ...all } = read.fields
+  const { properties: known } = ContainerCreate
+  const fits = ([key, value]: [string, unknown]) => Check(known[key as keyof typeof known], value)
+  const wrong = Object.entries(all).flatMap((it) => (fits(it) ? [] : [it[0] === 'command' ? 'start_command' : it[0]]))
+  const fields = Object.fromEntries(Object.entries(all).filter(fits))
   const { mac_address, adapters = 1 } = properties
   const hasAddress = typeof mac_address === 'string' && container.addressIssue({ mac_address, adapters }) === undefined
   return {
@@ -105,7 +105,7 @@ export function archivedContainer(
       ...fields,
       ...(hasAddress && Check(ContainerNode.properties.mac_address, mac_address) && { mac_address }),
     },
-    leftOut: [...new Set(left.map(({ path }) => path.split(/[.[]/)[0] ?? path))],
+    leftOut: [...new Set([...left.map(({ path }) => path.split(/[.[]/)[0] ?? path), ...wrong])],
   }
 }
 
@@ -113,7 +113,8 @@ function leaveOutOther(key: string, part: Part): void {
   const { value } = part
   const isNothing = part.isAbsent || value === '' || value === 0 || (part.isList && part.items().length === 0)
   if (unused.has(key) || isNothing) return
-  part.leaveOut(`is not imported: ${withoutPlace[key] ?? 'a container has no such setting'}`)
+  const reason = Object.hasOwn(withoutPlace, key) ? withoutPlace[key] : 'a container has no such setting'
+  part.leaveOut(`is not imported: ${reason}`)
 }
 
 function consoleOf(part: Part | undefined): string {

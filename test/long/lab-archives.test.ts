@@ -308,6 +308,44 @@ describe('an import or a copy of a lab', () => {
   })
 })
 
+describe('a docker node of GNS3', () => {
+  it('is a container that waits for its image, with the configuration of its interfaces', async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const id = randomUUID()
+    const properties = { image: 'alpine', adapters: 2, start_command: 'sh', memory: 64, extra_hosts: 'db:10.0.0.9' }
+    const nodes = [{ node_id: id, name: 'Box', node_type: 'docker', console_type: 'vnc', properties }]
+    const text = 'auto eth0\niface eth0 inet dhcp\n'
+    const body = zipOf([
+      documentOf({ nodes }),
+      { name: `project-files/docker/${id}/etc/network/interfaces`, data: text },
+    ])
+    const answer = await imported(service, body)
+    expect([answer.status, await answer.json()]).toMatchObject([
+      201,
+      {
+        left_out: ['console_type of Box', 'memory of Box'],
+        cannot_run: [{ name: 'Box', kind: 'container', reason: expect.stringContaining('alpine_latest.tar') }],
+      },
+    ])
+    await service.call('POST', `${projects}/hostile/open`)
+    const shown: LabNode = await service.call('GET', `${projects}/hostile/nodes/Box`)
+    expect(shown).toMatchObject({
+      node_type: 'container',
+      console_type: 'telnet',
+      properties: {
+        image: 'alpine_latest.tar',
+        adapters: 2,
+        command: 'sh',
+        files: [
+          { path: '/etc/hosts', text: expect.stringContaining('127.0.1.1 Box\n10.0.0.9\tdb\n') },
+          { path: '/etc/network/interfaces', text },
+        ],
+      },
+    })
+    expect(shown.ports.map(({ name }) => name)).toEqual(['eth0', 'eth1'])
+  })
+})
+
 describe('a placeholder', () => {
   it('is a node of an unknown kind: it keeps its fields, ports and links, and says why it does not start', async () => {
     const service = await TestService.start({ 'pc.engine': 'embedded' })

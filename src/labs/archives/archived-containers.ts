@@ -4,19 +4,28 @@ import type { OpenArchive } from './zip-archives.ts'
 
 /** Bytes of the texts that are read of one archive, and of one of them. */
 const most = { all: 8 << 20, one: 64 << 10 }
+/** Most settings that are named as left out. */
+const maxLeftOut = 1000
 const pattern = new RegExp(`^project-files/docker/([^/]+)/${interfacesPath}$`)
 
-/** The texts that docker nodes of GNS3 have for the configuration of their interfaces, by the id of the node. */
-export async function interfacesIn(archive: OpenArchive): Promise<Map<string, string>> {
+/**
+ * The texts that docker nodes of GNS3 have for the configuration of their interfaces, by the id of the node, and their members of the
+ * archive, which cannot be read again.
+ */
+export async function interfacesIn(
+  archive: OpenArchive,
+): Promise<{ readonly texts: ReadonlyMap<string, string>; readonly members: ReadonlySet<string> }> {
   const texts = new Map<string, string>()
+  const members = new Set<string>()
   let left = most.all
   for (const [name, size] of archive.members) {
     const [, id] = pattern.exec(name) ?? []
     if (id === undefined || size > Math.min(left, most.one)) continue
     left -= size
+    members.add(name)
     texts.set(id.toLowerCase(), await new Response(await archive.read(name)).text())
   }
-  return texts
+  return { texts, members }
 }
 
 interface DockerNode {
@@ -53,7 +62,8 @@ export class ArchivedContainers {
     const input = { name, links, ...(text !== undefined && { interfaces: { text } }) }
     const read = archivedContainer(properties, console_type, input)
     if (read === undefined) return undefined
-    this.leftOut.push(...read.leftOut.map((setting) => `${setting} of ${name}`))
+    const room = Math.max(0, maxLeftOut - this.leftOut.length)
+    this.leftOut.push(...read.leftOut.slice(0, room).map((setting) => `${setting} of ${name}`))
     const { console_type: own = 'telnet', ...settings } = read.fields
     return {
       node_type: container.name,

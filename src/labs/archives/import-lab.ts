@@ -222,8 +222,9 @@ async function readArchive(archive: OpenArchive, projectId: string, ids: Map<str
   requireDocument(archive)
   const document = await jsonOf(archive, documentName)
   const more = archive.members.has(moreName) ? await jsonOf(archive, moreName) : undefined
-  const read = archivedLab(document, more, projectId, ids, await interfacesIn(archive))
-  return { read, files: filesIn(archive, read) }
+  const interfaces = await interfacesIn(archive)
+  const read = archivedLab(document, more, projectId, ids, interfaces.texts)
+  return { read, files: filesIn(archive, read, interfaces.members) }
 }
 
 /** Puts files, nodes, links and drawings of an archive into a new project. */
@@ -334,10 +335,11 @@ function requireDocument({ members }: OpenArchive): void {
     throw badRequest(`The archive has no ${documentName}: it is incomplete, or was not made by Patchbay or GNS3`)
 }
 
-/** Where the files of an archive go: into the project, or to the images of a kind. 400 for names that belong to neither. */
+/** Where the files of an archive go that were not read: into the project, or to the images of a kind. 400 for names that belong to neither. */
 function filesIn(
   { members }: OpenArchive,
   { ids, nodes }: ArchivedLab,
+  wereRead: ReadonlySet<string>,
 ): { project: ReadonlyMap<string, string>; images: Map<string, ArchivedImage> } {
   const project = new Map<string, string>()
   const images = new Map<string, ArchivedImage>()
@@ -370,7 +372,7 @@ function filesIn(
         throw refuse('a name that occurs twice, or is also the name of a directory')
       types.set(at, type)
     }
-    if (name === documentName || name === moreName || words[0] === 'snapshots') continue
+    if (name === documentName || name === moreName || words[0] === 'snapshots' || wereRead.has(name)) continue
     const image = archivedImage(words)
     if (image !== undefined) images.set(name, image)
     else if (words[0] !== 'images') project.set(name, newName)

@@ -173,7 +173,10 @@ const cml = some(
             x: number,
           },
           ...{ y: number, ram: number, cpus: number, image_definition: text, tags: few(text), data_volume: number },
-          configuration: fc.oneof(text, few(some({ name: text, content: text }))),
+          configuration: fc.oneof(
+            text,
+            few(some({ name: fc.oneof(text, fc.constantFrom('node.cfg', 'boot.sh', 'environment')), content: text })),
+          ),
           interfaces: few(
             some({
               id: fc.constantFrom('i0', 'i1'),
@@ -242,6 +245,13 @@ const properties = some({
     vmname: text,
     startup_script: text,
     usage: text,
+  },
+  ...{
+    start_command: text,
+    environment: text,
+    extra_hosts: fc.constantFrom('a:10.0.0.1', 'b:fd00::1\n', 'none', ':', ''),
+    extra_volumes: few(text),
+    memory: number,
   },
   ports_mapping: few(
     some({

@@ -22,7 +22,14 @@ test('a docker node is a container; the settings that it does not get are named'
   const [web, pc, box] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()]
   const properties = {
     ...{ image: 'nginx', adapters: 2, environment: 'A=1', start_command: null, mac_address: '02:42:8a:00:00:10' },
-    ...{ extra_volumes: ['/a', '/b'], memory: 64, console_http_port: 80, aux: 5001, container_id: 'x' },
+    ...{
+      extra_volumes: ['/a', '/b'],
+      memory: 64,
+      usage: 'x'.repeat(70_000),
+      console_http_port: 80,
+      aux: 5001,
+      container_id: 'x',
+    },
   }
   const nodes = [
     {
@@ -65,7 +72,12 @@ test('a docker node is a container; the settings that it does not get are named'
     { node_type: 'docker', properties: { adapters: 1 } },
   ])
   expect(lab.nodes[0]?.properties).not.toHaveProperty('extra_volumes')
-  expect(lab.leftOut.toSorted()).toEqual(['console_type of web', 'extra_volumes of web', 'memory of web'])
+  expect(lab.leftOut.toSorted()).toEqual([
+    'console_type of web',
+    'extra_volumes of web',
+    'memory of web',
+    'usage of web',
+  ])
 })
 
 test('an archive of GNS3 3.0 (revision 10) is read as one of 2.2, and of a newer one it is said', () => {
