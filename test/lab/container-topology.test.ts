@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
@@ -50,6 +51,44 @@ testWith(await requireContainers())(
     await writeFile(join(patchbay.home, 'r1/motd'), 'another router\n')
     const changed = await patchbay.run(['diff', 'routed.clab.yml'])
     expect(changed.out).toMatch(/r1.*files/s)
+  },
+  60_000,
+)
+
+testWith(await requireContainers())(
+  'a project of GNS3 with docker nodes runs as it is: command, variables, hosts and addresses',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    await addImage(service, 'lab_busybox_latest.tar')
+    const patchbay = await CommandLine.of({ server: service.url })
+    const [first, second] = [randomUUID(), randomUUID()]
+    const node = (node_id: string, name: string, properties: object) => ({
+      ...{ node_id, name, node_type: 'docker', console_type: 'telnet' },
+      properties: { image: 'lab/busybox', adapters: 2, ...properties },
+    })
+    const nodes = [
+      node(first, 'h1', { environment: 'ROLE=host one', extra_hosts: 'other:10.0.0.2' }),
+      node(second, 'h2', { start_command: 'sh -c "ip address add 10.0.0.2/24 dev eth1; exec sh"' }),
+    ]
+    const ends = [
+      { node_id: first, adapter_number: 0, port_number: 0 },
+      { node_id: second, adapter_number: 1, port_number: 0 },
+    ]
+    const topology = { nodes, links: [{ nodes: ends }], drawings: [] }
+    await patchbay.file('boxes.gns3', JSON.stringify({ name: 'boxes', revision: 9, topology }, null, 4))
+    const directory = join(patchbay.home, 'project-files/docker', first, 'etc/network')
+    await mkdir(directory, { recursive: true })
+    await writeFile(
+      join(directory, 'interfaces'),
+      'auto eth0\niface eth0 inet static\n  address 10.0.0.1\n  netmask 255.255.255.0\n',
+    )
+    expect(await patchbay.run(['up', 'boxes.gns3'])).toMatchObject({ code: 0 })
+    const said = (name: string, command: string, expected: string) =>
+      patchbay.run(['exec', `boxes/${name}`, command, '--expect', expected, '--within', '20s'])
+    expect(await said('h1', 'echo "I am $ROLE"', 'I am host one')).toMatchObject({ code: 0 })
+    expect(await said('h1', 'cat /etc/network/interfaces', 'netmask 255.255.255.0')).toMatchObject({ code: 0 })
+    expect(await said('h1', 'ip address show dev eth0', 'inet 10.0.0.1/24')).toMatchObject({ code: 0 })
+    expect(await said('h1', 'ping -c 3 -i 0.2 other', '0% packet loss')).toMatchObject({ code: 0 })
   },
   60_000,
 )

@@ -46,7 +46,24 @@ const applets = [
     'grep',
     'head',
   ],
-  ...['hostname', 'id', 'ifconfig', 'ip', 'kill', 'ln', 'ls', 'mkdir', 'mknod', 'mount', 'mv', 'nc', 'nproc', 'ping'],
+  ...[
+    'hostname',
+    'id',
+    'ifconfig',
+    'ifdown',
+    'ifup',
+    'ip',
+    'kill',
+    'ln',
+    'ls',
+    'mkdir',
+    'mknod',
+    'mount',
+    'mv',
+    'nc',
+    'nproc',
+    'ping',
+  ],
   ...['ps', 'readlink', 'rm', 'route', 'sed', 'seq', 'setsid', 'sleep', 'stat', 'stty', 'su', 'sync', 'sysctl', 'tail'],
   ...[
     'tee',
@@ -93,6 +110,8 @@ export async function busyboxLayer(): Promise<Uint8Array> {
     for (const name of applets) await symlink('busybox', join(work, 'bin', name))
     await writeFile(join(work, 'etc/passwd'), 'root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/:/bin/sh\n')
     await writeFile(join(work, 'etc/group'), 'root:x:0:\nuser:x:1000:\n')
+    await mkdir(join(work, 'var'))
+    await symlink('/run', join(work, 'var/run'))
     const layer = join(work, 'layer.tar')
     execFileSync('tar', [
       '-C',
@@ -106,6 +125,7 @@ export async function busyboxLayer(): Promise<Uint8Array> {
       'etc',
       'root',
       'tmp',
+      'var',
     ])
     return await readFile(layer)
   } finally {
