@@ -222,7 +222,7 @@ const mistakes: readonly Mistake[] = [
     `POST ${project}/docker/nodes`,
     { name: 'x' },
     404,
-    'No such endpoint: /v2/compute/projects/{P}/docker/nodes. «Expected files, pc, iou, hypervisor, machine-emulator, dynamips, switch, hub, ... in place of "docker"»',
+    'No such endpoint: /v2/compute/projects/{P}/docker/nodes. «"docker" is called "container" here: use that, or set aliases = { docker = "container" } in the configuration»',
   ],
   [
     `GET ${project}/pc/node/{PC}`,
@@ -501,7 +501,7 @@ const mistakes: readonly Mistake[] = [
     `GET ${compute}/pc/images`,
     undefined,
     404,
-    'No such endpoint: /v2/compute/pc/images. «Expected projects, iou, machine-emulator, dynamips in place of "pc"»',
+    'No such endpoint: /v2/compute/pc/images. «Expected projects, iou, machine-emulator, dynamips, container in place of "pc"»',
   ],
   [
     `GET ${compute}/machine-emulator/images/nothere.qcow2`,
@@ -611,7 +611,7 @@ const mistakes: readonly Mistake[] = [
       ],
     },
     400,
-    'nodes[0].node_type: expected "pc", "iou", "hypervisor", "machine-emulator", "dynamips", "switch", "hub", "cloud" or "nat", got "vpcs", «did you mean "pc"?»',
+    'nodes[0].node_type: expected "pc", "iou", "hypervisor", "machine-emulator", "dynamips", "container", "switch", "hub", "cloud" or "nat", got "vpcs", «did you mean "pc"?»',
   ],
   [
     'PUT /v2/appliancevm',
