@@ -60,6 +60,7 @@ describe('containers', () => {
         '1\n02:00:00:00:aa:01',
       )
       await expect.poll(() => shell.run('cat /tmp/done')).toBe('ready')
+      await expect(service.call('PUT', node, { adapters: 3 })).rejects.toThrow('stop it to change their number')
       await shell.run('echo kept > /root/kept; echo changed > /etc/app/app.conf')
       await service.call('POST', `${node}/reload`)
       shell = await Shell.open(service, node)

@@ -66,8 +66,8 @@ export function bundleOf(
   ]
   // A file of the node takes the place of one of ours.
   const files = all.filter(({ path }, index) => !all.slice(index + 1).some((later) => later.path === path))
-  const copied = files.map(({ text, mode = '0644' }, index) => {
-    const sum = createHash('sha256').update(`${mode}\0${text}`).digest('hex').slice(0, 32)
+  const copied = files.map(({ path, text, mode = '0644' }, index) => {
+    const sum = createHash('sha256').update(`${path}\0${mode}\0${text}`).digest('hex').slice(0, 32)
     return { from: `file-${index}`, to: sum, mode, text }
   })
   const mount = (destination: string, type: string, source: string, ...options: string[]) => ({

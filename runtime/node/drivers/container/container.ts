@@ -143,6 +143,9 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
       for (const id of names)
         if (!isThere(`${container.name}:${id}`))
           await this.#remove(id).catch(ignore('the next start of the service tries again'))
+      const found = findIds()
+      const used = new Set([...this.#host.nodes()].map(({ record }) => record.properties.sum.md5))
+      if ('ids' in found) await this.#images.tidy(found, used)
     },
   }
 
@@ -154,6 +157,8 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     const paths = next.files.map(({ path }) => path)
     const twice = paths.find((path, index) => paths.indexOf(path) !== index)
     if (twice !== undefined) throw badRequest(`files: ${twice} is there twice`)
+    if (node.status !== 'stopped' && next.adapters !== before.adapters)
+      throw conflict('adapters: the container is running; stop it to change their number')
     for (let adapter = next.adapters; adapter < before.adapters; adapter++)
       if (node.record.ports[`${adapter}/0`]?.nio != null)
         throw conflict(`adapters: eth${adapter} is linked; delete its link first`)

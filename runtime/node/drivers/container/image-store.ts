@@ -17,6 +17,8 @@ import { insideCommand, type Place } from './holder.ts'
 /** Timeout for unpacking an image, and interval of the checks of the disk meanwhile, ms. */
 const unpackMs = 1_800_000
 const checkMs = 200
+/** How long an image stays unpacked that no node has, ms. */
+const keptMs = 86_400_000
 /** Limit of the files of an image; more may be all that the disk can have. */
 const manyFiles = 1_000_000
 /** Limit of a description of an image; skopeo refuses larger ones. */
@@ -72,6 +74,18 @@ export class ImageStore {
       if ((await stat(place).catch(() => undefined)) === undefined) await this.#unpack(engine, file, place, signal)
       return read(place, basename(file))
     })
+  }
+
+  /** Removes images that were unpacked a day ago or before, and of which no node is made; a start unpacks its image again. */
+  async tidy(engine: Pick<Engine, 'ids'>, used: ReadonlySet<string | null>, now = Date.now()): Promise<void> {
+    for (const name of await readdir(this.#directory).catch(() => [])) {
+      const place = join(this.#directory, name)
+      const isUsed = () => stat(place).then(({ mtimeMs }) => used.has(name) || now - mtimeMs < keptMs)
+      // Of parts of an image, the name has more than the sum.
+      await this.#serial.run(name.split('.')[0] ?? '', async () => {
+        if (!(await isUsed().catch(() => true))) await removeInside(engine, place)
+      })
+    }
   }
 
   async #unpack(engine: Engine, file: string, place: string, signal: AbortSignal): Promise<void> {

@@ -56,6 +56,12 @@ test('files are copied under the sum of their content, and one of the node takes
   expect(other.files[1]?.to).not.toBe(copied[1]?.to)
 })
 
+test('files with the same content are files of their own', () => {
+  const files = ['/one', '/other'].map((path) => ({ path, text: 'same' }))
+  const copies = configOf({ files }).files.map(({ to }) => to)
+  expect(new Set(copies).size).toBe(copies.length)
+})
+
 test('no namespace of the holder is left, and the profile of system calls is on', () => {
   const { linux, process } = configOf({}).config
   expect(linux.namespaces.map(({ type }: { type: string }) => type)).toEqual(['pid', 'ipc', 'uts', 'mount'])
