@@ -82,12 +82,20 @@ export function dockerContainer(
 /** GNS3 does the same with the file of a node. A file in which nothing is set needs no such program. */
 const interfacesUp = `if grep -q '^ *iface' /${interfacesPath}; then mkdir -p /run/network && ifup -a; fi`
 
-/** A node of an archive as one of kind container, and the settings that it does not get. Undefined: it names no image. */
+/** What a docker node of an archive becomes. */
+export interface ArchivedContainer {
+  readonly kind: { readonly node_type: string; readonly port_name_format: string }
+  readonly fields: Fields
+  /** Names of the settings that it does not get. */
+  readonly leftOut: readonly string[]
+}
+
+/** A node of an archive as one of kind container. Undefined: it names no image. */
 export function archivedContainer(
   properties: Readonly<Record<string, unknown>>,
   consoleType: unknown,
   input: DockerInput,
-): { readonly fields: Fields; readonly leftOut: readonly string[] } | undefined {
+): ArchivedContainer | undefined {
   const source = new Source('{}')
   const settings = source.root.with({ ...properties, console_type: consoleType ?? null })
   const read = dockerContainer(new Map(settings.entries()), input)
@@ -101,6 +109,7 @@ export function archivedContainer(
   const { mac_address, adapters = 1 } = properties
   const hasAddress = typeof mac_address === 'string' && container.addressIssue({ mac_address, adapters }) === undefined
   return {
+    kind: { node_type: container.name, port_name_format: container.portNameFormat },
     fields: {
       ...fields,
       ...(hasAddress && Check(ContainerNode.properties.mac_address, mac_address) && { mac_address }),

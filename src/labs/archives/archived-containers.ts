@@ -1,5 +1,4 @@
 import { archivedContainer, interfacesPath } from '../../importers/gns3-containers.ts'
-import { container } from '../../model/kinds/container.ts'
 import type { OpenArchive } from './zip-archives.ts'
 
 /** Bytes of the texts that are read of one archive, and of one of them. */
@@ -65,11 +64,6 @@ export class ArchivedContainers {
     const room = Math.max(0, maxLeftOut - this.leftOut.length)
     this.leftOut.push(...read.leftOut.slice(0, room).map((setting) => `${setting} of ${name}`))
     const { console_type: own = 'telnet', ...settings } = read.fields
-    return {
-      node_type: container.name,
-      console_type: own,
-      port_name_format: container.portNameFormat,
-      properties: settings,
-    }
+    return { ...read.kind, console_type: own, properties: settings }
   }
 }
