@@ -178,7 +178,11 @@ export class Pump {
   #openSocket(spec: UdpEnd | DeviceEnd | TapEnd): { end: FastPathEnd; port: number } {
     const socket = spec.type === 'udp' ? this.#sockets.udp(spec) : this.#openDevice(spec)
     const { port, ...opened } = socket
-    const close = () => (spec.type === 'tap' ? this.#taps.close(opened.fd) : void this.#libc.close(opened.fd))
+    const close = () => {
+      if ('descriptor' in spec) this.#libc.epoll_ctl(this.#epoll, linux.EPOLL_CTL_DEL, opened.fd, 0)
+      else if (spec.type === 'tap') this.#taps.close(opened.fd)
+      else this.#libc.close(opened.fd)
+    }
     const end = new FastPathEnd(++this.#lastEnd, spec, { ...opened, close }, this.#counters)
     try {
       this.#watch(end.fd, end.id)

@@ -14,6 +14,8 @@ export interface OpenPort {
   readonly row: number
   /** The switch's end of the private socket pair, and its UDP port; 0 for none. A TAP device has an end while its guest runs. */
   guest: number
+  /** Of that TAP device. */
+  descriptor: number | undefined
   readonly guestEndPort: number
   readonly recorder: Recorder
   link: SwitchLink | null

@@ -1,3 +1,4 @@
+import { close } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
@@ -150,7 +151,8 @@ export class Switch {
         const { end, port } = isTap(guest) ? noEnd : await this.#path.open(guestEnd(guest, row))
         const { captureFailed } = this.#options
         const recorder = new Recorder(this.#path, this.#counters, row, (file, why) => captureFailed(key, file, why))
-        const opened = { key, at: guest, row, guest: end, guestEndPort: port, recorder, link: null, joined: null }
+        const ends = { guest: end, descriptor: undefined, guestEndPort: port }
+        const opened = { key, at: guest, row, ...ends, recorder, link: null, joined: null }
         this.#ports.set(key, opened)
         this.#byRow.set(row, opened)
         const link = this.#linkOf.get(key)
@@ -164,15 +166,16 @@ export class Switch {
   }
 
   /**
-   * Has the port of a guest that starts use the descriptor of its TAP device, which the path closes unless it throws; a link of the
+   * Has the port of a guest that starts use the descriptor of its TAP device, which it closes later unless it throws; a link of the
    * port goes on. `unknown_key`, `bad_request`.
    */
   bindTap(key: string, descriptor: number): Promise<void> {
     return this.#relink(key, async () => {
       const port = this.#require(key)
       const { end } = await this.#path.open({ type: 'tap', descriptor, row: port.row })
-      await this.#path.close(port.guest)
+      await this.#closeGuest(port)
       port.guest = end
+      port.descriptor = descriptor
       // Frames of the guest before are lost.
       await this.#path.reset(port.row)
       if (port.joined !== null) return this.#join(port, port.joined)
@@ -187,9 +190,16 @@ export class Switch {
     return this.#relink(key, async () => {
       const port = this.#ports.get(key)
       if (port === undefined || !isTap(port.at)) return
-      await this.#path.close(port.guest)
-      port.guest = noEnd.end
+      await this.#closeGuest(port)
     })
+  }
+
+  /** Closes the end of a guest. Its TAP device is removed beside the frames of others, and by threads of Node: many may end at once. */
+  async #closeGuest(port: OpenPort): Promise<void> {
+    await this.#path.close(port.guest)
+    if (port.descriptor !== undefined) close(port.descriptor, ignore('the kernel has closed it in any case'))
+    port.guest = noEnd.end
+    port.descriptor = undefined
   }
 
   close(key: string): Promise<void> {
@@ -311,7 +321,7 @@ export class Switch {
     await this.#linking.run('', async () => {
       this.#ports.delete(port.key)
       // Before its lane goes: what it sent last still reaches the node at the other end of its link.
-      await this.#path.close(port.guest)
+      await this.#closeGuest(port)
       await this.#unlink(port)
     })
     await port.recorder.close()

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
+import { closeSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -327,7 +328,8 @@ describeWith(devices)('TAPs that are told what senders leave to their device', (
     onTestFinished(() => path.shutdown())
     const [one, two] = [await Namespace.make(), await Namespace.make()]
     const names = [freshName(), freshName()] as const
-    const taken = await path.open({ type: 'tap', descriptor: openTap(names[0]), row: 0 })
+    const descriptor = openTap(names[0])
+    const taken = await path.open({ type: 'tap', descriptor, row: 0 })
     const opened = await path.open({ type: 'tap', device: names[1], row: 1 })
     const hop = (row: number) => [{ row, direction: 'out' as const }]
     await path.setLane(taken.end, { output: opened.end, hops: hop(0) })
@@ -340,6 +342,9 @@ describeWith(devices)('TAPs that are told what senders leave to their device', (
     await talk({ host: one, device: names[0], outside: '' }, { host: two, device: names[1], outside: '' })
     expect(longestOf(wire)).toBeGreaterThan(full)
     await path.close(taken.end)
+    // Who opened it still has it, and closes it.
+    expect(await one.ip('link')).toContain(names[0])
+    closeSync(descriptor)
     expect(await one.ip('link')).not.toContain(names[0])
     await expect(path.open({ type: 'tap', descriptor: udpSocket(), row: 2 })).rejects.toMatchObject({
       code: 'bad_request',
