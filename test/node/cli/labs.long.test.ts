@@ -97,8 +97,8 @@ test('start and stop count nodes as ls does: without segments, unless only these
 
 test('nodes that this service cannot run are named with the reason, and a start that starts nothing fails', async () => {
   const nodes = ['web', 'db'].map((name) => ({
-    ...{ name, node_id: crypto.randomUUID(), node_type: 'docker', compute_id: 'local', x: 0, y: 0, z: 1 },
-    ...{ properties: { image: 'nginx' }, symbol: ':/s.svg', console_type: 'telnet', label: { text: name } },
+    ...{ name, node_id: crypto.randomUUID(), node_type: 'traceng', compute_id: 'local', x: 0, y: 0, z: 1 },
+    ...{ properties: {}, symbol: ':/s.svg', console_type: 'telnet', label: { text: name } },
   }))
   const document = {
     ...{ name: 'containers', project_id: crypto.randomUUID(), revision: 9, type: 'topology', version: '2.2.59' },
@@ -114,7 +114,7 @@ test('nodes that this service cannot run are named with the reason, and a start 
   const started = await patchbay.run(['start', 'containers'])
   expect(started).toMatchObject({ code: 1 })
   expect(started.out).toMatch(
-    /^containers: 0 nodes started of 2\n( {2}containers\/(web|db): .* no kind docker, .*\n){2}$/,
+    /^containers: 0 nodes started of 2\n( {2}containers\/(web|db): .* no kind traceng, .*\n){2}$/,
   )
   await service.call('POST', '/v2/projects/containers/nodes', { name: 'PC1', node_type: 'pc' })
   const partly = await patchbay.run(['start', 'containers'])
