@@ -105,9 +105,11 @@ testWith(browser)(
     for (let frame = 1; frame < frames.length; frame++) await page.keyboard.press('ArrowDown')
     await packets.locator(`.packet-row[aria-posinset="${frames.length}"][aria-selected=true]`).waitFor()
     const unseen = /[\p{Cc}\p{Cf}]/u.test((await packets.innerText()).replace(/[\n\t]/g, ''))
-    const heights = await packets
-      .locator('.packet-rows .packet-row')
-      .evaluateAll((rows) => [...new Set(rows.map((row) => row.getBoundingClientRect().height))])
+    // In one go: rows that are found first, and measured then, may have gone meanwhile.
+    const heights = await packets.evaluate((it) => {
+      const rows = [...it.querySelectorAll('.packet-rows .packet-row')]
+      return [...new Set(rows.map((row) => row.getBoundingClientRect().height))]
+    })
     expect([unseen, heights]).toEqual([false, [24]])
     expect(await packets.locator('img, script').count()).toBe(0)
     expect(await page.title()).toBe('Hostile – Patchbay')
