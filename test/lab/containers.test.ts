@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { readdir, stat } from 'node:fs/promises'
+import { readdir, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { requireContainers } from '../support/container-image.ts'
@@ -86,24 +86,38 @@ describe('containers', () => {
   testWith(containers)('stop at once without a handler, and by their handler with one', async () => {
     const [deaf, polite] = [
       await create(),
-      await create({ command: `sh -c 'trap "sleep 0.2; touch /root/ended; exit" TERM; while :; do sleep 0.1; done'` }),
+      await create({
+        command: `sh -c 'trap "sleep 0.2; touch /root/ended; exit" TERM; echo ready; while :; do sleep 0.1; done'`,
+      }),
     ]
     await start(service, deaf, polite)
+    const { console: port } = await service.call<{ console: number }>('GET', polite)
+    await (await Terminal.connect(port)).expect('ready')
     const begin = performance.now()
     await service.call('POST', `${deaf}/stop`)
-    expect(performance.now() - begin).toBeLessThan(4000)
+    // After 5 s the keeper would have killed it.
+    expect(performance.now() - begin).toBeLessThan(5000)
     await service.call('POST', `${polite}/stop`)
     const upper = join(service.data, 'run/containers/nodes', polite.split('/').at(-1) ?? '', 'layer/upper')
     expect(existsSync(join(upper, 'root/ended'))).toBe(true)
   })
 
   testWith(containers)('say why they do not run', async () => {
+    const [keeper] = processesWith(`keeper.js ${service.data}`)
+    const taps = async () => {
+      const files = await readdir(`/proc/${keeper?.pid}/fd`)
+      const targets = files.map((fd) => readlink(`/proc/${keeper?.pid}/fd/${fd}`).catch(() => ''))
+      return (await Promise.all(targets)).filter((it) => it.endsWith('/net/tun')).length
+    }
+    const before = await taps()
     const missing = await create({ command: '/bin/absent' })
     await expect(service.call('POST', `${missing}/start`)).rejects.toThrow(/\/bin\/absent.*[Nn]o such file/)
     expect(await status(service, missing)).toBe('stopped')
     const short = await create({ command: "sh -c 'echo that is all; exit 3'" })
     await service.call('POST', `${short}/start`).catch(() => {})
     await expect.poll(() => reasonOf(short)).toMatch(/exit code 3[\s\S]*that is all/)
+    // Nothing of it is left: an open TAP device would keep its network namespace.
+    await expect.poll(taps).toBe(before)
     const odd = await create({ exec: 'nonsense' })
     await start(service, odd)
     const { console: port } = await service.call<{ console: number }>('GET', odd)

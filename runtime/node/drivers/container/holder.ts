@@ -256,6 +256,11 @@ for (;;) {
   $why =~ s/^\S+Z: //mg; print STDERR $why; leave($end) }
 my $first = 0;
 if (open(my $f, '<', '/mnt/crun/container/status')) { local $/; $first = $1 if (<$f> // '') =~ /"pid"\s*:\s*(\d+)/ }
+# The first process of a PID namespace hears only signals that it has handlers for; so does this one, from before it reports the start.
+$SIG{TERM} = sub { my $caught = 0;
+  if (open(my $f, '<', "/proc/$first/status")) { for (<$f>) { $caught = hex $1 if /^SigCgt:\s*(\w+)/ } }
+  my @heard = grep { $caught >> ($_ - 1) & 1 } split /,/, $signals;
+  kill $_, $first for @heard ? @heard : 9 };
 sub receive { my ($peer) = @_; my ($data, $rights) = ("\0" x 256, "\0" x 64); my $piece = pack('P Q', $data, 256);
   my $message = pack('Q L x4 P Q P Q l x4', 0, 0, $piece, 1, $rights, 64, 0);
   syscall($RECVMSG, fileno $peer, $message, 0) >= 0 or fail('the console'); unpack('x16 l', $rights) }
@@ -270,11 +275,6 @@ syscall($CLOSE, 4);
 if (open(my $f, '>&=', 3)) { syswrite $f, "\n"; close $f }
 # The container is a child since crun has left it.
 sub reap { my $pid = waitpid(-1, 0); leave(end_of($?)) if $pid == $first; $pid }
-# The first process of a PID namespace hears only signals that it has handlers for.
-$SIG{TERM} = sub { my $caught = 0;
-  if (open(my $f, '<', "/proc/$first/status")) { for (<$f>) { $caught = hex $1 if /^SigCgt:\s*(\w+)/ } }
-  my @heard = grep { $caught >> ($_ - 1) & 1 } split /,/, $signals;
-  kill $_, $first for @heard ? @heard : 9 };
 for my $line (@more) {
   my $pid = fork; next unless defined $pid;
   if (!$pid) { open STDIN, '<', '/dev/null'; exec { $crun } @crun, 'exec', '--no-new-privs', 'container', '/bin/sh', '-c', $line; leave(127) }

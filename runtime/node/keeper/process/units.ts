@@ -175,6 +175,11 @@ export class Units {
       hub.close()
       throw error
     }
+    // Before its end is watched, which unbinds them: a program may end at once.
+    const failure =
+      runner instanceof ChildProcessRunner && spec.run.type === 'process' && spec.run.taps !== undefined
+        ? await bindTaps(this.#packetSwitch, spec.run.taps, runner.taps)
+        : undefined
     const unit = this.#watch(spec, hub, runner, logStart)
     this.#units.set(spec.key, unit)
     try {
@@ -184,12 +189,9 @@ export class Units {
       await this.#abandon(unit)
       throw new KeeperError('spawn_failed', `${spec.key} cannot be recorded: ${(cause as Error).message}`, { cause })
     }
-    if (runner instanceof ChildProcessRunner && spec.run.type === 'process' && spec.run.taps !== undefined) {
-      const failure = await bindTaps(this.#packetSwitch, spec.run.taps, runner.taps)
-      if (failure !== undefined) {
-        const { last_words } = await this.#abandon(unit)
-        throw new KeeperError('spawn_failed', last_words || failure)
-      }
+    if (failure !== undefined) {
+      const { last_words } = await this.#abandon(unit)
+      throw new KeeperError('spawn_failed', last_words || failure)
     }
     if (spec.run.type === 'process' && spec.run.failure !== undefined) {
       const { failure } = spec.run

@@ -89,7 +89,11 @@ describeWith(gcc)('the licence file of a router', () => {
     const lab = await RouterLab.create(service)
     const router = await lab.router({ iourc_content: 'of no use' })
     await router.start()
-    const [{ pid } = { pid: 0 }] = processesWith(router.directory)
-    expect(await readFile(`/proc/${pid}/environ`, 'utf8')).toContain(`IOURC=${given}\0`)
+    // One that is about to become the router has no environment for a moment.
+    const environment = async () => {
+      const [{ pid } = { pid: 0 }] = processesWith(router.directory)
+      return readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '')
+    }
+    await expect.poll(environment).toContain(`IOURC=${given}\0`)
   })
 })
