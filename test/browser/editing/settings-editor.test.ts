@@ -32,6 +32,8 @@ function lab(...answers: Response[]) {
 
 test('settings that a running node takes only at its next start wait until it was stopped', async () => {
   const stopped = { ...machine, status: 'stopped' } as const
+  // Tests of one process share the notices of the page.
+  notices.value = []
   const { store, save, waiting } = lab(Response.json(machine), Response.json(machine), Response.json(stopped))
   await save({ cdrom_image: 'tools.iso' })
   expect(waiting()).toEqual([])
