@@ -132,7 +132,9 @@ test('settings that a user changed meanwhile are not restored', async () => {
     machine.memory = 2048
     Object.assign(machine.nics[0] ?? {}, { attachment: 'bridged', bridge: 'eth1' })
   })
-  await again().get(uuid)
+  // Its end is seen a moment after the signal.
+  const next = again()
+  await expect.poll(async () => (await next.get(uuid))?.state, soon).toBe('stopped')
   const { memory, nics, uart } = world.machine(uuid)
   expect([memory, nics[0]?.attachment, nics[1]?.attachment, uart.on]).toEqual([2048, 'bridged', 'null', false])
 })
