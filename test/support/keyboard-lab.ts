@@ -15,6 +15,8 @@ export async function keyboardLab(lab: LabPage, other: LabPage): Promise<void> {
   for (const name of ['PC1', 'PC2']) {
     await keyboard.press('Control+k')
     await lab.page.getByPlaceholder('Node, command or node type').pressSequentially('add pc')
+    // The node types come a moment after the map.
+    await lab.page.getByRole('option', { name: 'Add PC' }).waitFor()
     await keyboard.press('Enter')
     await lab.node(name).waitFor()
   }
