@@ -1,5 +1,6 @@
 import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { findPerl } from '../../os/sandbox/step.ts'
+import { callNumbers } from '../../os/sandbox/system-calls.ts'
 import type { IdRange } from './ids.ts'
 
 /**
@@ -10,11 +11,11 @@ import type { IdRange } from './ids.ts'
  * the start.
  */
 
-/** Numbers of system calls: mount, unshare, prctl, setresuid, setresgid, setgroups, prlimit64, sendmsg, statfs, exit_group, close, recvmsg. */
-const calls: Readonly<Partial<Record<NodeJS.Architecture, string>>> = {
-  x64: '165,272,157,117,119,116,302,46,137,231,3,47',
-  arm64: '40,97,167,147,149,159,261,211,43,94,57,212',
-}
+/** What the script calls, in the order of its first argument. */
+const calls = [
+  ...(['mount', 'unshare', 'prctl', 'setresuid', 'setresgid', 'setgroups', 'prlimit64', 'sendmsg', 'statfs'] as const),
+  ...(['exit_group', 'close', 'recvmsg'] as const),
+]
 
 /** A directory or a file that is seen at `/mnt/{name}` in the namespaces. */
 export interface Place {
@@ -102,16 +103,16 @@ const limitsOf = (namespaces: number): string[] => [
 ]
 
 function command({ ids, processes, namespaces, places }: Held, rest: readonly string[]) {
-  const [perl, numbers] = [findPerl(), calls[process.arch]]
+  const [perl, numbers] = [findPerl(), callNumbers(calls)]
   if (perl === undefined || numbers === undefined)
     throw conflict('Containers need Perl: install it, for example with: sudo apt-get install perl-base')
-  const places_ = places.flatMap(({ name, path, isWritable }) => [name, isWritable ? 'rw' : 'ro', path])
+  const shown = places.flatMap(({ name, path, isWritable }) => [name, isWritable ? 'rw' : 'ro', path])
   const range = [ids.by, `${ids.firstUid},${ids.firstGid}`, String(ids.count)]
   return {
     command: perl,
     args: [
       ...['-e', script, numbers, ...range, String(processes), limitsOf(namespaces).join(',')],
-      ...[String(places.length), ...places_, ...rest],
+      ...[String(places.length), ...shown, ...rest],
     ],
   }
 }
@@ -128,7 +129,7 @@ my $is_tool = $rest[3 * $count] eq 'tool';
 # Modules would take a megabyte of each node. ps(1) shows whose holder it is, in place of this text.
 $0 = 'patchbay: holder of ' . ($rest[2] // 'a program');
 sub leave { my ($code) = @_; syscall($EXIT, $code) }
-sub fail { my $why = $!; print STDERR "the container cannot be held: $_[0]: $why\n"; leave(${failureCode}) }
+sub fail { my $why = $!; print STDERR "the container cannot be made: $_[0]: $why\n"; leave(${failureCode}) }
 sub attempt { my ($number, @values) = @_; syscall($number, @values) }
 sub call { my ($what, @values) = @_; attempt(@values) >= 0 or fail($what) }
 sub put { my ($file, $text) = @_; open(my $f, '>', $file) or fail($file); (syswrite $f, $text) == length $text or fail($file); close $f }
@@ -151,7 +152,7 @@ if ($child) {
   if (sysread($made, my $byte, 1)) {
     if ($by eq 'root') { put("/proc/$child/uid_map", "0 $first_uid $ids\n$ids 0 1"); put("/proc/$child/gid_map", "0 $first_gid $ids") }
     else { for (['newuidmap', $first_uid, $ids, $ids, $<, 1], ['newgidmap', $first_gid, $ids]) { my ($program, @ranges) = @$_;
-      system($program, $child, 0, @ranges) == 0 or do { kill 9, $child; print STDERR "the container cannot be held: $program failed\n"; leave(${failureCode}) } } }
+      system($program, $child, 0, @ranges) == 0 or do { kill 9, $child; print STDERR "the container cannot be made: $program failed\n"; leave(${failureCode}) } } }
     syswrite $map, 'x' }
   close $map; wait_for($child) }
 close $made; close $map; die_with_parent();
@@ -222,7 +223,6 @@ for (1 .. $taps) { my ($name, $mac) = splice(@more, 0, 2);
   ioctl($tap, 0x400454ca, $q) or fail("the device $name");
   request(0x8924, $name, pack('S a6', 1, pack('H12', join '', split /:/, $mac)), 'the address');
   up($name); push @made, [$name, $tap] }
-
 
 # 4. The files, the root file system, and the container.
 for ('upper', 'work', 'files') { -d "/mnt/layer/$_" or mkdir "/mnt/layer/$_", 0755 or fail("mkdir $_") }

@@ -5,7 +5,7 @@ import { runProgram } from '../programs/start.ts'
 import { findProgram } from '../system/find-program.ts'
 import { bubblewrapArguments } from './bubblewrap.ts'
 import { type Cell, operationsOf } from './cell.ts'
-import { callNumbers, findPerl, stepArguments } from './step.ts'
+import { findPerl, stepArguments, stepCallNumbers } from './step.ts'
 import { type EmulatorUser, findUser, groupOf } from './user.ts'
 
 export interface SandboxSettings {
@@ -100,7 +100,7 @@ export async function findProtection(settings: SandboxSettings, runDirectory: st
 
 function missing(by: Protection['by']): string | undefined {
   if (by === 'bubblewrap') return findProgram('bwrap') === undefined ? 'bwrap is not installed' : undefined
-  return findPerl() === undefined || callNumbers() === undefined ? 'Perl is not installed' : undefined
+  return findPerl() === undefined || stepCallNumbers() === undefined ? 'Perl is not installed' : undefined
 }
 
 async function fails(protection: Protection, runDirectory: string): Promise<string | undefined> {
@@ -150,7 +150,7 @@ function confinementBy(protection: Protection, runDirectory: string): Confinemen
     if (bwrap === undefined) throw conflict('Programs cannot be confined: bwrap was removed')
     const before = bubblewrapArguments(operations, { hasNetwork, isRoot: user !== undefined })
     const after =
-      perl !== undefined && callNumbers() !== undefined
+      perl !== undefined && stepCallNumbers() !== undefined
         ? [realpathSync(perl), ...stepArguments(step, command, args)]
         : [...(becomes === undefined ? [] : setpriv(becomes)), '/bin/sh', '-c', begins, cell.cwd, command, ...args]
     return { command: bwrap, args: [...before, ...after] }

@@ -1,4 +1,5 @@
 import { findProgram } from '../system/find-program.ts'
+import { callNumbers } from './system-calls.ts'
 
 /**
  * The last step before a confined program, in Perl, which Debian and its derivatives always have: users have no compiler, and Node
@@ -7,14 +8,13 @@ import { findProgram } from '../system/find-program.ts'
  */
 export const findPerl = (): string | undefined => findProgram('/usr/bin/perl') ?? findProgram('perl')
 
-/** Numbers of system calls: mount, pivot_root, umount2, unshare, prctl, capset, setresuid, setresgid, statfs. */
-const calls: Readonly<Partial<Record<NodeJS.Architecture, string>>> = {
-  x64: '165,155,166,272,157,126,117,119,137',
-  arm64: '40,41,39,97,167,91,147,149,43',
-}
+/** What the script calls, in the order of its first argument. */
+const calls = [
+  ...(['mount', 'pivot_root', 'umount2', 'unshare', 'prctl', 'capset', 'setresuid', 'setresgid', 'statfs'] as const),
+]
 
 /** The numbers for this processor; undefined where they are not known. */
-export const callNumbers = (): string | undefined => calls[process.arch]
+export const stepCallNumbers = (): string | undefined => callNumbers(calls)
 
 /** A mount: `ro`, `rw` and `dev` bind a path to a path, `link` is a symbolic link, `tmp` and `proc` have no source. */
 export type Operation = readonly [type: 'ro' | 'rw' | 'dev' | 'link' | 'tmp' | 'proc', from: string, to: string]
@@ -46,7 +46,7 @@ export function stepArguments(step: Step, command: string, args: readonly string
     ...[
       '-e',
       head + (namespaces === undefined ? '' : makeNamespaces) + tail,
-      callNumbers() ?? '',
+      stepCallNumbers() ?? '',
       cwd,
       String(sockets),
     ],
