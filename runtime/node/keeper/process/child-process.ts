@@ -117,8 +117,9 @@ export class ChildProcessRunner implements Runner {
       for (const stream of streams) stream?.on('error', () => stream.destroy())
       const lineEnds = new LineEnds()
       const shown = (bytes: Buffer) => output(lineEnds.complete(bytes))
-      const sources: Source[] = [terminal ?? child.stdout]
-      for (const source of sources) source?.on('data', terminal === undefined ? output : shown)
+      const source = terminal ?? child.stdout
+      source?.on('data', terminal === undefined ? output : shown)
+      const sources: Source[] = [source]
       const ended = exitOfChild(child, sources, isWrapped)
       await once(child, 'spawn')
       const begin = isWrapped ? child.stdio[3] : null
@@ -206,9 +207,15 @@ function terminalIn(handed: Map<string, number>): ReadStream | undefined {
   const master = handed.get('console')
   if (master === undefined) return undefined
   handed.delete('console')
-  const terminal = new ReadStream(master)
-  // It reads EIO when the last process has closed the terminal.
-  return terminal.on('error', () => terminal.destroy())
+  try {
+    const terminal = new ReadStream(master)
+    // It reads EIO when the last process has closed the terminal.
+    return terminal.on('error', () => terminal.destroy())
+  } catch {
+    // It is no terminal; the program runs on without it.
+    closeSync(master)
+    return undefined
+  }
 }
 
 /** The end of the process, after its last output was read; a grandchild that holds the pipe does not delay it. */

@@ -57,7 +57,8 @@ export class DescriptorChannel {
     pointer(16, base + piece)
     pointer(24, 1)
     pointer(32, base + control)
-    pointer(40, controlBytes)
+    // Room for one descriptor: the kernel closes others of the same message.
+    pointer(40, controlBytes - 4)
     pointer(piece, base + name)
     pointer(piece + pieceBytes / 2, nameBytes)
     const length = this.#libc.recvmsg(this.#ours, base, linux.MSG_CMSG_CLOEXEC | linux.MSG_DONTWAIT)
