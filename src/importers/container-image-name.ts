@@ -19,10 +19,18 @@ export function containerImageFile(reference: string): string {
     .slice(0, maxStem)}.tar`
 }
 
+/** Whether a registry may call an image so, as skopeo takes it after `docker://`. */
+export const isImageReference = (name: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,500}$/.test(name)
+
 /** The commands that bring an image; undefined for a name that no registry has, and that a shell might run. */
 export function imageCommands(reference: string): string | undefined {
   const name = reference.trim()
-  if (!/^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,500}$/.test(name)) return undefined
+  if (!isImageReference(name)) return undefined
   const file = containerImageFile(name)
   return `"patchbay images pull ${name}" fetches it, or "docker save -o ${file} ${name}" makes a file to upload`
+}
+
+/** What the programs of an image need; zebra of FRR asks for a capability. */
+export function imageNeeds(image: string): { readonly symbol: string; readonly capabilities: readonly string[] } {
+  return /frr/i.test(image) ? { symbol: 'router', capabilities: ['SYS_ADMIN'] } : { symbol: '', capabilities: [] }
 }

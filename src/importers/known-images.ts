@@ -1,4 +1,6 @@
+import { isGzip, isTar } from '../lib/archive-heads.ts'
 import { type DynamipsPlatform, defaultRam } from '../model/kinds/dynamips-hardware.ts'
+import { imageNeeds } from './container-image-name.ts'
 
 /** Settings for a node type (a template), as far as an image tells them: the user may change each. */
 export interface SuggestedType {
@@ -137,24 +139,24 @@ function dynamipsType(path: string): SuggestedType {
   }
 }
 
-/** A container by its image; FRR is a router, whose zebra asks for a capability. */
+/** A container by its image; FRR is a router. */
 function containerType(path: string): SuggestedType {
-  const isRouter = nameIn(path).includes('frr')
-  if (isRouter)
+  const { symbol, capabilities } = imageNeeds(nameIn(path))
+  if (symbol === 'router')
     return {
       kind: 'container',
       name: 'FRR',
       category: router,
-      symbol: 'router',
-      settings: { image: path, adapters: 4, capabilities: ['SYS_ADMIN'] },
+      symbol,
+      settings: { image: path, adapters: 4, capabilities },
     }
   const name = titleOf((path.split('/').at(-1) ?? path).replace(/\.(tar|tgz|tar\.gz)$/i, ''))
   return { kind: 'container', name, category: guest, symbol: 'server', settings: { image: path } }
 }
 
-/** Whether it is a tar archive (POSIX.1, pax(1)), as `docker save` makes it, or one that gzip has compressed (RFC 1952). */
+/** Whether it is an archive, as `docker save` makes it; what else is compressed is not told by its bytes. */
 const isArchive = (file: string, head: Uint8Array): boolean =>
-  text(head, 257, 5) === 'ustar' || (startsWith(head, [0x1f, 0x8b]) && /\.(tgz|tar\.gz)$/i.test(file))
+  isTar(head) || (isGzip(head) && /\.(tgz|tar\.gz)$/i.test(file))
 
 /** qcow2, VMDK, VHDX, VDI; a VHD has its magic at its end. */
 const diskMagic = ['QFI\xfb', 'KDMV', '# Disk DescriptorFile', 'vhdxfile', '<<< ']

@@ -2,9 +2,10 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { containerImageFile } from '../../../src/importers/container-image-name.ts'
+import { containerImageFile, isImageReference } from '../../../src/importers/container-image-name.ts'
 import { imageKinds } from '../../../src/model/image.ts'
 import { kindOf } from '../../../src/model/kinds/node.ts'
+import { loggedReason } from '../os/programs/logged-reason.ts'
 import { startProgram } from '../os/programs/start.ts'
 import { findProgram } from '../os/system/find-program.ts'
 import { clientOf } from './client.ts'
@@ -17,15 +18,12 @@ import type { CommandOutcome } from './outcome.ts'
 /** The kind whose nodes start from images of registries. */
 const ofContainers = imageKinds.find((kind) => kindOf(kind).image?.isOfRegistry === true)
 
-/** What a registry may call an image, as skopeo takes it after `docker://`. */
-const reference = /^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,500}$/
-
 /**
  * `patchbay images pull NAME...`: has skopeo fetch images of containers from their registries to this machine, with the log-ins of its
  * user, and brings them to a service. CommandError 1 without skopeo, 3 for what cannot be fetched, 64 for a name that none has.
  */
 export async function imagesPull({ args, flags, signal }: CommandInput<typeof imagePulling>): Promise<CommandOutcome> {
-  const wrong = args.find((name) => !reference.test(name))
+  const wrong = args.find((name) => !isImageReference(name))
   if (wrong !== undefined)
     throw wrongArguments(`${JSON.stringify(wrong)} is no name of an image`, 'such as frrouting/frr:v8.4.0')
   const skopeo = findProgram('skopeo')
@@ -84,9 +82,5 @@ async function fetchImage(skopeo: string, name: string, file: string, options: F
   const [code] = (await once(child, 'close')) as [number | null]
   signal.removeEventListener('abort', end)
   signal.throwIfAborted()
-  if (code !== 0) throw new CommandError(exits.wrong, `${name}: ${reasonIn(said)}`)
+  if (code !== 0) throw new CommandError(exits.wrong, `${name}: ${loggedReason(said) || 'it cannot be fetched'}`)
 }
-
-/** The last line that skopeo has printed, without its level and time. */
-const reasonIn = (text: string): string =>
-  (text.trim().split('\n').at(-1) ?? '').replace(/^.*\bmsg="?/, '').replace(/"$/, '') || 'it cannot be fetched'

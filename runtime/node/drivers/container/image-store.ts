@@ -8,6 +8,7 @@ import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
 import { conflict, outOfSpace } from '../../../../src/lib/errors/api-error.ts'
 import { requireSpace, withDiskErrors } from '../../engine/storage/disk.ts'
+import { loggedReason } from '../../os/programs/logged-reason.ts'
 import { runProgram } from '../../os/programs/start.ts'
 import { letIn, permissions } from '../../os/sandbox/user.ts'
 import type { ImageRun } from './bundle.ts'
@@ -129,7 +130,7 @@ export class ImageStore {
         signal: AbortSignal.any([signal, over.signal]),
       })
       over.signal.throwIfAborted()
-      if (error !== null) throw conflict(`${cannot} ${reasonIn(stderr) || error.message}`)
+      if (error !== null) throw conflict(`${cannot} ${loggedReason(stderr) || error.message}`)
     } finally {
       clearInterval(watch)
     }
@@ -154,14 +155,6 @@ done
 manifest=$(sed 's/.*"digest":"sha256:\\([0-9a-f]*\\)".*/\\1/' oci/index.json)
 config=$(tr -d '\\n' <"oci/blobs/sha256/$manifest" | sed 's/.*"config":{[^}]*"digest":"sha256:\\([0-9a-f]*\\)".*/\\1/')
 cp "oci/blobs/sha256/$config" image.json; rm -rf oci docker.txt oci.txt`
-
-/** The last thing that a program said, without its levels and times. */
-const reasonIn = (stderr: string): string =>
-  (stderr.trim().split('\n').at(-1) ?? '')
-    .replace(/^.*\bmsg="?/, '')
-    .replace(/"$/, '')
-    .replace(/\p{Cc}/gu, '')
-    .slice(0, 300)
 
 async function read(place: string, name: string): Promise<UnpackedImage> {
   const [runtime, image] = await Promise.all(

@@ -1,3 +1,4 @@
+import { isGzip, isTar } from '../../../../src/lib/archive-heads.ts'
 import { container } from '../../../../src/model/kinds/container.ts'
 import { headOf } from '../../engine/storage/file-head.ts'
 import type { NodeDriver } from '../node-driver.ts'
@@ -13,8 +14,8 @@ export const containerDriver: NodeDriver<typeof container, typeof settings, Cont
   open: async (host) => new (await import('./container.ts')).ContainerKind(host),
 }
 
-/** Whether a file is a tar archive (POSIX.1, pax(1)), or one that gzip has compressed (RFC 1952). */
+/** Whether a file is a tar archive, or one that gzip has compressed. */
 async function isArchive(file: string): Promise<boolean> {
   const head = await headOf(file, 512)
-  return head.subarray(257, 262).toString('latin1') === 'ustar' || (head[0] === 0x1f && head[1] === 0x8b)
+  return isTar(head) || isGzip(head)
 }
