@@ -1,7 +1,8 @@
 import { Check } from '@sinclair/typebox/value'
 import type { Fields } from '../labfile/text.ts'
 import { containerSettings } from '../model/kinds/container.ts'
-import { forwarding, imageNeeds } from './container-words.ts'
+import { imageNeeds } from './container-image-name.ts'
+import { forwarding, noLimits } from './container-words.ts'
 import { type Part, quoted } from './source.ts'
 
 /** Where the image of a definition has the files of a configuration; the first one is meant where no name is given. */
@@ -29,7 +30,7 @@ export interface ConfigFile {
   readonly text: string
 }
 
-const limits = { ram: 'containers have no limits of memory here', cpus: 'containers have no limits of processors here' }
+const limits = { ram: noLimits.memory, cpus: noLimits.processors }
 
 /** A container of CML, but for its adapters. `links`: how many of its interfaces have links. */
 export function readContainer(

@@ -1,6 +1,16 @@
 import { ApiError } from '../lib/errors/api-error.ts'
+import type { ContainerFile } from '../model/kinds/container.ts'
 import { shellWords } from '../model/kinds/machine-options/shell-words.ts'
 import type { Part } from './source.ts'
+
+/** A file that a container begins with: its text, or the file beside the lab that has it. */
+export type GivenContainerFile = Omit<ContainerFile, 'text'> & { readonly text?: string; readonly file?: string }
+
+/** Why settings of other programs have nothing in their place. */
+export const noLimits = {
+  memory: 'containers have no limits of memory here',
+  processors: 'containers have no limits of processors here',
+} as const
 
 /** A text of words as a shell has them; empty, and listed, if it is not one. */
 export function shellText(part: Part | undefined, key: string): string {
@@ -13,11 +23,6 @@ export function shellText(part: Part | undefined, key: string): string {
     part?.leaveOut(`is not imported: ${error.message.slice(key.length + 2)}`)
     return ''
   }
-}
-
-/** What the programs of an image need; zebra of FRR asks for a capability. */
-export function imageNeeds(image: string): { readonly symbol: string; readonly capabilities: readonly string[] } {
-  return /frr/i.test(image) ? { symbol: 'router', capabilities: ['SYS_ADMIN'] } : { symbol: '', capabilities: [] }
 }
 
 /** A node with several links forwards: it is on in the containers of Docker, whose host forwards. */

@@ -2,9 +2,9 @@ import { Check } from '@sinclair/typebox/value'
 import { isOutside } from '../labfile/files.ts'
 import type { Fields } from '../labfile/text.ts'
 import { counted } from '../lib/text/counted.ts'
-import { ContainerFile, containerSettings } from '../model/kinds/container.ts'
-import { containerImageFile, imageCommands } from './container-image-name.ts'
-import { forwarding, imageNeeds, shellText } from './container-words.ts'
+import { baseCapabilities, ContainerFile, containerSettings } from '../model/kinds/container.ts'
+import { containerImageFile, imageCommands, imageNeeds } from './container-image-name.ts'
+import { forwarding, type GivenContainerFile, noLimits, shellText } from './container-words.ts'
 import type { ReadEnd } from './containerlab-links.ts'
 import type { NodeSettings } from './containerlab-nodes.ts'
 import { byNumbers } from './draft.ts'
@@ -32,10 +32,10 @@ const limits = { adapters: containerSettings.adapters.maximum ?? 1, files: conta
 const withoutPlace = {
   ports: 'a nat publishes ports (port_forwards)',
   publish: 'a nat publishes ports (port_forwards)',
-  memory: 'containers have no limits of memory here',
-  'shm-size': 'containers have no limits of memory here',
-  cpu: 'containers have no limits of processors here',
-  'cpu-set': 'containers have no limits of processors here',
+  memory: noLimits.memory,
+  'shm-size': noLimits.memory,
+  cpu: noLimits.processors,
+  'cpu-set': noLimits.processors,
   user: 'the image says whose processes they are',
   'env-files': 'write the variables into env',
   'startup-config': 'bind it to the path at which the image reads it',
@@ -132,29 +132,16 @@ function sysctlsOf(node: NodeSettings, { count, ports }: ContainerInput): string
   return all.has('net.ipv4.ip_forward') ? lines : [...forwarding(ports.size), ...lines]
 }
 
-/** Capabilities that every container has, or that its user namespace makes harmless to ask for. */
-const usual = [
-  ...['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'NET_ADMIN', 'NET_BIND_SERVICE', 'NET_RAW', 'SETFCAP'],
-  ...['SETGID', 'SETPCAP', 'SETUID', 'SYS_CHROOT'],
-]
-
 /** Those that the programs of the image need, such as zebra of FRR, and `cap-add`. */
 function capabilitiesOf(node: NodeSettings, needed: readonly string[]): string[] {
   const found = new Set(needed)
   for (const part of node.all('cap-add').flatMap((it) => it.itemsOrNone())) {
     const word = part.textOrNone()?.toUpperCase().replace(/^CAP_/, '')
-    if (word === undefined || usual.includes(word)) continue
+    if (word === undefined || baseCapabilities.includes(word)) continue
     if (Check(containerSettings.capabilities.items, word)) found.add(word)
     else part.leaveOut(`is not imported: a container has no capability ${quoted(word)} here`)
   }
   return [...found]
-}
-
-interface GivenFile {
-  readonly path: string
-  readonly text?: string
-  readonly file?: string
-  readonly mode?: string
 }
 
 /** The commands after the start, those of the defaults first, after the addresses that links give. Of a command with lines in quotes a script is made. */
@@ -162,8 +149,8 @@ function execOf(
   node: NodeSettings,
   adapters: ReadonlyMap<string, number>,
   { ports, count }: ContainerInput,
-): { lines: string[]; scripts: GivenFile[] } {
-  const scripts: GivenFile[] = []
+): { lines: string[]; scripts: GivenContainerFile[] } {
+  const scripts: GivenContainerFile[] = []
   const commands = [...node.all('exec')].reverse().flatMap((section) => {
     const parts = section.itemsOrNone()
     count(section, parts.length)
@@ -191,8 +178,8 @@ function execOf(
 const named = (node: NodeSettings, text: string): string => text.replaceAll('__clabNodeName__', node.name.slice(0, 255))
 
 /** The files of `binds`: the nearest section that names a path wins. */
-function filesOf(node: NodeSettings, most: number, { filesAt, count }: ContainerInput): GivenFile[] {
-  const files = new Map<string, GivenFile>()
+function filesOf(node: NodeSettings, most: number, { filesAt, count }: ContainerInput): GivenContainerFile[] {
+  const files = new Map<string, GivenContainerFile>()
   for (const section of node.all('binds')) {
     const parts = section.itemsOrNone()
     count(section, parts.length)
@@ -220,7 +207,7 @@ function filesOf(node: NodeSettings, most: number, { filesAt, count }: Container
 }
 
 /** The files that one bind brings into a container; a text is the reason why it brings none. */
-function boundFiles(bind: string, filesAt: FilesAt | undefined): (GivenFile & { isText: boolean })[] | string {
+function boundFiles(bind: string, filesAt: FilesAt | undefined): (GivenContainerFile & { isText: boolean })[] | string {
   const [, from = '', to] = /^([^:]+):([^:]+)(?::[\w,]*)?$/.exec(bind) ?? []
   if (to === undefined) return `expected a file and its path in the container, got ${quoted(bind)}`
   if (/docker\.sock$|containerd\.sock$/.test(from)) return 'no container gets the socket of Docker'

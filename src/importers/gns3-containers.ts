@@ -2,17 +2,15 @@ import { Check } from '@sinclair/typebox/value'
 import type { Fields } from '../labfile/text.ts'
 import {
   ContainerCreate,
-  type ContainerFile,
   ContainerNode,
   container,
   containerSettings,
+  hostnameOf,
+  hostsText,
 } from '../model/kinds/container.ts'
-import { containerImageFile, imageCommands } from './container-image-name.ts'
-import { forwarding, imageNeeds, shellText } from './container-words.ts'
+import { containerImageFile, imageCommands, imageNeeds } from './container-image-name.ts'
+import { forwarding, type GivenContainerFile, noLimits, shellText } from './container-words.ts'
 import { type Part, quoted, Source } from './source.ts'
-
-/** A file that a container begins with: its text, or the file beside the project that has it. */
-type GivenFile = Omit<ContainerFile, 'text'> & { readonly text?: string; readonly file?: string }
 
 interface DockerInput {
   /** The name of the node. */
@@ -20,7 +18,7 @@ interface DockerInput {
   /** How many of its ports have links. */
   readonly links: number
   /** Its configuration of interfaces, with a text or a file. */
-  readonly interfaces?: Pick<GivenFile, 'text' | 'file'> | undefined
+  readonly interfaces?: Pick<GivenContainerFile, 'text' | 'file'> | undefined
 }
 
 /** Where a docker node of GNS3 has the configuration of its interfaces, in its own directory and in the container. */
@@ -30,8 +28,8 @@ const { maximum: maxAdapters = 1 } = containerSettings.adapters
 
 /** Settings that a container has nothing for, and why. */
 const withoutPlace: Readonly<Record<string, string>> = {
-  memory: 'containers have no limits of memory here',
-  cpus: 'containers have no limits of processors here',
+  memory: noLimits.memory,
+  cpus: noLimits.processors,
   extra_volumes: 'a container keeps all that it writes; the content of these directories is not brought',
 }
 
@@ -54,7 +52,7 @@ export function dockerContainer(
   settings.get('image')?.change(`the image ${quoted(image)} is the archive ${file} here`)
   const { symbol, capabilities } = imageNeeds(image)
   const hosts = hostsOf(settings.get('extra_hosts'), name)
-  const files: GivenFile[] = [
+  const files: GivenContainerFile[] = [
     ...(hosts === undefined ? [] : [{ path: '/etc/hosts', text: hosts }]),
     ...(interfaces === undefined ? [] : [{ path: `/${interfacesPath}`, ...interfaces }]),
   ]
@@ -158,9 +156,7 @@ function hostsOf(part: Part | undefined, name: string): string | undefined {
     return []
   })
   if (lines.length === 0) return undefined
-  const host = name.replaceAll(/[^A-Za-z0-9-]+/g, '-').replaceAll(/^-+|-+$/g, '')
-  const own = host === '' ? [] : [`127.0.1.1 ${host.slice(0, 63)}`]
-  return `${['127.0.0.1 localhost', '::1 localhost', ...own, ...lines].join('\n')}\n`
+  return hostsText(name === '' ? undefined : hostnameOf(name), lines)
 }
 
 const linesOf = (part: Part | undefined): string[] =>

@@ -5,7 +5,7 @@ import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
 import { adaptersOfOnePort, kind } from './kind.ts'
-import { type AddressSettings, addressIssue, macAfter } from './mac-addresses.ts'
+import { type AddressSettings, addressIssue, macOfAdapter, macText } from './mac-addresses.ts'
 import { v1Of } from './v1.ts'
 
 const consoleType = oneOf(['telnet', 'none'], { default: 'telnet' })
@@ -32,8 +32,31 @@ const words = (description: string) =>
 const lines = (description: string, rule: { pattern: string; expects: string }) =>
   Type.String({ maxLength: 65536, default: '', description, ...rule })
 
+/** What every container may do, within its user namespace: as with Docker, and NET_ADMIN and NET_RAW for its adapters. */
+export const baseCapabilities: readonly string[] = [
+  ...['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'FSETID', 'KILL', 'NET_ADMIN', 'NET_BIND_SERVICE', 'NET_RAW', 'SETFCAP'],
+  ...['SETGID', 'SETPCAP', 'SETUID', 'SYS_CHROOT'],
+]
+
 /** Capabilities that a container can have beside those that all have (capabilities(7)). */
 const extraCapabilities = 'SYS_ADMIN|SYS_PTRACE|SYS_RESOURCE|SYS_NICE|IPC_LOCK|AUDIT_WRITE|MKNOD'
+
+/** The name of a node as the name of a host (RFC 1123). */
+export const hostnameOf = (name: string): string =>
+  name
+    .replace(/[^A-Za-z0-9-]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 63) || 'container'
+
+/** The text of `/etc/hosts`, with further lines. */
+export const hostsText = (hostname: string | undefined, lines: readonly string[] = []): string =>
+  [
+    '127.0.0.1 localhost',
+    '::1 localhost',
+    ...(hostname === undefined ? [] : [`127.0.1.1 ${hostname}`]),
+    ...lines,
+    '',
+  ].join('\n')
 
 /** A file that a container begins with. */
 export type ContainerFile = Static<typeof ContainerFile>
@@ -88,11 +111,7 @@ export const containerSettings = {
   processes: Type.Integer({ minimum: 8, maximum: 65536, default: 1024, description: 'Limit of processes and threads' }),
 } as const
 
-const MacAddress = Type.String({
-  pattern: '^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$',
-  description: 'MAC address of the first adapter; the others follow',
-  expects: 'a MAC address such as 0c:12:34:56:78:00',
-})
+const MacAddress = Type.String({ ...macText, description: 'MAC address of the first adapter; the others follow' })
 
 export type ContainerNode = Static<typeof ContainerNode>
 export const ContainerNode = objectSchema('ContainerNode', 'A container, with namespaces of its own', {
@@ -107,7 +126,7 @@ export const ContainerNode = objectSchema('ContainerNode', 'A container, with na
 export const { create: ContainerCreate, update: ContainerUpdate } = inputsOf('container', ContainerNode, {
   required: { image },
   optional: { mac_address: MacAddress, ...containerSettings },
-  note: '. All but the name and the notes take effect at the next start',
+  note: '. All but the name and the notes take effect at the next start; the number of adapters changes only while it is stopped',
 })
 export type ContainerCreate = Static<typeof ContainerCreate>
 export type ContainerUpdate = Static<typeof ContainerUpdate>
@@ -134,7 +153,7 @@ export const container = kind({
     adaptersOfOnePort(adapters).map((shape) => ({
       ...shape,
       name: `eth${shape.adapter}`,
-      mac_address: typeof mac_address === 'string' && mac_address !== '' ? macAfter(mac_address, shape.adapter) : null,
+      mac_address: macOfAdapter(mac_address, shape.adapter),
     })),
   addressIssue: (settings) => addressIssue(settings as AddressSettings),
   nioTypes: ethernetNios,

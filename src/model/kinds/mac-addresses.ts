@@ -1,3 +1,9 @@
+/** A MAC address in a schema. */
+export const macText = {
+  pattern: '^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$',
+  expects: 'a MAC address such as 0c:12:34:56:78:00',
+} as const
+
 /** The settings of a node that give its adapters MAC addresses. */
 export interface AddressSettings {
   /** That of the first adapter; the others follow. Absent: the service makes them. */
@@ -52,3 +58,7 @@ export function macAfter(mac: string, count: number): string {
     .padStart(12, '0')
     .replace(/(..)(?=.)/g, '$1:')
 }
+
+/** The address of an adapter by that of the first one; null where a node does not say it. */
+export const macOfAdapter = (first: unknown, adapter: number): string | null =>
+  typeof first === 'string' && first !== '' ? macAfter(first, adapter) : null

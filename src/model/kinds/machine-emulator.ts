@@ -7,7 +7,7 @@ import { FoundProgram } from '../schema/program.ts'
 import { machineHostAccess } from './host-access.ts'
 import { inputsOf } from './inputs.ts'
 import { action, adaptersOfOnePort, computeAction, gns3Kind, kind, unionBy } from './kind.ts'
-import { type AddressSettings, addressIssue, macAfter } from './mac-addresses.ts'
+import { type AddressSettings, addressIssue, macOfAdapter, macText } from './mac-addresses.ts'
 import { v1Of } from './v1.ts'
 
 /** Platforms by their names in `qemu-system-{platform}`. "" and "null": the platform of `qemu_path`. */
@@ -23,11 +23,7 @@ const choice = <const V extends string>(values: readonly V[], description: strin
 /** Largest number of adapters of a machine: eight PCI bridges have slots for these. */
 export const maxAdapters = 275
 
-const MacAddress = Type.String({
-  pattern: '^([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}$',
-  description: 'MAC address',
-  expects: 'a MAC address such as 0c:12:34:56:78:00',
-})
+const MacAddress = Type.String({ ...macText, description: 'MAC address' })
 /** Model names become part of a QEMU option, in which commas separate values. */
 const modelName = {
   pattern: '^[A-Za-z0-9][A-Za-z0-9._-]*$',
@@ -279,7 +275,7 @@ export const machineEmulator = kind({
   ports: ({ adapters, mac_address, adapter_type }) =>
     adaptersOfOnePort(adapters).map((shape) => ({
       ...shape,
-      mac_address: typeof mac_address === 'string' && mac_address !== '' ? macAfter(mac_address, shape.adapter) : null,
+      mac_address: macOfAdapter(mac_address, shape.adapter),
       adapter_type: typeof adapter_type === 'string' ? adapter_type : null,
     })),
   addressIssue: (settings) => addressIssue(settings as AddressSettings),

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { baseCapabilities, hostnameOf, hostsText } from '../../../../src/model/kinds/container.ts'
 import { shellWords } from '../../../../src/model/kinds/machine-options/shell-words.ts'
 import { type CopiedFile, inside } from './holder.ts'
 import type { ContainerProperties } from './properties.ts'
@@ -12,23 +13,6 @@ export interface ImageRun {
   readonly cwd: string
   readonly user: { readonly uid: number; readonly gid: number; readonly additionalGids: readonly number[] }
 }
-
-/** What every container may do, within its user namespace: as with docker, and NET_ADMIN and NET_RAW for its adapters. */
-const baseCapabilities = [
-  ...[
-    'CHOWN',
-    'DAC_OVERRIDE',
-    'FOWNER',
-    'FSETID',
-    'KILL',
-    'NET_BIND_SERVICE',
-    'SETFCAP',
-    'SETGID',
-    'SETPCAP',
-    'SETUID',
-  ],
-  ...['SYS_CHROOT', 'NET_ADMIN', 'NET_RAW'],
-]
 
 /** Files of the kernel that say something about the host, or change it; as the OCI runtimes have them by default. */
 const maskedPaths = [
@@ -61,7 +45,7 @@ export function bundleOf(
   const rest = command.trim() === '' ? (entrypoint.trim() === '' ? image.args : []) : shellWords(command, 'command')
   const all = [
     { path: '/etc/hostname', text: `${hostname}\n`, mode: '0644' },
-    { path: '/etc/hosts', text: `127.0.0.1 localhost\n::1 localhost\n127.0.1.1 ${hostname}\n`, mode: '0644' },
+    { path: '/etc/hosts', text: hostsText(hostname), mode: '0644' },
     ...properties.files,
   ]
   // A file of the node takes the place of one of ours.
@@ -137,10 +121,3 @@ const splitAt = (line: string, sign: string): [string, string] => {
 /** `NAME=value` lines, of which the last one of a name counts. */
 const variables = (lines: readonly string[]): string[] =>
   Object.entries(Object.fromEntries(lines.map((line) => splitAt(line, '=')))).map(([name, value]) => `${name}=${value}`)
-
-/** A name of a node as a name of a host (RFC 1123). */
-const hostnameOf = (name: string): string =>
-  name
-    .replace(/[^A-Za-z0-9-]+/g, '-')
-    .replace(/^-+|-+$/g, '')
-    .slice(0, 63) || 'container'
