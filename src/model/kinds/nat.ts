@@ -7,9 +7,12 @@ import { gns3Kind, kind, type PortShape } from './kind.ts'
 import type { PortsFor } from './segment.ts'
 import { v1Of } from './v1.ts'
 
+/** Most ports of a nat. */
+const maxPorts = 256
+
 const port_count = Type.Integer({
   minimum: 1,
-  maximum: 64,
+  maximum: maxPorts,
   default: 1,
   description: 'Number of ports; the guests on them share one network',
 })
@@ -45,8 +48,36 @@ const port_forwards = Type.Array(PortForward, {
   description: 'Ports of the host that lead to guests',
 })
 
+/** The guest at a port: its address by DHCP, and its name. */
+export type NatGuest = Static<typeof NatGuest>
+export const NatGuest = Type.Object(
+  {
+    port_number: Type.Integer({ minimum: 0, maximum: maxPorts - 1, description: 'Its port' }),
+    name: Type.String({
+      pattern: '^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$',
+      expects: 'the name of a host: letters, digits and -',
+      description: 'Its name, which the resolver knows',
+    }),
+    address: Type.String({
+      pattern: '^\\d{1,3}(\\.\\d{1,3}){3}$',
+      expects: 'an IPv4 address',
+      description: 'Its address, which DHCP gives it',
+    }),
+  },
+  { additionalProperties: false, description: 'The guest at a port' },
+)
+const guests = Type.Array(NatGuest, {
+  maxItems: maxPorts,
+  default: [],
+  description: 'Guests by their ports: DHCP gives the guest at a port this address, and the resolver knows its name',
+})
+const management = Type.Boolean({
+  default: false,
+  description: 'Whether it is the management network of a lab, whose links are not drawn on the map',
+})
+
 /** The settings of a nat, with their defaults. */
-export const natSettings = { port_count, subnet, ipv6_prefix, port_forwards }
+export const natSettings = { port_count, subnet, ipv6_prefix, port_forwards, guests, management }
 
 /** A nat: its guests reach what the host reaches. */
 export type NatNode = Static<typeof NatNode>
@@ -57,7 +88,7 @@ export const NatNode = Type.Object(
 
 export const { create: NatCreate, update: NatUpdate } = inputsOf('nat', NatNode, {
   optional: natSettings,
-  note: '. All but the name can be changed only while it is stopped',
+  note: '. All but the name and the guests can be changed only while it is stopped',
 })
 
 export type NatCreate = Static<typeof NatCreate>
@@ -66,12 +97,17 @@ export type NatUpdate = Static<typeof NatUpdate>
 const portsOf = ({ port_count }: Readonly<Record<string, unknown>>): readonly PortShape[] =>
   Array.from({ length: Number(port_count) }, (_, port) => ({ adapter: 0, port, name: `nat${port}` }))
 
-/** Ports in steps of eight, as a nat must be stopped to get more. */
+/** Ports in steps of eight, as a nat must be stopped to get more; and the guests that links give a name. */
 const portsFor: PortsFor = ({ properties, used, foreign, present, isManaged }) => {
-  if ('port_count' in properties) return {}
+  const named = [...used].flatMap(([port_number, { name, address }]) =>
+    name === undefined ? [] : [{ port_number, name, address }],
+  )
+  const guests = named.sort((a, b) => a.port_number - b.port_number)
+  const given = guests.length > 0 ? { guests } : {}
+  if ('port_count' in properties) return given
   const most = Math.max(0, ...used.keys(), ...foreign)
   const least = isManaged ? 0 : Number(present?.port_count ?? 0)
-  return { port_count: Math.max(least, Math.min(64, 8 * Math.ceil((most + 1) / 8))) }
+  return { ...given, port_count: Math.max(least, Math.min(maxPorts, 8 * Math.ceil((most + 1) / 8))) }
 }
 
 const schemas = { node: NatNode, create: NatCreate, update: NatUpdate }
@@ -99,6 +135,7 @@ export const nat = kind({
   template: { name: 'NAT', category: 'guest', nameFormat: 'NAT{0}', symbol: 'nat' },
   ports: portsOf,
   portsFor,
+  liveFields: ['guests', 'management'],
   startWeight: 0,
   nioTypes: ethernetNios,
   consoles: [],

@@ -24,8 +24,9 @@ export const bytesOf4 = (address: number): Uint8Array =>
   Uint8Array.of(address >>> 24, (address >>> 16) & 0xff, (address >>> 8) & 0xff, address & 0xff)
 export const textOf4 = (address: number): string => bytesOf4(address).join('.')
 
-/** The file of the leases, in the directory of the node. */
+/** The files of the leases and of the guests, in the directory of the node. */
 export const leasesName = 'leases.json'
+export const guestsName = 'guests.json'
 
 /** The guests' IPv4 network. */
 export interface Subnet {

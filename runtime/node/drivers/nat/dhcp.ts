@@ -1,4 +1,5 @@
 import { bytesOf4, type Subnet, textOf4 } from './addresses.ts'
+import { bytesOfText, type Guests, guestDomain, type KnownGuest } from './guests.ts'
 
 /** RFC 2131 and RFC 2132. */
 const type = { discover: 1, offer: 2, request: 3, decline: 4, ack: 5, nak: 6, release: 7, inform: 8 } as const
@@ -6,6 +7,8 @@ const option = {
   mask: 1,
   router: 3,
   resolver: 6,
+  hostName: 12,
+  domain: 15,
   wanted: 50,
   lease: 51,
   type: 53,
@@ -21,6 +24,8 @@ const leaseSeconds = 86_400
 const declinedMs = 600_000
 const offeredMs = 60_000
 const fixedBytes = 240
+/** Shorter messages may be refused (RFC 1542, 2.1); the longest options, those of a guest with a name, have 130 bytes. */
+const [shortestReply, longestReply] = [300, 400] as const
 
 interface Lease {
   readonly mac: string
@@ -37,20 +42,26 @@ export interface DhcpReply {
   readonly isBroadcast: boolean
 }
 
-/** The DHCP server of a nat. It gives each MAC address the lowest free address. That of libslirp is limited to 16 guests. */
+/**
+ * The DHCP server of a nat. A known guest gets its own address, whatever its MAC address; each other MAC address gets the lowest free one.
+ * That of libslirp is limited to 16 guests.
+ */
 export class DhcpServer {
   readonly #subnet: Subnet
   readonly #leases = new Map<number, Lease>()
   /** Called when the leases have changed. */
   readonly #changed: (leases: Readonly<Record<string, string>>) => void
+  readonly #guests: Pick<Guests, 'isReserved'>
 
   /** `known`: the leases of an earlier run, address by MAC address. */
   constructor(
     subnet: Subnet,
     known: Readonly<Record<string, number>>,
     changed: (leases: Readonly<Record<string, string>>) => void,
+    guests: Pick<Guests, 'isReserved'>,
   ) {
     this.#subnet = subnet
+    this.#guests = guests
     this.#changed = changed
     for (const [mac, address] of Object.entries(known)) {
       if (this.#isGiven(address))
@@ -58,7 +69,8 @@ export class DhcpServer {
     }
   }
 
-  answer(request: Uint8Array, now = Date.now()): DhcpReply | undefined {
+  /** `guest`: who is known to be at the port of the request. */
+  answer(request: Uint8Array, guest?: KnownGuest, now = Date.now()): DhcpReply | undefined {
     const view = new DataView(request.buffer, request.byteOffset, request.length)
     if (request.length < fixedBytes || request[0] !== 1 || request[2] !== 6) return undefined
     if (view.getUint32(236, false) !== cookie) return undefined
@@ -67,6 +79,8 @@ export class DhcpServer {
     const current = view.getUint32(12, false)
     const wanted = numberIn(options.get(option.wanted)) ?? current
     const server = numberIn(options.get(option.server))
+    if (guest !== undefined)
+      return this.#answerKnown(request, guest, { kind: options.get(option.type)?.[0], wanted, server })
     switch (options.get(option.type)?.[0]) {
       case type.discover: {
         const address = this.#choose(mac, wanted, now)
@@ -95,8 +109,21 @@ export class DhcpServer {
     }
   }
 
+  /** A guest whose address is known needs no lease. */
+  #answerKnown(
+    request: Uint8Array,
+    guest: KnownGuest,
+    { kind, wanted, server }: { kind: number | undefined; wanted: number; server: number | undefined },
+  ): DhcpReply | undefined {
+    if (kind === type.discover) return this.#reply(request, type.offer, guest.address, guest.name)
+    if (kind === type.inform) return this.#reply(request, type.ack, 0, guest.name)
+    if (kind !== type.request || (server !== undefined && server !== this.#subnet.gateway)) return undefined
+    if (wanted !== guest.address) return this.#reply(request, type.nak, 0)
+    return this.#reply(request, type.ack, wanted, guest.name)
+  }
+
   #isGiven(address: number): boolean {
-    return address >= this.#subnet.first && address <= this.#subnet.last
+    return address >= this.#subnet.first && address <= this.#subnet.last && !this.#guests.isReserved(address)
   }
 
   #isFor(address: number, mac: string, now: number): boolean {
@@ -106,12 +133,13 @@ export class DhcpServer {
 
   /** The guest's last address, else the requested one, else the first unused one, else the one that is free for longest. */
   #choose(mac: string, wanted: number, now: number): number | undefined {
-    for (const [address, lease] of this.#leases) if (lease.mac === mac) return address
+    for (const [address, lease] of this.#leases) if (lease.mac === mac && this.#isGiven(address)) return address
     if (this.#isFor(wanted, mac, now)) return wanted
     for (let address = this.#subnet.first; address <= this.#subnet.last; address++) {
-      if (!this.#leases.has(address)) return address
+      if (!this.#leases.has(address) && this.#isGiven(address)) return address
     }
-    const over = [...this.#leases].filter(([, { until }]) => until < now).sort(([, a], [, b]) => a.until - b.until)
+    const isOver = ([address, { until }]: [number, Lease]) => until < now && this.#isGiven(address)
+    const over = [...this.#leases].filter(isOver).sort(([, a], [, b]) => a.until - b.until)
     return over[0]?.[0]
   }
 
@@ -124,10 +152,10 @@ export class DhcpServer {
     this.#changed(Object.fromEntries(given.map(([it, lease]) => [lease.mac, textOf4(it)])))
   }
 
-  #reply(request: Uint8Array, kind: number, address: number): DhcpReply {
+  #reply(request: Uint8Array, kind: number, address: number, name?: string): DhcpReply {
     const { gateway, mask } = this.#subnet
     const header = new DataView(request.buffer, request.byteOffset, request.length)
-    const payload = new Uint8Array(300)
+    const payload = new Uint8Array(longestReply)
     const view = new DataView(payload.buffer)
     payload.set([2, 1, 6, 0])
     // Transaction, flags, and the MAC address.
@@ -150,6 +178,10 @@ export class DhcpServer {
       add(option.mask, bytesOf4(mask))
       add(option.router, bytesOf4(gateway))
       add(option.resolver, bytesOf4(gateway))
+      if (name !== undefined) {
+        add(option.hostName, bytesOfText(name))
+        add(option.domain, bytesOfText(guestDomain))
+      }
       if (address !== 0) {
         add(option.lease, bytesOf4(leaseSeconds))
         add(option.renewal, bytesOf4(leaseSeconds / 2))
@@ -159,7 +191,11 @@ export class DhcpServer {
     payload[at] = option.end
     const wantsBroadcast = (header.getUint16(10, false) & 0x8000) !== 0
     const isBroadcast = kind === type.nak || (current === 0 && (wantsBroadcast || address === 0))
-    return { payload, to: isBroadcast ? 0xffffffff : current !== 0 ? current : address, isBroadcast }
+    return {
+      payload: payload.subarray(0, Math.max(shortestReply, at + 1)),
+      to: isBroadcast ? 0xffffffff : current !== 0 ? current : address,
+      isBroadcast,
+    }
   }
 }
 

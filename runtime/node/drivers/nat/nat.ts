@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { existsSync, realpathSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { createServer, isIP, isIPv6 } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -11,6 +11,7 @@ import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
 import {
   type NatCreate,
+  type NatGuest,
   type NatNode,
   type NatUpdate,
   nat,
@@ -26,7 +27,7 @@ import { give } from '../../os/sandbox/box.ts'
 import type { Confinement } from '../../os/sandbox/sandbox.ts'
 import { reasonOf } from '../../os/system/error-reason.ts'
 import type { DriverHost } from '../node-driver.ts'
-import { bytesOf, leasesName, numberOf4, subnetOf } from './addresses.ts'
+import { bytesOf, guestsName, leasesName, numberOf4, type Subnet, subnetOf } from './addresses.ts'
 import { libslirpInstall, libslirpVersion } from './libslirp.ts'
 import type { NatConfig } from './network.ts'
 import { type NatKindNode, NatProperties } from './properties.ts'
@@ -62,6 +63,7 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
 
   async update(node: NatKindNode, changes: NatUpdate): Promise<void> {
     this.#apply(node, changes)
+    if (node.status !== 'stopped') await writeGuests(node)
   }
 
   async launch(node: NatKindNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
@@ -76,12 +78,16 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
       })
     }
     for (const forward of port_forwards) await requireFree(forward)
+    await writeGuests(node)
     const notices: EventPayload[] = []
     const confinement = await this.#host.sandbox.confinement((reason) =>
       notices.push({ type: 'log.warning', message: `${record.name}: ${reason}` }),
     )
     const config: NatConfig = {
-      wires: this.ports(node).flatMap(({ adapter, port }) => wires.get(`${adapter}/${port}`) ?? []),
+      wires: this.ports(node).flatMap(({ adapter, port }) => {
+        const wire = wires.get(`${adapter}/${port}`)
+        return wire === undefined ? [] : [{ ...wire, number: port }]
+      }),
       subnet,
       ipv6_prefix,
       port_forwards,
@@ -115,7 +121,10 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
   #apply(node: NatKindNode, changes: NatUpdate): void {
     const before = node.record.properties
     const next = withChanges(before, changes, settingNames)
-    if (node.status !== 'stopped' && JSON.stringify(next) !== JSON.stringify(before)) {
+    const isLive = (key: keyof NatProperties) => nat.liveFields.includes(key as never)
+    const fixed = (of: NatProperties) =>
+      JSON.stringify(settingNames.filter((key) => !isLive(key)).map((key) => of[key]))
+    if (node.status !== 'stopped' && fixed(next) !== fixed(before)) {
       throw conflict('The nat is running: stop it before changing these settings')
     }
     this.#check(node, next)
@@ -127,12 +136,13 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
   }
 
   /** 400 and 409 for settings that do not fit together, or with those of other nats. */
-  #check(node: NatKindNode, { subnet, ipv6_prefix, port_forwards }: NatProperties): void {
+  #check(node: NatKindNode, { subnet, ipv6_prefix, port_forwards, ...own }: NatProperties): void {
     const guests = subnetOf(subnet)
     if (guests === undefined)
       throw badRequest(`subnet: ${subnet} is not a network address with a prefix from /8 to /28`)
     const prefix = ipv6_prefix.split('/')[0] ?? ''
     if (prefix !== '' && !isIPv6(prefix)) throw badRequest(`ipv6_prefix: ${ipv6_prefix} is not an IPv6 network`)
+    checkGuests(own.guests, own.port_count, guests)
     const others = [...this.#host.nodes()].filter(({ key }) => key !== node.key)
     const taken = others.flatMap(({ record }) =>
       record.properties.port_forwards.map((forward) => ({ ...forward, of: record.name })),
@@ -170,6 +180,31 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
       }
     }
   }
+}
+
+/** 400 for guests that cannot all have their port, name and address. */
+function checkGuests(guests: readonly NatGuest[], port_count: number, subnet: Subnet): void {
+  const seen = new Set<string | number>()
+  for (const [index, { port_number, name, address }] of guests.entries()) {
+    const where = `guests/${index}`
+    const number = numberOf4(address)
+    const isInside = isIP(address) === 4 && number > subnet.host && number < subnet.broadcast
+    if (port_number >= port_count)
+      throw badRequest(`${where}/port_number: the nat has ${port_count} ports, from 0 to ${port_count - 1}`)
+    if (!isInside) throw badRequest(`${where}/address: ${address} is not an address for guests of the network`)
+    const members = { port_number, name: name.toLowerCase(), address }
+    for (const [member, value] of Object.entries(members)) {
+      if (seen.has(value)) throw badRequest(`${where}/${member}: another guest has ${value}`)
+      seen.add(value)
+    }
+  }
+}
+
+/** Writes the guests for the process of the nat, which reads them when they have changed. */
+async function writeGuests({ directory, record }: NatKindNode): Promise<void> {
+  const path = join(directory, guestsName)
+  await writeFile(`${path}.writing`, JSON.stringify(record.properties.guests), { mode: 0o644 })
+  await rename(`${path}.writing`, path)
 }
 
 /** The unique local prefix of a node, derived from its id (RFC 4193, 3.2). */

@@ -10,6 +10,7 @@ import { Coalescer } from './coalescer.ts'
 import { type DhcpReply, DhcpServer } from './dhcp.ts'
 import { FrameWriter, type PacketEnds } from './frame-writer.ts'
 import { ethernetBytes, etherType, NatGate } from './gate.ts'
+import { Guests } from './guests.ts'
 import { Slirp } from './libslirp.ts'
 import { NameForwarder } from './names.ts'
 import { Policy } from './policy.ts'
@@ -18,7 +19,7 @@ import { NatRoutes } from './routes.ts'
 /** The configuration of the process of a nat. */
 export interface NatConfig {
   /** Private pairs of UDP ports with the switch. */
-  readonly wires: readonly { readonly guest_port: number; readonly switch_port: number }[]
+  readonly wires: readonly { readonly number: number; readonly guest_port: number; readonly switch_port: number }[]
   readonly subnet: string
   /** Empty: no IPv6. */
   readonly ipv6_prefix: string
@@ -32,6 +33,7 @@ const fewLeases = 64
 const leasesWaitMs = 1000
 
 interface Port extends Output {
+  readonly number: number
   readonly gro: boolean
 }
 
@@ -60,6 +62,7 @@ export class NatNetwork {
   readonly #coalescer: Coalescer
   readonly #names: NameForwarder
   readonly #dhcp: DhcpServer
+  readonly #guests = new Guests()
   readonly #writer: FrameWriter
   readonly #written: Memory
   readonly #watchesFlows: boolean
@@ -107,15 +110,20 @@ export class NatNetwork {
       })
     }
     this.#names = new NameForwarder(libc)
-    this.#dhcp = new DhcpServer(found, readLeases(), (leases) => {
-      this.#leases = leases
-      const isAtOnce = Object.keys(leases).length <= fewLeases
-      this.#leasesDue = Math.min(this.#leasesDue, performance.now() + (isAtOnce ? 0 : leasesWaitMs))
-    })
+    this.#dhcp = new DhcpServer(
+      found,
+      readLeases(),
+      (leases) => {
+        this.#leases = leases
+        const isAtOnce = Object.keys(leases).length <= fewLeases
+        this.#leasesDue = Math.min(this.#leasesDue, performance.now() + (isAtOnce ? 0 : leasesWaitMs))
+      },
+      this.#guests,
+    )
     const sockets = new Sockets(libc, true)
-    this.#ports = wires.map(({ guest_port, switch_port }): Port => {
+    this.#ports = wires.map(({ number, guest_port, switch_port }): Port => {
       const ends = { local: loopback(guest_port), remote: loopback(switch_port) }
-      return { ...sockets.udp(ends), kind: 'udp', refused: ignored, failed: ignored }
+      return { number, ...sockets.udp(ends), kind: 'udp', refused: ignored, failed: ignored }
     })
   }
 
@@ -182,7 +190,7 @@ export class NatNetwork {
     const isForMany = ((bytes[offset] as number) & 1) !== 0
     const isOurs = this.#isOurs(offset)
     if (!isOurs && this.#ports.length > 1) this.#deliver(view, offset, address + offset, length, port)
-    if (isOurs || isForMany) this.#takeIn(offset, length)
+    if (isOurs || isForMany) this.#takeIn(offset, length, port)
   }
 
   #isOurs(offset: number): boolean {
@@ -193,13 +201,14 @@ export class NatNetwork {
     return start === 0x5256 && (end === 1 || end === 2)
   }
 
-  #takeIn(offset: number, length: number): void {
+  #takeIn(offset: number, length: number, port: Port): void {
     const { bytes } = this.#receiver
     switch (this.#gate.judge(offset, length)) {
       case 'pass':
         return this.#coalescer.add(offset, length)
       case 'dhcp': {
-        const reply = this.#dhcp.answer(bytes.subarray(this.#gate.transport + 8, this.#gate.end))
+        const request = bytes.subarray(this.#gate.transport + 8, this.#gate.end)
+        const reply = this.#dhcp.answer(request, this.#guests.at(port.number))
         if (reply !== undefined) this.#sendDhcp(reply, bytes.slice(offset + 6, offset + 12))
         return
       }
@@ -233,9 +242,11 @@ export class NatNetwork {
     const { transport, end } = this.#gate
     const sourcePort = view.getUint16(transport, false)
     const back = this.#back(offset)
-    this.#names.ask(bytes.subarray(transport + 8, end), (answer) => {
-      this.#send(this.#writer.udp(back, 53, sourcePort, answer))
-    })
+    const query = bytes.subarray(transport + 8, end)
+    const send = (answer: Uint8Array) => this.#send(this.#writer.udp(back, 53, sourcePort, answer))
+    const known = this.#guests.answer(query)
+    if (known !== undefined) send(known)
+    else this.#names.ask(query, send)
   }
 
   #sendDhcp({ payload, to, isBroadcast }: DhcpReply, guest: Uint8Array): void {

@@ -1,18 +1,26 @@
 import { expect, test } from 'vitest'
 import { bytesOf, subnetOf, textOf4 } from '../../../../runtime/node/drivers/nat/addresses.ts'
 import { DhcpServer } from '../../../../runtime/node/drivers/nat/dhcp.ts'
+import type { KnownGuest } from '../../../../runtime/node/drivers/nat/guests.ts'
 
 const [discover, offer, request, decline, ack, nak, release] = [1, 2, 3, 4, 5, 6, 7]
 const dayMs = 86_400_000
 
-function server(text = '10.0.0.0/28', known: Readonly<Record<string, number>> = {}) {
+function server(text = '10.0.0.0/28', known: Readonly<Record<string, number>> = {}, reserved: readonly number[] = []) {
   let stored: Readonly<Record<string, string>> = {}
   const subnet = subnetOf(text) ?? expect.unreachable()
-  const it = new DhcpServer(subnet, known, (leases) => {
+  const store = (leases: typeof stored) => {
     stored = leases
-  })
+  }
+  const it = new DhcpServer(subnet, known, store, { isReserved: (address) => reserved.includes(address) })
   /** What the guest with this number is answered: the type, its address, and where the reply goes. */
-  const ask = (guest: number, type: number, { wanted = '', current = '', flags = 0, to = '' } = {}, now = 0) => {
+  const ask = (
+    guest: number,
+    type: number,
+    { wanted = '', current = '', flags = 0, to = '' } = {},
+    now = 0,
+    at?: KnownGuest,
+  ) => {
     const message = new Uint8Array(300)
     message.set([1, 1, 6, 0, 1, 2, 3, 4])
     message[10] = flags
@@ -26,7 +34,7 @@ function server(text = '10.0.0.0/28', known: Readonly<Record<string, number>> = 
       end += 6
     }
     message[end] = 255
-    const reply = it.answer(message, now)
+    const reply = it.answer(message, at, now)
     if (reply === undefined) return undefined
     return [reply.payload[242], reply.payload.subarray(16, 20).join('.'), textOf4(reply.to)]
   }
@@ -72,6 +80,17 @@ test('addresses are free again when leases end or are released, and blocked when
 test('the leases of an earlier run count', () => {
   const { take } = server('10.0.0.0/28', { '02:00:00:00:00:07': 0x0a000003 })
   expect([take(1)?.[1], take(7)?.[1]]).toEqual(['10.0.0.4', '10.0.0.3'])
+})
+
+test('a guest that is known by its port gets its address whatever its MAC address, and no other guest gets it', () => {
+  const r1 = { name: 'R1', address: 0x0a000003 }
+  const { ask, take } = server('10.0.0.0/28', { '02:00:00:00:00:02': r1.address }, [r1.address])
+  expect(ask(7, discover, { wanted: '10.0.0.9' }, 0, r1)).toEqual([offer, '10.0.0.3', '10.0.0.3'])
+  expect(ask(7, request, { wanted: '10.0.0.3', to: '10.0.0.1' }, 0, r1)).toEqual([ack, '10.0.0.3', '10.0.0.3'])
+  expect(ask(8, request, { wanted: '10.0.0.3', to: '10.0.0.1' }, 0, r1)).toEqual([ack, '10.0.0.3', '10.0.0.3'])
+  expect(ask(8, request, { wanted: '10.0.0.4' }, 0, r1)).toEqual([nak, '0.0.0.0', '255.255.255.255'])
+  expect(take(2)?.[1]).toBe('10.0.0.4')
+  expect(ask(3, discover, { wanted: '10.0.0.3' })?.[1]).toBe('10.0.0.5')
 })
 
 test('frames that are not DHCP requests are not answered', () => {
