@@ -2,7 +2,7 @@ import { Check } from '@sinclair/typebox/value'
 import type { Fields } from '../labfile/text.ts'
 import { containerSettings } from '../model/kinds/container.ts'
 import { imageNeeds } from './container-image-name.ts'
-import { forwarding, noLimits } from './container-words.ts'
+import { forwarding, limitOf } from './container-words.ts'
 import { type Part, quoted } from './source.ts'
 
 /** Where the image of a definition has the files of a configuration; the first one is meant where no name is given. */
@@ -30,8 +30,6 @@ export interface ConfigFile {
   readonly text: string
 }
 
-const limits = { ram: noLimits.memory, cpus: noLimits.processors }
-
 /** A container of CML, but for its adapters. `links`: how many of its interfaces have links. */
 export function readContainer(
   part: Part,
@@ -49,13 +47,13 @@ export function readContainer(
     else if (meant(text).length > 0)
       at.leaveOut(`the file ${quoted(name)} is not imported: a container has no place for it`)
   }
-  for (const [key, reason] of Object.entries(limits))
-    if ((part.get(key).numberOrNone() ?? 0) > 0) part.get(key).leaveOut(`is not imported: ${reason}`)
   // The definition runs the script in the container after its start.
   const boot = files.find(({ path }) => path.endsWith('/boot.sh'))
   return {
     kind: 'container',
     image,
+    ...limitOf(part.get('ram'), 'ram'),
+    ...limitOf(part.get('cpus'), 'cpus'),
     ...(symbol !== '' && { symbol }),
     ...(environment.length > 0 && { environment: environment.join('\n') }),
     ...(files.length > 0 && { files }),

@@ -4,9 +4,9 @@ import type { Fields } from '../labfile/text.ts'
 import { counted } from '../lib/text/counted.ts'
 import { baseCapabilities, ContainerFile, containerSettings } from '../model/kinds/container.ts'
 import { containerImageFile, imageCommands, imageNeeds } from './container-image-name.ts'
-import { forwarding, type GivenContainerFile, noLimits, shellText } from './container-words.ts'
+import { forwarding, type GivenContainerFile, limitOf, shellText } from './container-words.ts'
 import type { ReadEnd } from './containerlab-links.ts'
-import type { NodeSettings } from './containerlab-nodes.ts'
+import { memoryOf, type NodeSettings } from './containerlab-nodes.ts'
 import { byNumbers } from './draft.ts'
 import type { FilesAt } from './files-beside.ts'
 import { type Part, quoted } from './source.ts'
@@ -32,10 +32,8 @@ const limits = { adapters: containerSettings.adapters.maximum ?? 1, files: conta
 const withoutPlace = {
   ports: 'a nat publishes ports (port_forwards)',
   publish: 'a nat publishes ports (port_forwards)',
-  memory: noLimits.memory,
-  'shm-size': noLimits.memory,
-  cpu: noLimits.processors,
-  'cpu-set': noLimits.processors,
+  'shm-size': '/dev/shm has 64 MB',
+  'cpu-set': 'a container has a limit of processors (cpus), and any of the host',
   user: 'the image says whose processes they are',
   'env-files': 'write the variables into env',
   'startup-config': 'bind it to the path at which the image reads it',
@@ -71,6 +69,8 @@ export function readContainer(node: NodeSettings, input: ContainerInput): ReadCo
     sysctls: sysctls.join('\n'),
     capabilities,
     exec: lines.join('\n'),
+    ...limitOf(node.get('memory'), 'ram', Number(memoryOf(node).ram ?? 0)),
+    ...limitOf(node.get('cpu'), 'cpus'),
   }
   const given = Object.entries(fields).filter(([, value]) => typeof value === 'number' || value.length > 0)
   const portOf = (port: string) => (adapters.has(port) ? `eth${adapters.get(port)}` : port)

@@ -9,7 +9,7 @@ import {
   hostsText,
 } from '../model/kinds/container.ts'
 import { containerImageFile, imageCommands, imageNeeds } from './container-image-name.ts'
-import { forwarding, type GivenContainerFile, noLimits, shellText } from './container-words.ts'
+import { forwarding, type GivenContainerFile, limitOf, shellText } from './container-words.ts'
 import { type Part, quoted, Source } from './source.ts'
 
 interface DockerInput {
@@ -28,8 +28,6 @@ const { maximum: maxAdapters = 1 } = containerSettings.adapters
 
 /** Settings that a container has nothing for, and why. */
 const withoutPlace: Readonly<Record<string, string>> = {
-  memory: noLimits.memory,
-  cpus: noLimits.processors,
   extra_volumes: 'a container keeps all that it writes; the content of these directories is not brought',
 }
 
@@ -37,7 +35,7 @@ const withoutPlace: Readonly<Record<string, string>> = {
 const unused = new Set([
   ...['container_id', 'aux', 'aux_type', 'mac_address', 'node_directory', 'status', 'console', 'name'],
   ...['console_http_port', 'console_http_path', 'console_resolution', 'image', 'adapters', 'start_command'],
-  ...['environment', 'extra_hosts', 'usage', 'console_type', 'custom_adapters'],
+  ...['environment', 'extra_hosts', 'usage', 'console_type', 'custom_adapters', 'memory', 'cpus'],
 ])
 
 /** A docker node of GNS3, by its settings, as one of kind container. Undefined: it names no image. */
@@ -68,6 +66,8 @@ export function dockerContainer(
     sysctls: forwarding(links).join('\n'),
     capabilities: [...capabilities],
     exec: interfaces === undefined ? '' : interfacesUp,
+    ...limitOf(settings.get('memory'), 'ram'),
+    ...limitOf(settings.get('cpus'), 'cpus'),
   }
   for (const [key, part] of settings) leaveOutOther(key, part)
   const defaults: Fields = { adapters: 1, console_type: 'telnet' }

@@ -1,8 +1,9 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { readdir, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
-import { requireContainers } from '../support/container-image.ts'
+import { findLimiter } from '../../runtime/node/drivers/container/control-groups.ts'
+import { requireContainers, requireControlGroups } from '../support/container-image.ts'
 import { addImage, createContainer, createPair, createProject, Shell } from '../support/container-lab.ts'
 import { start, status } from '../support/lab.ts'
 import { processesWith } from '../support/processes.ts'
@@ -11,6 +12,17 @@ import { Terminal } from '../support/terminal.ts'
 import { testWith } from '../support/test-with.ts'
 
 const containers = await requireContainers()
+
+/** The control groups of a node. */
+function groupsOf(id: string): string[] {
+  const found = findLimiter()
+  const tops = 'by' in found && found.by === 'root' ? [...new Set([found.memory, found.cpu])] : []
+  return tops.flatMap((top) =>
+    readdirSync(top)
+      .filter((it) => it.endsWith(id))
+      .map((it) => join(top, it)),
+  )
+}
 
 describe('containers', () => {
   let service: TestService
@@ -102,6 +114,33 @@ describe('containers', () => {
     expect(existsSync(join(upper, 'root/ended'))).toBe(true)
   })
 
+  testWith(containers, requireControlGroups())('have the memory and the processors that they are given', async () => {
+    const node = await create({ ram: 64, cpus: 0.1 })
+    const id = node.split('/').at(-1) ?? ''
+    await start(service, node)
+    const shell = await Shell.open(service, node)
+    expect(groupsOf(id).length).toBeGreaterThan(0)
+    // What needs more is ended in the container, which goes on.
+    expect(await shell.run('dd if=/dev/zero of=/dev/null bs=200M count=1; echo $?')).toMatch(/Killed[\s\S]*137/)
+    await shell.run('sh -c "while :; do :; done" & true')
+    const stats = () =>
+      groupsOf(id)
+        .map((it) => join(it, 'cpu.stat'))
+        .filter((it) => existsSync(it))
+    await expect
+      .poll(() =>
+        stats()
+          .map((it) => readFileSync(it, 'utf8'))
+          .join(),
+      )
+      .toMatch(/nr_throttled [1-9]/)
+    await service.call('POST', `${node}/stop`)
+    expect(groupsOf(id)).toEqual([])
+    await expect(service.call('PUT', node, { ram: 8 })).rejects.toThrow('at least 16 MB')
+    await service.call('PUT', node, { ram: 1 << 23 })
+    await expect(service.call('POST', `${node}/start`)).rejects.toThrow(/ram: this host has \d+ MB/)
+  })
+
   testWith(containers)('say why they do not run', async () => {
     const [keeper] = processesWith(`keeper.js ${service.data}`)
     const taps = async () => {
@@ -145,7 +184,11 @@ testWith(containers)('containers go on without the service, and end with the kee
   await addImage(service)
   const project = await createProject(service)
   const [a, b] = await createPair(service, project)
+  const id = a.split('/').at(-1) ?? ''
+  const isLimited = !requireControlGroups().skip
+  if (isLimited) await service.call('PUT', a, { ram: 64, cpus: 1 })
   await start(service, a, b)
+  expect(groupsOf(id).length > 0).toBe(isLimited)
   const before = await Shell.open(service, a)
   await before.run('(sleep 1000 &) ; echo here > /tmp/here')
   await service.kill('SIGKILL')
@@ -159,6 +202,7 @@ testWith(containers)('containers go on without the service, and end with the kee
   process.kill(keeper?.pid ?? 0, 'SIGKILL')
   await expect.poll(() => status(service, a)).toBe('stopped')
   await expect.poll(holders).toEqual([])
+  await expect.poll(() => groupsOf(id)).toEqual([])
   await start(service, a)
   expect(await (await Shell.open(service, a)).run('cat /tmp/here')).toBe('here')
 })

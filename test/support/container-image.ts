@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { findLimiter } from '../../runtime/node/drivers/container/control-groups.ts'
 import { engineCheck } from '../../runtime/node/drivers/container/engine.ts'
 import { findProgram } from '../../runtime/node/os/system/find-program.ts'
 import { requireThing } from './require.ts'
@@ -15,6 +16,13 @@ export async function requireContainers(): Promise<Requirement> {
   if (findProgram('tar') === undefined) return requireThing('containers', 'tar cannot be found')
   const { status, found } = await engineCheck()
   return requireThing('containers', status === 'ok' ? undefined : found)
+}
+
+/** The same for tests that look into the control groups of containers; its name in the list is `control-groups`. */
+export function requireControlGroups(): Requirement {
+  const found = findLimiter()
+  if ('reason' in found) return requireThing('control-groups', found.reason)
+  return requireThing('control-groups', found.by === 'root' ? undefined : 'systemd makes them for this user')
 }
 
 /** What an image says of itself (OCI image specification). */

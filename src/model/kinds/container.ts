@@ -76,6 +76,9 @@ export const ContainerFile = Type.Object(
   { additionalProperties: false, description: 'A file that a container begins with' },
 )
 
+/** Less memory would not do for the programs that make a container, MB. */
+export const leastRam = 16
+
 /** The settings of a container, with their defaults: the members of its record. */
 export const containerSettings = {
   usage: Type.String({ maxLength: 65536, default: '', description: 'Notes on how to use the container' }),
@@ -108,6 +111,18 @@ export const containerSettings = {
       description: 'Capabilities beside those that every container has, within its own user namespace',
     },
   ),
+  ram: Type.Integer({
+    minimum: 0,
+    maximum: 1 << 24,
+    default: 0,
+    description: `Limit of memory, MB, with that of files in /run and /dev/shm, at least ${leastRam}; 0: that of the host`,
+  }),
+  cpus: Type.Number({
+    minimum: 0,
+    maximum: 255,
+    default: 0,
+    description: 'Limit of processor time, in processors: 0.5 is half of one; 0: all of the host',
+  }),
   processes: Type.Integer({ minimum: 8, maximum: 65536, default: 1024, description: 'Limit of processes and threads' }),
 } as const
 
@@ -142,7 +157,7 @@ export const container = kind({
   formParts: {
     General: ['image', 'adapters', 'usage'],
     Start: ['command', 'entrypoint', 'environment', 'exec'],
-    Advanced: ['mac_address', 'files', 'sysctls', 'capabilities', 'processes'],
+    Advanced: ['mac_address', 'files', 'sysctls', 'capabilities', 'ram', 'cpus', 'processes'],
   },
   firstSettings: ['image', 'adapters', 'command'],
   ...schemas,

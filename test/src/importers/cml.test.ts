@@ -88,7 +88,7 @@ test.each([
     nodes: 'r1 container, web container, browser machine',
     links: 'r1:eth1 -- web:eth0; r1:eth2 -- browser:eth0',
     images: 'frr-10-2-1-r1.tar.gz, nginx.tar.gz',
-    leftOut: 'nodes[0].ram, nodes[1].configuration[0], nodes[1].configuration[1]',
+    leftOut: 'nodes[1].configuration[0], nodes[1].configuration[1]',
   },
   {
     file: '12-containers.yaml',
@@ -205,6 +205,7 @@ test('a container has the files of its configuration where its image reads them'
       kind: 'container',
       image: 'frr-10-2-1-r1.tar.gz',
       symbol: 'router',
+      ram: 256,
       adapters: 3,
       files: [
         { path: '/config/node.cfg', text: 'hostname r1\n' },
@@ -218,7 +219,6 @@ test('a container has the files of its configuration where its image reads them'
     web: { kind: 'container', image: 'nginx.tar.gz', environment: 'A=1' },
   })
   expect(leftOut.map(({ message }) => message)).toEqual([
-    'is not imported: containers have no limits of memory here',
     '"wrong" is not imported: expected NAME=value',
     'the file "mounts" is not imported: a container has no place for it',
   ])

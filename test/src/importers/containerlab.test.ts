@@ -161,7 +161,7 @@ test.each([
     links: 'r1:eth1 -- r2:eth1; r1:eth2 -- h1:eth1; r2:eth3 -- h2:eth1',
     images: 'frrouting_frr_v8.4.0.tar, wbitt_network-multitool_alpine-extra.tar, alpine_latest.tar',
     leftOut:
-      'topology.kinds.linux.image, topology.groups.router.image, topology.groups.router.sysctls["kernel.msgmax"], topology.nodes.r1.binds[2], topology.nodes.r1.binds[3], topology.nodes.r1.binds[4], topology.nodes.r1.exec[1], topology.nodes.r1.cap-add[2], topology.nodes.r2.privileged, topology.nodes.r2.network-mode, topology.nodes.r2.memory, topology.nodes.h1.ports, topology.nodes.h2.image, topology.nodes.h2.cmd, topology.links[2].endpoints[1]',
+      'topology.kinds.linux.image, topology.groups.router.image, topology.groups.router.sysctls["kernel.msgmax"], topology.nodes.r1.binds[2], topology.nodes.r1.binds[3], topology.nodes.r1.binds[4], topology.nodes.r1.exec[1], topology.nodes.r1.cap-add[2], topology.nodes.r2.privileged, topology.nodes.r2.network-mode, topology.nodes.h1.ports, topology.nodes.h2.image, topology.nodes.h2.cmd, topology.links[2].endpoints[1]',
   },
 ])('$file', async ({ file, ...expected }) => {
   expect(await importedFixture(`containerlab/${file}`)).toEqual(expected)
@@ -220,6 +220,7 @@ test('containers of FRR and of hosts have the settings of their sections, and wh
       files: [daemons],
       capabilities: ['SYS_ADMIN'],
       exec: up,
+      ram: 512,
       labels: { group: 'router' },
     },
     h1: {
@@ -240,7 +241,6 @@ test('containers of FRR and of hosts have the settings of their sections, and wh
     'is not imported: a container has no capability "SYS_MODULE" here',
     'is not imported: a container has rights within its own namespaces alone',
     'is not imported: a container has a network of its own, with its links alone',
-    'is not imported: containers have no limits of memory here',
     'is not imported: a nat publishes ports (port_forwards)',
     "is not imported: the quote ' is not closed",
   ])

@@ -185,6 +185,8 @@ test('a docker node is a container with its command, variables, hosts and the co
       kind: 'container',
       image: 'nginx_latest.tar',
       usage: 'port 80',
+      ram: 256,
+      cpus: 0.5,
       command: "nginx -g 'daemon off;'",
       environment: 'A=1\nB=two words',
       files: [
@@ -205,8 +207,6 @@ test('a docker node is a container with its command, variables, hosts and the co
   const ofWeb = leftOut.filter(({ path, effect }) => path.startsWith('topology.nodes[1]') && effect === 'left-out')
   expect(ofWeb.map(({ path, message }) => `${path.replace(/^.*\./, '')}: ${message}`)).toEqual([
     'console_type: is not imported: the console of a container is the terminal of its command, not "http"',
-    'cpus: is not imported: containers have no limits of processors here',
-    'memory: is not imported: containers have no limits of memory here',
     'extra_hosts: "nothing" is not imported: expected NAME:ADDRESS',
     'extra_volumes: is not imported: a container keeps all that it writes; the content of these directories is not brought',
     'environment: "GNS3_X=1" is not imported: expected NAME=value, without GNS3_',

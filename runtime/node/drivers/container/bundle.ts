@@ -70,7 +70,7 @@ export function bundleOf(
       cwd: image.cwd,
       env: variables([searchPath, 'TERM=xterm', `HOSTNAME=${hostname}`, ...image.env, ...linesOf(environment)]),
       noNewPrivileges: true,
-      // Nothing limits its memory: where the host has no more, the kernel is to end it and not the service.
+      // Where the host has no more memory, the kernel is to end it and not the service.
       oomScoreAdj: 1000,
       // An ordinary user in the container gains them no more than on any system.
       capabilities: {

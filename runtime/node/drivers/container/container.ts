@@ -9,6 +9,7 @@ import {
   type ContainerNode,
   type ContainerUpdate,
   container,
+  leastRam,
 } from '../../../../src/model/kinds/container.ts'
 import { macAfter } from '../../../../src/model/kinds/mac-addresses.ts'
 import { shellWords } from '../../../../src/model/kinds/machine-options/shell-words.ts'
@@ -16,8 +17,11 @@ import type { Cleanup, Launch, NodeKind, PortWiring } from '../../engine/nodes/k
 import { withChanges } from '../../engine/nodes/record.ts'
 import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import { withDiskErrors } from '../../engine/storage/disk.ts'
+import type { Exit } from '../../keeper/protocol/protocol.ts'
+import { checkMemory } from '../../os/system/memory.ts'
 import type { DriverHost } from '../node-driver.ts'
 import { type Bundle, bundleOf, linesOf, pairsOf } from './bundle.ts'
+import { ControlGroups } from './control-groups.ts'
 import { requireEngine } from './engine.ts'
 import { holderCommand } from './holder.ts'
 import { findIds } from './ids.ts'
@@ -39,11 +43,13 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
   readonly #host: DriverHost<ContainerProperties>
   readonly #directory: string
   readonly #images: ImageStore
+  readonly #groups: ControlGroups
 
   constructor(host: DriverHost<ContainerProperties>) {
     this.#host = host
     this.#directory = join(host.runDirectory, 'containers')
     this.#images = new ImageStore(join(this.#directory, 'images'), host.minFreeMb)
+    this.#groups = new ControlGroups(this.#directory)
   }
 
   readonly wiring: PortWiring<ContainerProperties> = { isTap: () => true }
@@ -79,6 +85,7 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     const { record, projectPath, key } = node
     const { properties } = record
     const engine = requireEngine()
+    checkMemory(properties.ram)
     const { file } = await this.#host.images.library.lookup('container', properties.image, projectPath)
     const md5 = await this.#host.images.md5Of(file)
     if (md5 === undefined) throw conflict(`The image ${properties.image} cannot be read`)
@@ -94,6 +101,7 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
       mac: macAfter(macOf(node), adapter),
       port: `${key}/${adapter}/0`,
     }))
+    const limits = await this.#groups.limit(record.node_id, properties)
     const stop = constants.signals[image.stopSignal as NodeJS.Signals] ?? constants.signals.SIGTERM
     const { command, args } = holderCommand({
       ids: engine.ids,
@@ -102,6 +110,7 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
         { name: 'image', path: image.rootfs, isWritable: false },
         { name: 'layer', path: layer, isWritable: true },
       ],
+      limits,
       processes: properties.processes,
       isNesting: properties.capabilities.includes('SYS_ADMIN'),
       ...{ crun: engine.crun, tun: engine.tun },
@@ -125,6 +134,14 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     }
   }
 
+  hint({ signal, requested }: Exit): string | undefined {
+    return signal === 'SIGKILL' && !requested ? 'the kernel ends a container that needs more than its ram' : undefined
+  }
+
+  async onExited({ record: { node_id } }: ContainerKindNode): Promise<void> {
+    await this.#groups.remove(node_id)
+  }
+
   async duplicate(
     ...[source, { record }, copy]: Parameters<NodeKind<ContainerProperties>['duplicate']>
   ): Promise<void> {
@@ -139,6 +156,7 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     },
     onDiscarded: ({ node_id }) => this.#remove(node_id),
     reapOrphans: async (isThere) => {
+      await this.#groups.tidy()
       const names = await readdir(join(this.#directory, 'nodes')).catch(() => [])
       for (const id of names)
         if (!isThere(`${container.name}:${id}`))
@@ -154,6 +172,7 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     const before = node.record.properties
     const next = withChanges(before, changes, settingNames)
     for (const name of ['command', 'entrypoint'] as const) shellWords(next[name], name)
+    if (next.ram > 0 && next.ram < leastRam) throw badRequest(`ram: expected 0, or at least ${leastRam} MB`)
     const paths = next.files.map(({ path }) => path)
     const twice = paths.find((path, index) => paths.indexOf(path) !== index)
     if (twice !== undefined) throw badRequest(`files: ${twice} is there twice`)

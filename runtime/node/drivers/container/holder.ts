@@ -1,6 +1,7 @@
 import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { findPerl } from '../../os/sandbox/step.ts'
 import { callNumbers } from '../../os/sandbox/system-calls.ts'
+import { type Limited, notLimited } from './control-groups.ts'
 import type { IdRange } from './ids.ts'
 
 /**
@@ -49,6 +50,7 @@ export const inside = {
 interface HeldContainer {
   readonly ids: IdRange
   readonly places: readonly Place[]
+  readonly limits: Limited
   /** Limit of processes in the namespaces. */
   readonly processes: number
   /** Whether it may make user namespaces of its own, in which it has all capabilities. */
@@ -82,14 +84,15 @@ export const insideCommand = (
   ids: IdRange,
   places: readonly Place[],
   program: readonly string[],
-): { command: string; args: string[] } => command({ ids, processes: 0, namespaces: 1, places }, ['tool', ...program])
+): { command: string; args: string[] } =>
+  command({ ids, limits: notLimited, processes: 0, namespaces: 1, places }, ['tool', ...program])
 
 /** What the kernel counts for the user of the service, and has few of: no container may have all (namespaces(7), inotify(7)). */
 const maxNamespaces = 256
 const maxInotifyInstances = 16
 const maxWatches = 8192
 
-interface Held extends Pick<HeldContainer, 'ids' | 'processes' | 'places'> {
+interface Held extends Pick<HeldContainer, 'ids' | 'limits' | 'processes' | 'places'> {
   /** Limit of user namespaces; the node itself has one. */
   readonly namespaces: number
 }
@@ -102,19 +105,18 @@ const limitsOf = (namespaces: number): string[] => [
   ...['inotify_watches', 'fanotify_marks'].map((it) => `max_${it}=${maxWatches}`),
 ]
 
-function command({ ids, processes, namespaces, places }: Held, rest: readonly string[]) {
+function command({ ids, limits, processes, namespaces, places }: Held, rest: readonly string[]) {
   const [perl, numbers] = [findPerl(), callNumbers(calls)]
   if (perl === undefined || numbers === undefined)
     throw conflict('Containers need Perl: install it, for example with: sudo apt-get install perl-base')
   const shown = places.flatMap(({ name, path, isWritable }) => [name, isWritable ? 'rw' : 'ro', path])
   const range = [ids.by, `${ids.firstUid},${ids.firstGid}`, String(ids.count)]
-  return {
-    command: perl,
-    args: [
-      ...['-e', script, numbers, ...range, String(processes), limitsOf(namespaces).join(',')],
-      ...[String(places.length), ...shown, ...rest],
-    ],
-  }
+  const { prefix, groups } = limits
+  const [program = perl, ...args] = [
+    ...[...prefix, perl, '-e', script, numbers, groups.join(','), ...range, String(processes)],
+    ...[limitsOf(namespaces).join(','), String(places.length), ...shown, ...rest],
+  ]
+  return { command: program, args }
 }
 
 /** Exit code after a failure of the holder. */
@@ -122,7 +124,7 @@ const failureCode = 125
 
 const script = String.raw`
 use strict;
-my ($numbers, $by, $first_ids, $ids, $processes, $limits, $count, @rest) = @ARGV;
+my ($numbers, $groups, $by, $first_ids, $ids, $processes, $limits, $count, @rest) = @ARGV;
 my ($MOUNT, $UNSHARE, $PRCTL, $SETRESUID, $SETRESGID, $SETGROUPS, $PRLIMIT, $SENDMSG, $STATFS, $EXIT, $CLOSE, $RECVMSG) = map { $_ + 0 } split /,/, $numbers;
 my ($first_uid, $first_gid) = split /,/, $first_ids;
 my $is_tool = $rest[3 * $count] eq 'tool';
@@ -145,6 +147,7 @@ sub become_root { call('setgroups', $SETGROUPS, 0, 0); call('setresgid', $SETRES
 # has an id in the outer one only.
 $^F = 255;
 die_with_parent();
+put($_, '0') for split /,/, $groups;
 pipe(my $made, my $make) or fail('pipe'); pipe(my $mapped, my $map) or fail('pipe');
 my $child = fork; defined $child or fail('fork');
 if ($child) {
