@@ -1,7 +1,17 @@
 import { chmod, cp, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { copy, inDirectory, manifest, type Processor, type ProgramOptions, root, run, writeProgram } from './program.ts'
+import {
+  copy,
+  inDirectory,
+  manifest,
+  type Processor,
+  type ProgramOptions,
+  root,
+  run,
+  secondsOfCommit,
+  writeProgram,
+} from './program.ts'
 
 const packaging = join(root, 'packaging/debian')
 const architectures: Readonly<Record<Processor, string>> = { x64: 'amd64', arm64: 'arm64' }
@@ -158,12 +168,4 @@ async function sizeOf(tree: string): Promise<string> {
 async function sumsOf(tree: string): Promise<string> {
   const command = "find . -type f ! -path './DEBIAN/*' ! -path './etc/*' -printf '%P\\0' | sort -z | xargs -0 md5sum"
   return (await run('sh', ['-c', command], { cwd: tree })).stdout
-}
-
-/** When what is packed was committed, s since 1970; now where there is no git. */
-async function secondsOfCommit(): Promise<number> {
-  const { SOURCE_DATE_EPOCH: given } = process.env
-  if (given !== undefined) return Number(given)
-  const { stdout } = await run('git', ['log', '-1', '--format=%ct'], { cwd: root }).catch(() => ({ stdout: '' }))
-  return stdout === '' ? Math.floor(Date.now() / 1000) : Number(stdout)
 }

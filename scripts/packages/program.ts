@@ -78,7 +78,7 @@ export async function writeProgram(directory: string, { for: wanted, build }: Pr
     await mkdir(place, { recursive: true })
     await writeFile(join(place, 'koffi.node'), await nativeLibrary(processor))
   }
-  await writeFile(join(directory, 'THIRD-PARTY-LICENSES.txt'), await licences(packages))
+  await writeFile(join(directory, 'THIRD-PARTY-LICENSES.txt'), await licences())
   await writeJson(join(directory, 'package.json'), {
     ...{ name, version, description, license, type: 'module', engines, bin },
     dependencies: versions,
@@ -86,9 +86,12 @@ export async function writeProgram(directory: string, { for: wanted, build }: Pr
   })
 }
 
+/** The package that has the FFI library for glibc on a processor. */
+export const nativePackage = (processor: Processor): string => `@koromix/koffi-linux-${processor}`
+
 /** The FFI library for glibc on a processor: that of node_modules, or, for another processor, that of the registry. */
 async function nativeLibrary(processor: Processor): Promise<Buffer> {
-  const name = `@koromix/koffi-linux-${processor}`
+  const name = nativePackage(processor)
   const file = `linux_${processor}/koffi.node`
   const here = await readFile(join(root, 'node_modules', name, file)).catch(() => undefined)
   if (here !== undefined) return here
@@ -107,18 +110,20 @@ async function nativeLibrary(processor: Processor): Promise<Buffer> {
   }
 }
 
-/** The licences of what is bundled or loaded. */
-async function licences(packages: Lock['packages']): Promise<string> {
+/** The directories in node_modules of what is bundled or loaded, with the versions of the packages. */
+export async function shipped(): Promise<readonly (readonly [path: string, version: string])[]> {
+  const { packages } = await lock()
   // The bundler's output is not part of the bundler.
   const isIn = ([path, { dev, optional }]: [string, Locked]) =>
     path !== '' && dev !== true && optional !== true && packageOf(path) !== 'node_modules/esbuild'
-  const texts = [
-    await licencesOf(
-      Object.entries(packages)
-        .filter(isIn)
-        .map(([path]) => path),
-    ),
-  ]
+  return Object.entries(packages)
+    .filter(isIn)
+    .map(([path, { version }]) => [path, version])
+}
+
+/** The licences of what is bundled or loaded. */
+async function licences(): Promise<string> {
+  const texts = [await licencesOf((await shipped()).map(([path]) => path))]
   const vendor = join(root, 'runtime/vendor')
   for (const file of (await readdir(vendor)).filter((it) => /LICENSE/.test(it)).sort())
     texts.push(licence(`The reference page (${file})`, await readFile(join(vendor, file), 'utf8')))
@@ -149,4 +154,12 @@ export async function inDirectory<T>(make: (directory: string) => Promise<T>): P
   } finally {
     await rm(directory, { recursive: true, force: true })
   }
+}
+
+/** When what is packed was committed, s since 1970; now where there is no git. */
+export async function secondsOfCommit(): Promise<number> {
+  const { SOURCE_DATE_EPOCH: given } = process.env
+  if (given !== undefined) return Number(given)
+  const { stdout } = await run('git', ['log', '-1', '--format=%ct'], { cwd: root }).catch(() => ({ stdout: '' }))
+  return stdout === '' ? Math.floor(Date.now() / 1000) : Number(stdout)
 }

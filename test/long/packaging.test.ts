@@ -232,6 +232,28 @@ test('programs import patchbay/client with its types, and no other package', asy
   }
 })
 
+test('a bill of materials lists what is shipped, and nothing that only a checkout needs', async () => {
+  const out = await workplace()
+  const made = async () => {
+    await run('npm', ['run', '--silent', 'package', '--', 'sbom', '--out', out], { cwd: root })
+    return await readFile(join(out, (await readdir(out)).find((it) => it.endsWith('.cdx.json')) ?? ''), 'utf8')
+  }
+  const text = await made()
+  const { metadata, components } = JSON.parse(text) as {
+    metadata: { component: object }
+    components: { name: string; version: string; licenses?: object[] }[]
+  }
+  expect(metadata.component).toMatchObject({ type: 'application', name: 'patchbay', version: expect.any(String) })
+  const names = components.map(({ name }) => name)
+  for (const name of ['koffi', '@koromix/koffi-linux-arm64', 'yaml', 'smol-toml', '@xterm/xterm', 'rapidoc'])
+    expect(names).toContain(name)
+  for (const name of ['esbuild', 'vitest', '@koromix/koffi-win32-x64']) expect(names).not.toContain(name)
+  expect(components.filter(({ version, licenses }) => version === '' || licenses === undefined)).toEqual([])
+  // The same commit gives the same bytes, and the sums are those of the files.
+  expect(await made()).toBe(text)
+  await run('sha256sum', ['--check', '--strict', 'SHA256SUMS'], { cwd: out })
+})
+
 test('npm pack says which command makes the package', async () => {
   await expect(run('npm', ['pack', '--dry-run'], { cwd: root, env })).rejects.toMatchObject({
     stderr: expect.stringContaining('npm run package'),
