@@ -237,7 +237,9 @@ for (1 .. $files) { my ($from, $to, $bits) = splice(@more, 0, 3); my $at = "/mnt
   chmod oct($bits), "$at.new" or fail($to); rename "$at.new", $at or fail($to) }
 my $parameters = shift @more;
 for (1 .. $parameters) { my ($name, $value) = splice(@more, 0, 2); put('/proc/sys/' . join('/', split /\./, $name), $value) }
-call('overlay', $MOUNT, 'overlay', '/mnt/rootfs', 'overlay', 2 | 4, 'lowerdir=/mnt/image,upperdir=/mnt/layer/upper,workdir=/mnt/layer/work');
+# Where only a user namespace has privileges, overlayfs marks directories that hide those of the image by userxattr alone.
+my $overlay = 'lowerdir=/mnt/image,upperdir=/mnt/layer/upper,workdir=/mnt/layer/work';
+if (attempt($MOUNT, 'overlay', '/mnt/rootfs', 'overlay', 2 | 4, "$overlay,userxattr") < 0) { call('overlay', $MOUNT, 'overlay', '/mnt/rootfs', 'overlay', 2 | 4, $overlay) }
 # crun 1.8 refuses a host with both versions of control groups; it is to use none.
 attempt($MOUNT, 'none', '/sys/fs/cgroup', 'tmpfs', 2 | 4 | 8, 'mode=755') if -d '/sys/fs/cgroup/unified';
 my @crun = ($crun, '--root', '/mnt/crun', '--cgroup-manager=disabled');
