@@ -112,9 +112,12 @@ export interface SnapshotAgent {
 export interface FileAgent {
   /**
    * Every regular file except *.ghost; links are not followed out of the project. `sums: false`: sizes instead of MD5 sums. `snapshot`: the
-   * files that this snapshot has instead; 404.
+   * files that this snapshot has instead; 404. `complete`: stopped nodes first write what they keep outside the project; 409, 507.
    */
-  list(projectId: string, options?: { sums: boolean; snapshot?: string | undefined }): Promise<ProjectFile[]>
+  list(
+    projectId: string,
+    options?: { sums: boolean; snapshot?: string | undefined; complete?: boolean },
+  ): Promise<ProjectFile[]>
   /** 403 for a path that leaves the project, 404 when there is no such file. `snapshot`: as this snapshot has it. */
   read(
     projectId: string,

@@ -92,9 +92,7 @@ describe('containers', () => {
     expect(await shell.run('rm -r /var && mkdir /var && ls /var; rm -r /root; rm /bin/wc; echo -n $?')).toBe('0')
     await service.call('POST', `${node}/reload`)
     shell = await Shell.open(service, node)
-    expect(await shell.run('ls /var; ls -d /root /bin/wc')).toMatch(
-      /^ls: \/root: No such.*\s+ls: \/bin\/wc: No such/,
-    )
+    expect(await shell.run('ls /var; ls -d /root /bin/wc')).toMatch(/^ls: \/root: No such.*\s+ls: \/bin\/wc: No such/)
   })
 
   testWith(containers)('have root that is not the user of the service, and namespaces of their own', async () => {

@@ -6,6 +6,7 @@ import { expect, onTestFinished } from 'vitest'
 import { launcherOfOther, otherUid } from '../support/confined.ts'
 import { requireContainers } from '../support/container-image.ts'
 import { addImage, createContainer, createPair, createProject, Shell } from '../support/container-lab.ts'
+import { expectTraces, leaveTraces, withFile } from '../support/container-traces.ts'
 import { start } from '../support/lab.ts'
 import { requireProgram, requireRoot } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
@@ -38,6 +39,31 @@ async function startAsUser(): Promise<TestService> {
 }
 
 const needed = [await requireContainers(), requireRoot(), requireProgram('newuidmap'), requireProgram('setpriv')]
+
+testWith(...needed)('an ordinary user copies, exports and imports what containers have written', async () => {
+  const service = await startAsUser()
+  await addImage(service)
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/projects', { name: 'lab' })
+  const lab = `/v2/projects/${project_id}`
+  const properties = { image: 'busybox.tar', ...withFile }
+  await service.call('POST', `${lab}/nodes`, { name: 'C1', node_type: 'container', properties })
+  await start(service, `${lab}/nodes/C1`)
+  await leaveTraces(service, `${lab}/nodes/C1`)
+  const { node_id } = await service.call<{ node_id: string }>('POST', `${lab}/nodes/C1/duplicate`, { x: 1, y: 1 })
+  await expectTraces(service, `${lab}/nodes/${node_id}`)
+  await service.call('POST', `${lab}/nodes/stop`)
+  const exported = await service.fetch(`${lab}/export`)
+  expect(exported.status).toBe(200)
+  const other = await TestService.start()
+  await addImage(other)
+  const id = '11111111-2222-4333-8444-555555555555'
+  const body = await exported.arrayBuffer()
+  const imported = await other.fetch(`/v2/projects/${id}/import?name=imported`, { method: 'POST', body })
+  expect(imported.status).toBe(201)
+  await other.call('POST', `/v2/projects/${id}/open`)
+  await expectTraces(other, `/v2/projects/${id}/nodes/C1`)
+  await other.call('POST', `/v2/projects/${id}/close`)
+})
 
 testWith(...needed)('an ordinary user with sub-ids runs containers, and deletes what they have written', async () => {
   const service = await startAsUser()

@@ -18,6 +18,7 @@ import { Captures } from '../engine/nodes/captures.ts'
 import { Consoles } from '../engine/nodes/consoles.ts'
 import { DirectLinks } from '../engine/nodes/direct-links.ts'
 import type { EngineNode } from '../engine/nodes/engine-node.ts'
+import { gatherFiles } from '../engine/nodes/gather.ts'
 import { KeeperLink } from '../engine/nodes/keeper-link.ts'
 import type { KindListener } from '../engine/nodes/kind.ts'
 import { NodeLifecycle } from '../engine/nodes/lifecycle.ts'
@@ -198,6 +199,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     timeouts: options.timeouts,
     nodes: () => table.values(),
   })
+  const kindsByName = new Map(Object.entries(kinds))
   const rules = { dataDirectory: data, projectsDirectory, isLocal }
   const projects = new Projects({ rules, minFreeMb, limits: labLimitsOf(config), events, ports, log })
   const project = (id: string) => projects.find(id)
@@ -256,7 +258,13 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   })
   const requireKnown = (project: OpenProject) => nodes.requireKnown(project)
   const snapshots = new ProjectSnapshots({ projects, table, lifecycle, requireKnown, minFreeMb })
-  const files = new ProjectFiles({ project, checksums, minFreeMb, bodyTimeoutMs: limits.body_timeout_ms })
+  const files = new ProjectFiles({
+    project,
+    checksums,
+    minFreeMb,
+    bodyTimeoutMs: limits.body_timeout_ms,
+    gather: (project) => gatherFiles(project, table),
+  })
   // A project that cannot be opened again must not stop the other projects or the service.
   const restored = projects
     .restore({
@@ -264,6 +272,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       end: (path) => reaper.endNodes(path),
       leave: (path) => reaper.leaveNodes(path),
       commit: (project) => nodes.commitProject(project),
+      filesRemoved: async (kind, nodeId) => kindsByName.get(kind)?.cleanup?.onFilesRemoved?.(nodeId),
       close: (project, how) => nodes.closeProject(project, how),
       requireKnown,
     })

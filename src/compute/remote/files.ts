@@ -16,8 +16,8 @@ export function remoteFiles(connection: Connection): FileAgent {
     return Number(size)
   }
   return {
-    async list(projectId, { sums, snapshot } = { sums: true }) {
-      const query = search({ sums: sums ? undefined : 'false', snapshot })
+    async list(projectId, { sums, snapshot, complete } = { sums: true }) {
+      const query = search({ sums: sums ? undefined : 'false', snapshot, complete: complete ? 'true' : undefined })
       const files = await connection.json(list, {
         ...{ method: 'GET', path: path`/v2/compute/projects/${projectId}/files` + query, pace: 'work' },
       })

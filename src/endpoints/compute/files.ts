@@ -23,13 +23,23 @@ export const fileEndpoints = (base: string, tag: string, options: { parents: boo
         Type.Literal('false', { description: 'Sizes instead of MD5 sums, for which all files have to be read' }),
       ),
       ...ofSnapshot.properties,
+      complete: Type.Optional(
+        Type.Literal('true', {
+          description: 'Stopped nodes first write what they keep outside the project, such as the layers of containers',
+        }),
+      ),
     }),
     replies: { 200: { description: 'Every regular file', schema: Type.Array(ProjectFile) } },
-    errors: { 404: noSuchProject },
+    errors: {
+      404: noSuchProject,
+      409: 'With `complete`: what a node keeps cannot be read',
+      507: 'With `complete`: the disk is nearly full',
+    },
     handle: async ({ params, query }, { agent }) =>
       ok(
         await agent.files.list(params.project_id, {
           sums: query.sums === undefined,
+          complete: query.complete !== undefined,
           snapshot: query.snapshot?.toLowerCase(),
         }),
       ),

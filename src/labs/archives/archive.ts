@@ -212,7 +212,7 @@ async function filesOn(
   snapshotId?: string,
 ): Promise<FileLists> {
   const listOf = async (id: string) =>
-    [id, await agentFor(id).files.list(lab.id, { sums: false, snapshot: snapshotId })] as const
+    [id, await agentFor(id).files.list(lab.id, { sums: false, snapshot: snapshotId, complete: true })] as const
   return new Map(await mapLimit([...computes], listOf))
 }
 

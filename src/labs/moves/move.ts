@@ -320,7 +320,7 @@ async function copyFiles(
 ): Promise<void> {
   const own = new Set(recordsOn(document, from).map(({ node_id }) => node_id))
   const isOfNode = (path: string) => own.has(path.split('/')[2]?.toLowerCase() ?? '')
-  const files = (await agentFor(from).files.list(lab.id, { sums: false, snapshot })).filter(
+  const files = (await agentFor(from).files.list(lab.id, { sums: false, snapshot, complete: true })).filter(
     ({ path }) => !isTransient(path) && !isOfDeleted(document, path),
   )
   const memory = files.find(({ path }) => isMemory(path))

@@ -1,4 +1,4 @@
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import type { PortRef } from '../../../../src/host-agent.ts'
@@ -25,7 +25,8 @@ import { ControlGroups } from './control-groups.ts'
 import { requireEngine } from './engine.ts'
 import { holderCommand } from './holder.ts'
 import { findIds } from './ids.ts'
-import { ImageStore, makeOpen, removeInside } from './image-store.ts'
+import { ImageStore } from './image-store.ts'
+import { Layers } from './layers.ts'
 import { type ContainerKindNode, ContainerProperties, settingNames } from './properties.ts'
 import { seccompOf } from './seccomp.ts'
 
@@ -41,15 +42,16 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
   readonly schema = ContainerProperties
   readonly stopGraceMs = 5000
   readonly #host: DriverHost<ContainerProperties>
-  readonly #directory: string
+  readonly #layers: Layers
   readonly #images: ImageStore
   readonly #groups: ControlGroups
 
   constructor(host: DriverHost<ContainerProperties>) {
     this.#host = host
-    this.#directory = join(host.runDirectory, 'containers')
-    this.#images = new ImageStore(join(this.#directory, 'images'), host.minFreeMb)
-    this.#groups = new ControlGroups(this.#directory)
+    const directory = join(host.runDirectory, 'containers')
+    this.#layers = new Layers(join(directory, 'nodes'), host.minFreeMb)
+    this.#images = new ImageStore(join(directory, 'images'), host.minFreeMb)
+    this.#groups = new ControlGroups(directory)
   }
 
   readonly wiring: PortWiring<ContainerProperties> = { isTap: () => true }
@@ -91,11 +93,9 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     if (md5 === undefined) throw conflict(`The image ${properties.image} cannot be read`)
     const image = await this.#images.unpacked(engine, file, md5, signal)
     const bundle = bundleOf({ name: record.name, properties }, image.run, seccompOf)
-    const [place, layer] = [this.#placeOf(record.node_id), this.#layerOf(record.node_id)]
-    await withDiskErrors('Starting the container', async () => {
-      await writeBundle(place, bundle)
-      await makeOpen(layer)
-    })
+    const place = this.#layers.placeOf(record.node_id)
+    const layer = await this.#layers.prepare(engine.ids, node, signal)
+    await withDiskErrors('Starting the container', () => writeBundle(place, bundle))
     const taps = this.ports(node).map(({ adapter }) => ({
       name: `eth${adapter}`,
       mac: macAfter(macOf(node), adapter),
@@ -145,20 +145,33 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
   async duplicate(
     ...[source, { record }, copy]: Parameters<NodeKind<ContainerProperties>['duplicate']>
   ): Promise<void> {
-    await copy()
+    await copy((directory) => this.gather(source, directory).then(() => undefined))
     const { mac_address: _, ...settings } = source.record.properties
     record.properties = { ...settings, mac_address: record.properties.mac_address }
   }
 
+  /** Of a node that never ran there is nothing, and a copy says so. */
+  async gather(node: ContainerKindNode, directory: string, signal?: AbortSignal): Promise<number> {
+    const found = findIds()
+    if ('reason' in found) return 0
+    return this.#layers.gather(found.ids, node, directory, signal)
+  }
+
+  async onCommit(node: ContainerKindNode): Promise<void> {
+    if (node.status === 'stopped') await this.gather(node, node.directory)
+  }
+
   readonly cleanup: Cleanup<ContainerProperties> = {
-    onRemoved: async ({ record }, { isDeleted }) => {
-      if (isDeleted) await this.#remove(record.node_id)
+    onRemoved: async (node, { isDeleted, keepsFiles }) => {
+      const found = findIds()
+      if (isDeleted && !keepsFiles) await this.#remove(node.record.node_id)
+      if (!isDeleted && 'ids' in found) await this.#layers.putAway(found.ids, node)
     },
     onDiscarded: ({ node_id }) => this.#remove(node_id),
+    onFilesRemoved: (nodeId) => this.#remove(nodeId).catch(ignore('the next start of the service tries again')),
     reapOrphans: async (isThere) => {
       await this.#groups.tidy()
-      const names = await readdir(join(this.#directory, 'nodes')).catch(() => [])
-      for (const id of names)
+      for (const id of await this.#layers.orphans())
         if (!isThere(`${container.name}:${id}`))
           await this.#remove(id).catch(ignore('the next start of the service tries again'))
       const found = findIds()
@@ -190,18 +203,9 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     return next
   }
 
-  #placeOf(nodeId: string): string {
-    return join(this.#directory, 'nodes', nodeId)
-  }
-
-  #layerOf(nodeId: string): string {
-    return join(this.#placeOf(nodeId), 'layer')
-  }
-
   async #remove(nodeId: string): Promise<void> {
     const found = findIds()
-    if ('ids' in found) await removeInside(found, this.#layerOf(nodeId))
-    await rm(this.#placeOf(nodeId), { recursive: true, force: true })
+    await this.#layers.remove('ids' in found ? found.ids : undefined, nodeId)
   }
 }
 

@@ -1,27 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
-import { chmod, mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
-import { conflict, outOfSpace } from '../../../../src/lib/errors/api-error.ts'
+import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { requireSpace, withDiskErrors } from '../../engine/storage/disk.ts'
-import { loggedReason } from '../../os/programs/logged-reason.ts'
-import { runProgram } from '../../os/programs/start.ts'
 import { letIn, permissions } from '../../os/sandbox/user.ts'
 import type { ImageRun } from './bundle.ts'
 import type { Engine } from './engine.ts'
-import { insideCommand, type Place } from './holder.ts'
+import type { Place } from './holder.ts'
+import { makeOpen, manyFiles, removeInside, runInside } from './tools.ts'
 
-/** Timeout for unpacking an image, and interval of the checks of the disk meanwhile, ms. */
-const unpackMs = 1_800_000
-const checkMs = 200
 /** How long an image stays unpacked that no node has, ms. */
 const keptMs = 86_400_000
-/** Limit of the files of an image; more may be all that the disk can have. */
-const manyFiles = 1_000_000
 /** Limit of a description of an image; skopeo refuses larger ones. */
 const maxDescription = 4 << 20
 
@@ -84,7 +77,7 @@ export class ImageStore {
       const isUsed = () => stat(place).then(({ mtimeMs }) => used.has(name) || now - mtimeMs < keptMs)
       // Of parts of an image, the name has more than the sum.
       await this.#serial.run(name.split('.')[0] ?? '', async () => {
-        if (!(await isUsed().catch(() => true))) await removeInside(engine, place)
+        if (!(await isUsed().catch(() => true))) await removeInside(engine.ids, place)
       })
     }
   }
@@ -102,7 +95,7 @@ export class ImageStore {
       await this.#runUnpack(engine, file, partial, signal)
       await rename(partial, place)
     } catch (error) {
-      await removeInside(engine, partial)
+      await removeInside(engine.ids, partial)
       throw error
     }
   }
@@ -112,28 +105,13 @@ export class ImageStore {
       { name: 'from', path: file, isWritable: false },
       { name: 'to', path: partial, isWritable: true },
     ]
-    const over = new AbortController()
-    const cannot = `${basename(file)} cannot be unpacked:`
-    const before = await statfs(partial)
-    const watch = setInterval(() => {
-      statfs(partial).then(({ bavail, bsize, ffree }) => {
-        if ((bavail * bsize) / 2 ** 20 < this.#minFreeMb()) over.abort(outOfSpace(`${cannot} the disk is nearly full`))
-        if (before.ffree - ffree > this.#maxFiles)
-          over.abort(conflict(`${cannot} it has more than ${this.#maxFiles} files`))
-      }, ignore('the program fails by itself'))
-    }, checkMs)
-    try {
-      const program = ['/bin/sh', '-c', unpackScript, engine.skopeo, engine.umoci]
-      const { command, args } = insideCommand(engine.ids, places, program)
-      const { error, stderr } = await runProgram(command, args, {
-        ms: unpackMs,
-        signal: AbortSignal.any([signal, over.signal]),
-      })
-      over.signal.throwIfAborted()
-      if (error !== null) throw conflict(`${cannot} ${loggedReason(stderr) || error.message}`)
-    } finally {
-      clearInterval(watch)
-    }
+    await runInside({
+      ...{ ids: engine.ids, places, signal, disk: partial },
+      program: ['/bin/sh', '-c', unpackScript, engine.skopeo, engine.umoci],
+      minFreeMb: this.#minFreeMb(),
+      maxFiles: this.#maxFiles,
+      failure: `${basename(file)} cannot be unpacked`,
+    })
   }
 }
 
@@ -188,20 +166,4 @@ async function readDescription(path: string): Promise<unknown> {
   } finally {
     await file.close()
   }
-}
-
-/** Makes a directory in which root of the namespaces may write; only the service and it reach the one above. */
-export async function makeOpen(directory: string): Promise<void> {
-  await mkdir(directory, { recursive: true })
-  await chmod(directory, 0o777)
-}
-
-/** Removes a directory with files of root of the namespaces, by it. */
-export async function removeInside({ ids }: Pick<Engine, 'ids'>, directory: string): Promise<void> {
-  const names = await readdir(directory).catch(() => undefined)
-  if (names === undefined) return
-  const places: Place[] = [{ name: 'it', path: directory, isWritable: true }]
-  const { command, args } = insideCommand(ids, places, ['/bin/sh', '-c', 'rm -rf /mnt/it/* /mnt/it/.[!.]*'])
-  await runProgram(command, args, { ms: unpackMs })
-  await rm(directory, { recursive: true, force: true })
 }

@@ -64,7 +64,6 @@ export class Creation {
     // From here on other nodes see its properties, so that two simultaneous creations do not choose the same ones.
     project.nodes.set(node.key, node)
     let isMade = false
-    const how = { isDeleted: true }
     await using revert = new Revert(ignore('no other node has this directory or these resources'))
     revert.add(() => isMade && rm(node.directory, { recursive: true, force: true }))
     // Otherwise the node would come back after a restart.
@@ -72,7 +71,10 @@ export class Creation {
       node.removeRecord().catch((error: unknown) => project.unsaved(node.key, `The removal of ${name}`, error)),
     )
     revert.add(() => cleanup?.dispose?.(node))
-    revert.add(() => cleanup?.onRemoved?.(node, how).catch(() => cleanup.deferredCleanup?.(node, how)))
+    revert.add(() => {
+      const how = { isDeleted: true, keepsFiles: !isMade }
+      return cleanup?.onRemoved?.(node, how).catch(() => cleanup.deferredCleanup?.(node, how))
+    })
     revert.add(() => this.#options.ports.releaseAll(node.owner))
     revert.add(() => project.nodes.delete(node.key))
     const moved = await withDiskErrors('The directory of the node', async () => {

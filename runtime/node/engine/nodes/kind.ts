@@ -84,6 +84,11 @@ export interface NodeKind<P extends Properties = Properties, D extends KindDescr
     destination: KindNode<P>,
     copy: (amend?: (directory: string) => Promise<void>) => Promise<void>,
   ): Promise<void>
+  /**
+   * Writes what a node keeps elsewhere into a directory: its own, while it is stopped, or a copy of that, also while it runs. Does nothing
+   * where its own has it already. The number of bytes; 409, 507.
+   */
+  gather?(node: KindNode<P>, directory: string, signal?: AbortSignal): Promise<number>
   /** Names or paths of the images in the settings of a node. */
   images?(node: KindNode<P>): readonly string[]
   /** A hint for the user after an exit. */
@@ -145,14 +150,22 @@ export interface PortWiring<P> {
   requireFree?(node: KindNode<P>, port: PortRef): Promise<void>
 }
 
+interface Removal {
+  readonly isDeleted: boolean
+  /** Of a deleted node: its directory stays for now, so that the deletion can be undone. */
+  readonly keepsFiles?: boolean
+}
+
 /** Cleanup of resources outside the record and the directory of a node. */
 export interface Cleanup<P> {
   /** Cleans up after a killed service, for a node that was opened and does not run. */
   onIdle?(node: KindNode<P>): Promise<void>
   /** The node is deleted, or its project is closed; 409 when the cleanup fails. */
-  onRemoved?(node: KindNode<P>, how: { readonly isDeleted: boolean }): Promise<void>
+  onRemoved?(node: KindNode<P>, how: Removal): Promise<void>
   /** Retries a failed `onRemoved` later, when no client waits for it. Never throws. */
-  deferredCleanup?(node: KindNode<P>, how: { readonly isDeleted: boolean }): Promise<void>
+  deferredCleanup?(node: KindNode<P>, how: Removal): Promise<void>
+  /** The directory of a deleted node is removed, which had stayed (`Removal.keepsFiles`). Never throws. */
+  onFilesRemoved?(nodeId: string): Promise<void>
   /** A node that was never opened again is deleted with its directory. */
   onDiscarded?(record: KindNode<P>['record'], directory: string): Promise<void>
   /** Releases resources of unknown nodes, when all open projects are opened again after a start of the service. */

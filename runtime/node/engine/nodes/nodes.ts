@@ -386,7 +386,7 @@ export class Nodes implements NodeAgent {
     }
     try {
       await this.#options.lifecycle.stop(node, 'remove')
-      await node.kind.cleanup?.onRemoved?.(node, { isDeleted: true })
+      await node.kind.cleanup?.onRemoved?.(node, { isDeleted: true, keepsFiles: files === 'later' })
     } catch (error) {
       await node.endDeletion()
       throw error

@@ -27,6 +27,8 @@ export interface FilesOptions {
   readonly minFreeMb: () => number
   /** Timeout of an upload without data, ms. */
   readonly bodyTimeoutMs: number
+  /** Has the stopped nodes of a project write what they keep elsewhere into their directories. */
+  readonly gather: (project: OpenProject) => Promise<void>
 }
 
 /** The files of projects. */
@@ -39,8 +41,9 @@ export class ProjectFiles implements FileAgent {
 
   async list(
     projectId: string,
-    { sums, snapshot }: { sums: boolean; snapshot?: string | undefined } = { sums: true },
+    { sums, snapshot, complete }: Parameters<FileAgent['list']>[1] & object = { sums: true },
   ): Promise<ProjectFile[]> {
+    if (complete && snapshot === undefined) await this.#options.gather(await this.#options.project(projectId))
     const root = await this.#rootOf(projectId, snapshot)
     const paths = await regularFiles(root, snapshot === undefined ? root : join(root, 'project-files'))
     const files: ProjectFile[] = []

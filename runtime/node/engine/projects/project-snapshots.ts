@@ -86,7 +86,7 @@ export class ProjectSnapshots implements SnapshotAgent {
     try {
       await tidy(path)
       await makeDirectory(half)
-      const size = await withDiskErrors('The snapshot', () => this.#copy(path, half, running, signal))
+      const size = await withDiskErrors('The snapshot', () => this.#copy(project, half, running, signal))
       await syncTree(half)
       const ran = Object.fromEntries(
         running
@@ -215,7 +215,12 @@ export class ProjectSnapshots implements SnapshotAgent {
    * Copies what a snapshot has of a project; the number of bytes of the files. Nodes that run are still together while their memory is
    * written and their directories are copied.
    */
-  async #copy(path: string, to: string, running: readonly EngineNode[], signal: AbortSignal): Promise<number> {
+  async #copy(
+    { path, nodes }: { readonly path: string; readonly nodes: ReadonlyMap<string, EngineNode> },
+    to: string,
+    running: readonly EngineNode[],
+    signal: AbortSignal,
+  ): Promise<number> {
     await mkdir(join(to, markerDirectory), { mode: 0o700 })
     await copyFile(recordOf(path), recordOf(to))
     const paused = running.filter(({ status, kind }) => status === 'started' && kind.control !== undefined)
@@ -231,7 +236,12 @@ export class ProjectSnapshots implements SnapshotAgent {
       return (await inTurns(running, signal, keep)) + (await inTurns(running, signal, copy))
     })
     const skipped = new Set(running.map(({ directory }) => directory))
-    const size = kept + (await copyParts((name) => parts[name](path), to, { signal, skipped }))
+    const all = [...nodes.values()].filter(({ kind }) => kind.gather !== undefined)
+    const gathered = await inTurns(all, signal, async (node, until) => {
+      await makeDirectory(directoryFor(node))
+      return withName(node, async () => (await node.kind.gather?.(node, directoryFor(node), until)) ?? 0)
+    })
+    const size = kept + gathered + (await copyParts((name) => parts[name](path), to, { signal, skipped }))
     for (const node of running) {
       const file = basename(nodeRecordFile(path, node.record.kind, node.record.node_id))
       await writeFile(join(to, 'nodes', file), node.stored({ running: this.#options.lifecycle.isAlwaysOn(node) }))

@@ -44,6 +44,8 @@ export interface ProjectNodes {
   /** Ends the running nodes of a project that is deleted without being opened. */
   end(path: string): Promise<void>
   commit(project: OpenProject): Promise<void>
+  /** The directory of a deleted node is removed. Never throws. */
+  filesRemoved(kind: string, nodeId: string): Promise<void>
   /** Leaves the running nodes of a project alone that a newer program wrote. */
   leave(path: string): Promise<void>
   /** 503 while the state of a node of the project is unknown. */
@@ -179,7 +181,7 @@ export class Projects implements ProjectAgent {
   commit(projectId: string): Promise<void> {
     return this.#with(projectId, async (project) => {
       await this.#nodes.commit(project)
-      await removeDeleted(project)
+      await removeDeleted(project, this.#nodes)
       await withDiskErrors('The record of the project', () => project.save())
     })
   }
@@ -316,7 +318,7 @@ export class Projects implements ProjectAgent {
   async #settle(project: OpenProject): Promise<void> {
     const { ending: _, ...record } = project.record
     project.record = { ...record, open: false, udp_ports: [] }
-    await removeDeleted(project)
+    await removeDeleted(project, this.#nodes)
     await withDiskErrors('The record of the project', () => project.save()).catch((error: unknown) =>
       project.unsaved(project.id, 'The closed project', error),
     )
@@ -445,11 +447,12 @@ export class Projects implements ProjectAgent {
 }
 
 /** Removes the directories of nodes that were deleted since the last commit. */
-async function removeDeleted(project: OpenProject): Promise<void> {
+async function removeDeleted(project: OpenProject, nodes: Pick<ProjectNodes, 'filesRemoved'>): Promise<void> {
   for (const name of project.record.deleted) {
-    const [kind, id] = name.split('/')
+    const [kind = '', id = ''] = name.split('/')
     if (project.nodes.has(`${kind}:${id}`)) continue
     await rm(join(project.filesDirectory, name), { recursive: true, force: true })
+    await nodes.filesRemoved(kind, id)
   }
   project.record = { ...project.record, deleted: [] }
 }

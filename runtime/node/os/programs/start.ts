@@ -42,6 +42,9 @@ export interface RunOptions {
   /** Limit of its data (RLIMIT_DATA), KiB: it cannot allocate more. */
   readonly memoryKb?: number | undefined
   readonly signal?: AbortSignal | undefined
+  /** Descriptors of files that are its input, in place of none, and its output, in place of `stdout`. */
+  readonly input?: number
+  readonly output?: number
 }
 
 /** A command line for sh(1) that limits the memory of the program that its positional parameters name. */
@@ -51,11 +54,11 @@ const withMemory = (kb: number): string => `ulimit -d ${kb} 2>/dev/null; exec "$
 export type ProgramEnd = { readonly error: ExecFileException | null; readonly stdout: string; readonly stderr: string }
 
 /**
- * Runs a program to its end, without a shell and without input, in a process group of its own. What it has left running, and still holds
+ * Runs a program to its end, without a shell, in a process group of its own. What it has left running, and still holds
  * its output a second later, is killed. Never rejects.
  */
 export function runProgram(command: string, args: readonly string[], options: RunOptions): Promise<ProgramEnd> {
-  const { ms, maxBytes = 1 << 20, memoryKb, signal, ...inherited } = options
+  const { ms, maxBytes = 1 << 20, memoryKb, signal, input = 'ignore', output = 'pipe', ...inherited } = options
   const [program, words] =
     memoryKb === undefined ? [command, args] : ['/bin/sh', ['-c', withMemory(memoryKb), 'sh', command, ...args]]
   return new Promise((resolve) => {
@@ -63,7 +66,7 @@ export function runProgram(command: string, args: readonly string[], options: Ru
     let obstacle: ExecFileException | undefined
     let child: ChildProcess
     try {
-      child = startProgram(program, words, { ...inherited, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+      child = startProgram(program, words, { ...inherited, detached: true, stdio: [input, output, 'pipe'] })
     } catch (error) {
       // spawn throws some errors of the kernel synchronously.
       resolve({ error: error as ExecFileException, ...said })

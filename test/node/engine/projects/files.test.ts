@@ -36,6 +36,7 @@ async function openFiles({ minFreeMb = 0, bodyTimeoutMs = 5000 } = {}): Promise<
     checksums,
     minFreeMb: () => minFreeMb,
     bodyTimeoutMs,
+    gather: async () => {},
   })
   return { root, files }
 }

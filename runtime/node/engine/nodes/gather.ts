@@ -1,0 +1,17 @@
+import { mapLimit } from '../../../../src/lib/async/map-limit.ts'
+import type { OpenProject } from '../projects/open-project.ts'
+import type { EngineNode } from './engine-node.ts'
+import type { NodeTable } from './node-table.ts'
+
+/** Nodes that write at once: more take turns on the disk. */
+const maxWriters = 2
+
+/** Has the stopped nodes of a project write what they keep elsewhere into their directories. 409, 507. */
+export async function gatherFiles(project: OpenProject, table: Pick<NodeTable, 'lock' | 'get'>): Promise<void> {
+  const gather = (node: EngineNode) =>
+    table.lock(node.key, async () => {
+      if (table.get(node.key) === node && node.isStopped) await node.kind.gather?.(node, node.directory)
+    })
+  const all = [...project.nodes.values()].filter(({ kind }) => kind.gather !== undefined)
+  await mapLimit(all, gather, maxWriters)
+}
