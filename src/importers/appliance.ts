@@ -61,7 +61,7 @@ export function importAppliance(source: Source, { version }: { version?: string 
   if (registry > newest) throw root.get('registry_version').error(`expected at most ${newest}`)
   const chosen = versionOf(root, version)
   const { type, part, settings } = settingsOf(root, chosen)
-  const kind = type === 'docker' ? 'container' : kindOfWord(type)
+  const kind = kindOfWord(type)
   if (!isKnownKind(kind)) throw part.error(`there is no kind ${quoted(type)}`)
   const name = root.get('name').text()
   const { properties, images } =
@@ -154,8 +154,7 @@ function propertiesOf(settings: readonly Part[], kind: KindDescriptor): Fields {
 /** A docker appliance: its image is that of a registry, whatever the version. */
 function containerOf(settings: readonly Part[], part: Part): { properties: Fields; images: ApplianceImage[] } {
   const all = new Map([...settings].reverse().flatMap((it) => it.entries()))
-  // Templates have no name of a host that files could have.
-  const read = dockerContainer(all, { name: '', links: 0 })
+  const read = dockerContainer(all, { links: 0 })
   if (read === undefined) throw part.error('image is missing')
   const { symbol: _, image, ...properties } = read.fields
   if (read.hint !== undefined) all.get('image')?.change(read.hint)

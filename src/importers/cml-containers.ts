@@ -1,8 +1,8 @@
 import { Check } from '@sinclair/typebox/value'
 import type { Fields } from '../labfile/text.ts'
-import { containerSettings } from '../model/kinds/container.ts'
-import { imageNeeds } from './container-image-name.ts'
-import { forwarding, limitOf } from './container-words.ts'
+import { containerSettings, forwarding } from '../model/kinds/container.ts'
+import { imageNeeds } from '../model/kinds/image-names.ts'
+import { limitOf } from './container-words.ts'
 import { type Part, quoted } from './source.ts'
 
 /** Where the image of a definition has the files of a configuration; the first one is meant where no name is given. */

@@ -29,6 +29,3 @@ export function shellText(part: Part | undefined, key: string): string {
     return ''
   }
 }
-
-/** A node with several links forwards: it is on in the containers of Docker, whose host forwards. */
-export const forwarding = (links: number): readonly string[] => (links > 1 ? ['net.ipv4.ip_forward=1'] : [])

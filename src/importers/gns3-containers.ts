@@ -5,24 +5,23 @@ import {
   ContainerNode,
   container,
   containerSettings,
-  hostnameOf,
-  hostsText,
+  dockerHost,
+  forwarding,
+  interfacesPath,
+  interfacesUp,
 } from '../model/kinds/container.ts'
-import { containerImageFile, imageCommands, imageNeeds } from './container-image-name.ts'
-import { forwarding, type GivenContainerFile, limitOf, shellText } from './container-words.ts'
+import { containerImageFile, imageCommands, imageNeeds } from '../model/kinds/image-names.ts'
+import { type GivenContainerFile, limitOf, shellText } from './container-words.ts'
 import { type Part, quoted, Source } from './source.ts'
 
+export { interfacesPath }
+
 interface DockerInput {
-  /** The name of the node. */
-  readonly name: string
   /** How many of its ports have links. */
   readonly links: number
   /** Its configuration of interfaces, with a text or a file. */
   readonly interfaces?: Pick<GivenContainerFile, 'text' | 'file'> | undefined
 }
-
-/** Where a docker node of GNS3 has the configuration of its interfaces, in its own directory and in the container. */
-export const interfacesPath = 'etc/network/interfaces'
 
 const { maximum: maxAdapters = 1 } = containerSettings.adapters
 
@@ -41,7 +40,7 @@ const unused = new Set([
 /** A docker node of GNS3, by its settings, as one of kind container. Undefined: it names no image. */
 export function dockerContainer(
   settings: ReadonlyMap<string, Part>,
-  { name, links, interfaces }: DockerInput,
+  { links, interfaces }: DockerInput,
 ): { readonly fields: Fields; readonly image: string; readonly hint: string | undefined } | undefined {
   const textOf = (key: string) => settings.get(key)?.textOrNone() ?? ''
   const image = textOf('image').trim()
@@ -49,11 +48,7 @@ export function dockerContainer(
   const file = containerImageFile(image)
   settings.get('image')?.change(`the image ${quoted(image)} is the archive ${file} here`)
   const { symbol, capabilities } = imageNeeds(image)
-  const hosts = hostsOf(settings.get('extra_hosts'), name)
-  const files: GivenContainerFile[] = [
-    ...(hosts === undefined ? [] : [{ path: '/etc/hosts', text: hosts }]),
-    ...(interfaces === undefined ? [] : [{ path: `/${interfacesPath}`, ...interfaces }]),
-  ]
+  const files: GivenContainerFile[] = interfaces === undefined ? [] : [{ path: `/${interfacesPath}`, ...interfaces }]
   const fields = {
     image: file,
     symbol,
@@ -62,6 +57,7 @@ export function dockerContainer(
     adapters: adaptersOf(settings.get('adapters')),
     command: shellText(settings.get('start_command'), 'start_command'),
     environment: environmentOf(settings.get('environment')),
+    hosts: hostsOf(settings.get('extra_hosts')),
     files,
     sysctls: forwarding(links).join('\n'),
     capabilities: [...capabilities],
@@ -76,9 +72,6 @@ export function dockerContainer(
   const given = Object.entries(fields).filter(isSet)
   return { fields: Object.fromEntries(given), image, hint: imageCommands(image) }
 }
-
-/** GNS3 does the same with the file of a node. A file in which nothing is set needs no such program. */
-const interfacesUp = `if grep -q '^ *iface' /${interfacesPath}; then mkdir -p /run/network && ifup -a; fi`
 
 /** What a docker node of an archive becomes. */
 export interface ArchivedContainer {
@@ -147,16 +140,15 @@ function environmentOf(part: Part | undefined): string {
   return lines.filter(isVariable).join('\n')
 }
 
-/** The lines of `/etc/hosts`, with those that each container has; undefined: no others are given. */
-function hostsOf(part: Part | undefined, name: string): string | undefined {
+/** The lines of `/etc/hosts` beside those that each container has. */
+function hostsOf(part: Part | undefined): string {
   const lines = linesOf(part).flatMap((line) => {
-    const [, host, address] = /^([^\s:]+)\s*:\s*([0-9a-fA-F.:]+)$/.exec(line) ?? []
-    if (address !== undefined) return [`${address}\t${host}`]
+    const [, host, address] = dockerHost.exec(line) ?? []
+    if (address !== undefined) return [`${address} ${host}`]
     part?.leaveOut(`${quoted(line)} is not imported: expected NAME:ADDRESS`)
     return []
   })
-  if (lines.length === 0) return undefined
-  return hostsText(name === '' ? undefined : hostnameOf(name), lines)
+  return lines.join('\n')
 }
 
 const linesOf = (part: Part | undefined): string[] =>

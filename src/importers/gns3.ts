@@ -3,6 +3,7 @@ import { labName } from '../labfile/names.ts'
 import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import type { Fields } from '../labfile/text.ts'
 import { quantityText } from '../labfile/units.ts'
+import { interfacesPath } from '../model/kinds/container.ts'
 import { maxBays } from '../model/kinds/iou.ts'
 import type { KindDescriptor } from '../model/kinds/kind.ts'
 import { kindOf } from '../model/kinds/node.ts'
@@ -12,7 +13,7 @@ import { labSettings } from '../model/lab/project.ts'
 import { isUuid } from '../model/schema/fields.ts'
 import { consoleOptions } from './console-options.ts'
 import { byNumbers, type ConvertedLab, Draft, type DraftEnd, isDevice, mapPosition } from './draft.ts'
-import { dockerContainer, interfacesPath } from './gns3-containers.ts'
+import { dockerContainer } from './gns3-containers.ts'
 import { machineModel } from './machines.ts'
 import { fileName, isOldForm, newestRevision, OldTopology, platformOf } from './old-projects.ts'
 import { type Part, quoted, type Source } from './source.ts'
@@ -114,7 +115,7 @@ function readNode(
   const name = label.textOrNone() ?? word
   const container = word === 'docker' ? readContainer(draft, part, { name, hasFile, ports }) : undefined
   if (container !== undefined) return container
-  if (!isKnownKind(kind)) return readPlaceholder(draft, part, { word, name, ports })
+  if (word === 'docker' || !isKnownKind(kind)) return readPlaceholder(draft, part, { word, name, ports })
   const mapFields = mapFieldsOf(part, kind)
   if (isSegmentKind(kind)) return readSegment(draft, part, kind, { name, mapFields })
   const own = draft.node(
@@ -145,7 +146,7 @@ function readContainer(
     ...part.get('properties').asObject().entries(),
     ['console_type', part.get('console_type')] as const,
   ])
-  const read = dockerContainer(settings, { name, links: ports.length, interfaces })
+  const read = dockerContainer(settings, { links: ports.length, interfaces })
   if (read === undefined) return undefined
   const { symbol, ...mapFields } = mapFieldsOf(part, 'container')
   const fields = {

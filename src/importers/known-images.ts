@@ -1,6 +1,6 @@
 import { isGzip, isTar } from '../lib/archive-heads.ts'
 import { type DynamipsPlatform, defaultRam } from '../model/kinds/dynamips-hardware.ts'
-import { imageNeeds } from './container-image-name.ts'
+import { imageNeeds } from '../model/kinds/image-names.ts'
 
 /** Settings for a node type (a template), as far as an image tells them: the user may change each. */
 export interface SuggestedType {

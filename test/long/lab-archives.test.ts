@@ -323,7 +323,7 @@ describe('a docker node of GNS3', () => {
     expect([answer.status, await answer.json()]).toMatchObject([
       201,
       {
-        left_out: ['console_type of Box', 'memory of Box'],
+        left_out: ['console_type of Box'],
         cannot_run: [{ name: 'Box', kind: 'container', reason: expect.stringContaining('alpine_latest.tar') }],
       },
     ])
@@ -336,10 +336,8 @@ describe('a docker node of GNS3', () => {
         image: 'alpine_latest.tar',
         adapters: 2,
         command: 'sh',
-        files: [
-          { path: '/etc/hosts', text: expect.stringContaining('127.0.1.1 Box\n10.0.0.9\tdb\n') },
-          { path: '/etc/network/interfaces', text },
-        ],
+        ...{ hosts: '10.0.0.9 db', ram: 64 },
+        files: [{ path: '/etc/network/interfaces', text }],
       },
     })
     expect(shown.ports.map(({ name }) => name)).toEqual(['eth0', 'eth1'])

@@ -61,7 +61,7 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
       const at = `${request.method} ${ourPath(pathOf(request.url))}`
       const turned = (body: unknown, errorCode = code) => {
         if (status >= 400) return theirFault(status, body, { code: errorCode, at, translate: theirFile })
-        const theirs = toResponse(schema, body, versionFor(request))
+        const theirs = toResponse(schema, body, versionFor(request), /([^/]+)\/images$/.exec(at)?.[1])
         return theirs === undefined ? gone : { status: statusOf(status, endpoint, at), body: theirs }
       }
       if (isAnswer && answer.body === undefined) return withoutBody(status, statusOf(status, endpoint, at))

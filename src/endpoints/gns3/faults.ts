@@ -25,7 +25,6 @@ interface Rule {
 }
 
 const rules: readonly Rule[] = [
-  { at: /^GET \/v2\/computes\/[^/]+\/docker\/images$/, status: 409, message: 'Cannot connect to Docker' },
   { code: 'no-such-path', message: '404: Not Found' },
   { code: 'no-such-file', message: '404: Not Found' },
   { code: 'method-not-allowed', status: 405, message: '405: Method Not Allowed' },

@@ -35,11 +35,16 @@ const byName = new Map(sharedKinds.map((it) => [it[0].name, it]))
 const directoryOf = ({ node_directory }: Members): Members =>
   typeof node_directory === 'string' ? { node_directory: theirFile(node_directory) } : {}
 
+const same = (given: Members): Members => given
+
 /** A node on a compute. */
-const computeNode = ([, { members, added }]: readonly [KindDescriptor, Gns3Kind], node: Members): Members => ({
-  ...pick({ ...node, ...directoryOf(node) }, ['node_id', 'project_id', 'name', 'status', ...members]),
-  ...added?.(node),
-})
+const computeNode = ([, gns3]: readonly [KindDescriptor, Gns3Kind], node: Members): Members => {
+  const { members, added, toGns3 = same } = gns3
+  return {
+    ...toGns3(pick({ ...node, ...directoryOf(node) }, ['node_id', 'project_id', 'name', 'status', ...members])),
+    ...added?.(node),
+  }
+}
 /** Finds the kind of a node from its members: the first kind whose schema has all of them. */
 const kindOfShown = (node: Members) =>
   sharedKinds.find(([kind]) => Object.keys(node).every((name) => name in kind.node.properties))
@@ -47,11 +52,13 @@ const kindOfShown = (node: Members) =>
 /** Members of a node on a compute that are not in `properties` of a node of a lab. */
 const besideProperties = new Set(['node_directory', 'console', 'console_type', 'command_line'])
 
-function properties(node_type: string, given: Members): Members {
+/** `kept`: those that only clients of GNS3 know. */
+function properties(node_type: string, given: Members, kept: Members): Members {
   const found = byName.get(node_type)
-  if (found === undefined) return given
-  const { members, settings = [], added } = found[1]
-  return { ...pick(given, [...members.filter((it) => !besideProperties.has(it)), ...settings]), ...added?.(given) }
+  if (found === undefined) return { ...kept, ...given }
+  const { members, settings = [], added, toGns3 = same, keptDefaults } = found[1]
+  const own = pick(given, [...members.filter((it) => !besideProperties.has(it)), ...settings])
+  return { ...keptDefaults, ...kept, ...toGns3(own), ...added?.(given) }
 }
 
 const labNodeMembers = [
@@ -89,7 +96,7 @@ const labNode: Shape = (node) => {
       ...(label as Members),
     },
     ports: theirPorts(node),
-    properties: { ...(keptProperties as Members), ...properties(node_type, (node.properties ?? {}) as Members) },
+    properties: properties(node_type, (node.properties ?? {}) as Members, (keptProperties ?? {}) as Members),
   }
 }
 
@@ -138,6 +145,7 @@ const labTemplate: Shape = (template) => {
     ...defaultsIn(schema),
     ...gns3?.added?.(template),
     ...template,
+    ...gns3?.toGns3?.(template),
     template_type: type,
     symbol: theirSymbol(template.symbol, kind),
   }
@@ -198,14 +206,14 @@ const shapes: Readonly<Record<string, Shape>> = {
   }),
 }
 
-/** Converts an answer of a schema to that of GNS3 2.2. */
-export function toResponse(schema: TSchema | undefined, value: unknown, version: string): unknown {
+/** Converts an answer of a schema to that of GNS3 2.2. `kind`: whose images the path of the request names. */
+export function toResponse(schema: TSchema | undefined, value: unknown, version: string, kind?: string): unknown {
   if (schema === undefined) return value
   if (Array.isArray(value)) {
-    const items = value.map((item) => toResponse(schema.items as TSchema | undefined, item, version))
+    const items = value.map((item) => toResponse(schema.items as TSchema | undefined, item, version, kind))
     return items.filter((item) => item !== undefined)
   }
-  const shape = shapes[String(schema.$id)]
+  const shape = byName.get(kind ?? '')?.[1].image ?? shapes[String(schema.$id)]
   return shape !== undefined && isMembers(value) ? shape(value, version) : value
 }
 

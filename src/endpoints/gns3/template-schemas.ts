@@ -269,6 +269,8 @@ const docker = template(
     ),
     extra_hosts: text(),
     extra_volumes: list(Type.Unknown()),
+    memory: whole(0, 0),
+    cpus: Type.Optional(Type.Number({ minimum: 0, default: 0 })),
     custom_adapters: list(customAdapter),
   },
 )

@@ -132,6 +132,9 @@ export function archiveOf(
     const isTheirs = ([key]: [string, unknown]) =>
       create === undefined || (key in create.properties && (gns3 === undefined || theirs.has(key)))
     const all = Object.entries(rest.properties)
+    const settings = Object.fromEntries(all.filter(isTheirs))
+    const { toGns3 } = gns3 ?? {}
+    const theirSettings = toGns3?.(settings) ?? settings
     // A startup script is in the archive as a file.
     const apart = all.filter((entry) => !isTheirs(entry) && !entry[0].startsWith('startup_script'))
     more.nodes[rest.node_id] = {
@@ -146,7 +149,7 @@ export function archiveOf(
       height: 65,
       label: { rotation: 0, style: null, x: null, y: -25, ...(label ?? { text: rest.name }) },
       node_type: rest.properties.driver === 'vmware' ? 'vmware' : archiveWord(rest.node_type),
-      properties: { ...(kept?.properties as object | undefined), ...Object.fromEntries(all.filter(isTheirs)) },
+      properties: { ...(kept?.properties as object | undefined), ...theirSettings },
     }
   }
   const linkOf = (link: LinkRecord) => {
@@ -240,7 +243,7 @@ export function archivedLab(
         ...(node.node_type === 'vmware' && { driver: 'vmware' }),
         ...Object.fromEntries(apart),
       },
-      ...containers.membersOf(node),
+      ...containers.membersOf(node, Object.fromEntries(apart)),
     }
   })
   const nodeIds = new Map([...ids].filter(([id]) => seen.has(id)))

@@ -52,18 +52,24 @@ export class ArchivedContainers {
     }
   }
 
-  /** The members of a docker node as one of kind container; undefined for other nodes, and for one that names no image. */
-  membersOf({ node_id, name, node_type, console_type, properties = {} }: DockerNode): object | undefined {
+  /**
+   * The members of a docker node as one of kind container; undefined for other nodes. One that names no image keeps its type. `more`: settings
+   * that are apart in an archive of ours.
+   */
+  membersOf(
+    { node_id, name, node_type, console_type, properties = {} }: DockerNode,
+    more: Readonly<Record<string, unknown>>,
+  ): object | undefined {
     if (node_type !== 'docker') return undefined
     const id = node_id.toLowerCase()
     const text = this.#interfaces.get(id)
     const links = this.#ends.get(id) ?? 0
-    const input = { name, links, ...(text !== undefined && { interfaces: { text } }) }
+    const input = { links, ...(text !== undefined && { interfaces: { text } }) }
     const read = archivedContainer(properties, console_type, input)
-    if (read === undefined) return undefined
+    if (read === undefined) return { node_type }
     const room = Math.max(0, maxLeftOut - this.leftOut.length)
     this.leftOut.push(...read.leftOut.slice(0, room).map((setting) => `${setting} of ${name}`))
     const { console_type: own = 'telnet', ...settings } = read.fields
-    return { ...read.kind, console_type: own, properties: settings }
+    return { ...read.kind, console_type: own, properties: { ...settings, ...more } }
   }
 }

@@ -7,6 +7,7 @@ import { ApiError } from '../../lib/errors/api-error.ts'
 import { quotedPath } from '../../lib/text/escape.ts'
 import { nearest } from '../../lib/text/nearest-word.ts'
 import { type Image, type ImageKindName, isImageKind } from '../../model/image.ts'
+import { containerImageFile, imageCommands } from '../../model/kinds/image-names.ts'
 import { kindOf } from '../../model/kinds/node.ts'
 import { imageProperties } from '../../model/lab/archive-words.ts'
 import type { ComputeAgents } from '../computes/agents.ts'
@@ -137,6 +138,9 @@ function answersOf(all: readonly string[], agentFor: ComputeAgents, project_id: 
 }
 
 async function isThere(compute: HostAgent, kind: ImageKindName, name: string): Promise<boolean | undefined> {
+  const isOfRegistry = kindOf(kind).image?.isOfRegistry === true
+  const file = isOfRegistry ? containerImageFile(name) : name
+  if (file !== name && (await isThere(compute, kind, file)) === true) return true
   try {
     const { content } = await compute.images.read(kind, name, { range: { first: 0, last: 0 } })
     await content.cancel()
@@ -168,7 +172,9 @@ async function issueOf(
       name,
       known.map(({ path }) => path),
     )
-    const hint = near === undefined ? 'upload it first' : `did you mean ${quotedPath(near)}? Otherwise upload it first`
+    const commands = kindOf(kind).image?.isOfRegistry === true ? imageCommands(name) : undefined
+    const bring = commands ?? 'upload it first'
+    const hint = near === undefined ? bring : `did you mean ${quotedPath(near)}? Otherwise ${bring}`
     return [`there is no image ${quotedPath(name)}`, hint]
   }
   if (digest === undefined) return undefined

@@ -1,10 +1,12 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { badRequest } from '../../lib/errors/api-error.ts'
 import { oneLine } from '../../lib/text/one-line.ts'
-import { nullable, objectSchema, oneOf } from '../schema/fields.ts'
+import { maybe, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
+import { containerImageName, imageNeeds } from './image-names.ts'
 import { inputsOf } from './inputs.ts'
-import { adaptersOfOnePort, kind } from './kind.ts'
+import { adaptersOfOnePort, gns3Kind, kind } from './kind.ts'
 import { type AddressSettings, addressIssue, macOfAdapter, macText } from './mac-addresses.ts'
 import { v1Of } from './v1.ts'
 
@@ -15,7 +17,7 @@ const image = Type.String({
   maxLength: 4096,
   pattern: oneLine,
   description:
-    'Image: an archive of `docker save` or an OCI archive, as a name in the images directory, or a path; answers show a path below that directory as a name',
+    'Image: an archive of `docker save` or an OCI archive, as a name in the images directory, or a path; or what registries call it (`alpine:3`), if `patchbay images pull` has brought it. Answers have its name in that directory',
   expects: 'the name or path of an image, in one line',
   holds: 'image',
 })
@@ -58,6 +60,14 @@ export const hostsText = (hostname: string | undefined, lines: readonly string[]
     '',
   ].join('\n')
 
+/** Where GNS3 has the configuration of the interfaces of a docker node, in its directory and in the container. */
+export const interfacesPath = 'etc/network/interfaces'
+/** What GNS3 does with it. A file in which nothing is set needs no such program. */
+export const interfacesUp = `if grep -q '^ *iface' /${interfacesPath}; then mkdir -p /run/network && ifup -a; fi`
+
+/** A node with several links forwards: it is on in the containers of Docker, whose host forwards. */
+export const forwarding = (links: number): readonly string[] => (links > 1 ? ['net.ipv4.ip_forward=1'] : [])
+
 /** A file that a container begins with. */
 export type ContainerFile = Static<typeof ContainerFile>
 export const ContainerFile = Type.Object(
@@ -78,6 +88,20 @@ export const ContainerFile = Type.Object(
 
 /** Less memory would not do for the programs that make a container, MB. */
 export const leastRam = 16
+const maxAdapters = 64
+
+/** An adapter that differs from the others. */
+const ContainerAdapter = Type.Object(
+  {
+    adapter_number: Type.Integer({ minimum: 0, maximum: maxAdapters - 1 }),
+    port_name: maybe(Type.String({ maxLength: 64, description: 'Name of the port, for display' })),
+    adapter_type: maybe(
+      Type.String({ maxLength: 64, description: 'Without effect: adapters of containers have no models' }),
+    ),
+    mac_address: maybe(Type.String({ ...macText, description: 'MAC address' })),
+  },
+  { additionalProperties: false, description: 'An adapter that differs from the others' },
+)
 
 /** The settings of a container, with their defaults: the members of its record. */
 export const containerSettings = {
@@ -90,9 +114,18 @@ export const containerSettings = {
   }),
   adapters: Type.Integer({
     minimum: 0,
-    maximum: 64,
+    maximum: maxAdapters,
     default: 1,
     description: 'Network adapters: eth0, eth1 and so on',
+  }),
+  custom_adapters: Type.Array(ContainerAdapter, {
+    maxItems: maxAdapters,
+    default: [],
+    description: 'Adapters with another MAC address than the others',
+  }),
+  hosts: lines('Names of other hosts in `/etc/hosts`, one `ADDRESS NAME` a line', {
+    pattern: '^([0-9a-fA-F:.]+[ \\t]+[^\\s\\u0000][^\\n\\u0000]*(\\n+|$))*$',
+    expects: 'lines of the form 10.0.0.1 server',
   }),
   exec: lines('Commands that run in the container once it has its adapters, one a line', {
     pattern: '^[^\\u0000]*$',
@@ -126,7 +159,11 @@ export const containerSettings = {
   processes: Type.Integer({ minimum: 8, maximum: 65536, default: 1024, description: 'Limit of processes and threads' }),
 } as const
 
-const MacAddress = Type.String({ ...macText, description: 'MAC address of the first adapter; the others follow' })
+const MacAddress = Type.String({
+  pattern: `^(${macText.pattern.slice(1, -1)})?$`,
+  expects: macText.expects,
+  description: 'MAC address of the first adapter; the others follow. Empty: one that is made of the id',
+})
 
 export type ContainerNode = Static<typeof ContainerNode>
 export const ContainerNode = objectSchema('ContainerNode', 'A container, with namespaces of its own', {
@@ -146,6 +183,34 @@ export const { create: ContainerCreate, update: ContainerUpdate } = inputsOf('co
 export type ContainerCreate = Static<typeof ContainerCreate>
 export type ContainerUpdate = Static<typeof ContainerUpdate>
 
+const orEmpty = (name: string, value: unknown): object =>
+  typeof value === 'string' || value === null ? { [name]: (value ?? '').trim() } : {}
+
+/** The lines of `/etc/hosts`, from those of Docker: `NAME:ADDRESS`. 400. */
+function hostsOfDocker(text: string): string {
+  const given = text.split('\n').map((line) => line.trim())
+  return given
+    .filter((line) => line !== '')
+    .map((line) => {
+      const [, host, address] = dockerHost.exec(line) ?? []
+      if (address === undefined) throw badRequest(`extra_hosts: expected NAME:ADDRESS, got ${JSON.stringify(line)}`)
+      return `${address} ${host}`
+    })
+    .join('\n')
+}
+
+/** A line of Docker for a host, with a name and an address. */
+export const dockerHost = /^([^\s:]+)\s*:\s*([0-9a-fA-F.:]+)$/
+
+const hostsForDocker = (hosts: unknown): string =>
+  String(hosts ?? '')
+    .split('\n')
+    .flatMap((line) => {
+      const [address, ...names] = line.trim().split(/\s+/)
+      return names.map((name) => `${name}:${address}`)
+    })
+    .join('\n')
+
 const schemas = { node: ContainerNode, create: ContainerCreate, update: ContainerUpdate }
 
 export const container = kind({
@@ -154,10 +219,39 @@ export const container = kind({
   title: 'Container',
   aliases: ['docker'],
   symbol: 'server',
+  gns3: gns3Kind({
+    nodeType: 'docker',
+    hostName: 'rfc1123',
+    members: [
+      ...['node_directory', 'console', 'console_type', 'usage', 'image', 'adapters', 'mac_address', 'command'],
+      ...['environment', 'hosts', 'ram', 'cpus'],
+    ],
+    toGns3: ({ image, command, hosts, ram, ...same }) => ({
+      ...same,
+      image: containerImageName(String(image ?? '')),
+      start_command: command ?? '',
+      extra_hosts: hostsForDocker(hosts),
+      memory: ram ?? 0,
+      aux: null,
+    }),
+    keptDefaults: {
+      ...{ extra_volumes: [], console_resolution: '1024x768', console_http_port: 80, console_http_path: '/' },
+    },
+    atCreation: ({ image, adapters, capabilities, sysctls }) => ({
+      capabilities: capabilities ?? [...imageNeeds(String(image)).capabilities],
+      sysctls: sysctls ?? forwarding(Number(adapters ?? 1)).join('\n'),
+    }),
+    image: ({ path }) => ({ image: containerImageName(String(path)) }),
+    fromGns3: ({ start_command, extra_hosts, memory }) => ({
+      ...(typeof memory === 'number' && { ram: memory }),
+      ...orEmpty('command', start_command),
+      ...(typeof extra_hosts === 'string' || extra_hosts === null ? { hosts: hostsOfDocker(extra_hosts ?? '') } : {}),
+    }),
+  }),
   formParts: {
     General: ['image', 'adapters', 'usage'],
     Start: ['command', 'entrypoint', 'environment', 'exec'],
-    Advanced: ['mac_address', 'files', 'sysctls', 'capabilities', 'ram', 'cpus', 'processes'],
+    Advanced: ['mac_address', 'hosts', 'files', 'sysctls', 'capabilities', 'ram', 'cpus', 'processes'],
   },
   firstSettings: ['image', 'adapters', 'command'],
   ...schemas,

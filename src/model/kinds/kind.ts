@@ -61,12 +61,18 @@ export interface Gns3Kind {
   readonly settings?: readonly string[]
   /** Members that GNS3 shows and Patchbay lacks, from those of a node. */
   readonly added?: (node: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
+  /** The members of a node, or its settings in an archive, with the names and values of GNS3, from `members` and `settings`. Absent: the same. */
+  readonly toGns3?: (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
+  /** Members that Patchbay has nothing for, with their defaults: clients see what they sent. */
+  readonly keptDefaults?: Readonly<Record<string, unknown>>
   /** Members for Patchbay, from those that a client of GNS3 sent. */
   readonly fromGns3?: (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
   /** The same, only of nodes. */
   readonly ofNode?: (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
   /** The same, only of new nodes: such as a script in place of the name of its file. */
   readonly atCreation?: (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
+  /** An image in a list of them. Absent: as for most kinds. */
+  readonly image?: (image: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
   /** The names that its nodes can have in GNS3 3. Absent: any. */
   readonly hostName?: 'rfc1123' | 'ios'
   /** Whether its nodes run from their creation on in GNS3, whose clients do not offer to start them. */

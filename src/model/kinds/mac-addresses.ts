@@ -62,3 +62,28 @@ export function macAfter(mac: string, count: number): string {
 /** The address of an adapter by that of the first one; null where a node does not say it. */
 export const macOfAdapter = (first: unknown, adapter: number): string | null =>
   typeof first === 'string' && first !== '' ? macAfter(first, adapter) : null
+
+interface OwnAddress {
+  readonly adapter_number: number
+  readonly mac_address?: string | null
+}
+
+/** The custom adapters of a copy: those of its source, with the custom MAC addresses of the copy and none of the source. */
+export function withOwnAddresses<A extends OwnAddress>(
+  { adapters, custom_adapters }: { readonly adapters: number; readonly custom_adapters: readonly A[] },
+  own: readonly A[],
+): (A | OwnAddress)[] {
+  const addresses = new Map(own.map(({ adapter_number, mac_address }) => [adapter_number, mac_address]))
+  const copied = custom_adapters.map((adapter) => {
+    const { mac_address: _, ...rest } = adapter
+    const mac_address = addresses.get(adapter.adapter_number)
+    return mac_address == null ? (rest as A) : { ...adapter, mac_address }
+  })
+  const numbers = new Set(copied.map(({ adapter_number }) => adapter_number))
+  const others = own.flatMap(({ adapter_number, mac_address }) =>
+    mac_address == null || adapter_number >= adapters || numbers.has(adapter_number)
+      ? []
+      : [{ adapter_number, mac_address }],
+  )
+  return [...copied, ...others]
+}

@@ -123,7 +123,7 @@ test('a docker appliance is a template of containers, whose image is an archive'
       adapters: 8,
       command: 'sh -c "exec bash"',
       environment: 'A=1',
-      files: [{ path: '/etc/hosts', text: '127.0.0.1 localhost\n::1 localhost\n10.0.0.9\tdb\n' }],
+      hosts: '10.0.0.9 db',
       capabilities: ['SYS_ADMIN'],
       ram: 512,
     },

@@ -155,9 +155,7 @@ test.each([
     leftOut: [
       'topology.nodes[0].properties.image',
       'topology.nodes[1].console_type',
-      ...['cpus', 'memory', 'extra_hosts', 'extra_volumes', 'environment', 'image'].map(
-        (key) => `topology.nodes[1].properties.${key}`,
-      ),
+      ...['extra_hosts', 'extra_volumes', 'environment', 'image'].map((key) => `topology.nodes[1].properties.${key}`),
       ...['topology.nodes[2].console_type', 'topology.nodes[2].properties.image'],
     ].join(', '),
   },
@@ -189,12 +187,7 @@ test('a docker node is a container with its command, variables, hosts and the co
       cpus: 0.5,
       command: "nginx -g 'daemon off;'",
       environment: 'A=1\nB=two words',
-      files: [
-        {
-          path: '/etc/hosts',
-          text: '127.0.0.1 localhost\n::1 localhost\n127.0.1.1 web-1\n10.0.0.9\tdb\n2001:db8::1\tv6\n',
-        },
-      ],
+      hosts: '10.0.0.9 db\n2001:db8::1 v6',
     },
   })
   expect(file.nodes.firefox).toEqual({ kind: 'container', image: 'gns3_webterm_latest.tar', at: [300, 0] })

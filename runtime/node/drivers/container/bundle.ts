@@ -45,7 +45,7 @@ export function bundleOf(
   const rest = command.trim() === '' ? (entrypoint.trim() === '' ? image.args : []) : shellWords(command, 'command')
   const all = [
     { path: '/etc/hostname', text: `${hostname}\n`, mode: '0644' },
-    { path: '/etc/hosts', text: hostsText(hostname), mode: '0644' },
+    { path: '/etc/hosts', text: hostsText(hostname, linesOf(properties.hosts)), mode: '0644' },
     ...properties.files,
   ]
   // A file of the node takes the place of one of ours.

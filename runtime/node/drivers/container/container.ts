@@ -1,22 +1,27 @@
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, realpath, writeFile } from 'node:fs/promises'
 import { constants } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
 import {
   type ContainerCreate,
+  type ContainerFile,
   type ContainerNode,
   type ContainerUpdate,
   container,
+  interfacesPath,
+  interfacesUp,
   leastRam,
 } from '../../../../src/model/kinds/container.ts'
-import { macAfter } from '../../../../src/model/kinds/mac-addresses.ts'
+import { macAfter, withOwnAddresses } from '../../../../src/model/kinds/mac-addresses.ts'
 import { shellWords } from '../../../../src/model/kinds/machine-options/shell-words.ts'
 import type { Cleanup, Launch, NodeKind, PortWiring } from '../../engine/nodes/kind.ts'
 import { withChanges } from '../../engine/nodes/record.ts'
 import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import { withDiskErrors } from '../../engine/storage/disk.ts'
+import { readOwn } from '../../engine/storage/own-files.ts'
+import { isInside } from '../../engine/storage/paths.ts'
 import type { Exit } from '../../keeper/protocol/protocol.ts'
 import { checkMemory } from '../../os/system/memory.ts'
 import type { DriverHost } from '../node-driver.ts'
@@ -32,6 +37,8 @@ import { seccompOf } from './seccomp.ts'
 
 /** Also ends a shell, which hears no SIGTERM. */
 const hangUp = constants.signals.SIGHUP
+/** Bytes of a configuration of interfaces. */
+const maxInterfaces = 64 << 10
 
 /**
  * The container kind: crun in namespaces that a holder makes (docs/decisions/containers.md). Images and the layers of nodes belong to ids
@@ -92,13 +99,19 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     const md5 = await this.#host.images.md5Of(file)
     if (md5 === undefined) throw conflict(`The image ${properties.image} cannot be read`)
     const image = await this.#images.unpacked(engine, file, md5, signal)
-    const bundle = bundleOf({ name: record.name, properties }, image.run, seccompOf)
+    const interfaces = await interfacesOf(node)
+    const own =
+      interfaces === undefined
+        ? properties
+        : { ...properties, files: [...properties.files.filter(({ path }) => path !== interfaces.path), interfaces] }
+    const bundle = bundleOf({ name: record.name, properties: own }, image.run, seccompOf)
     const place = this.#layers.placeOf(record.node_id)
     const layer = await this.#layers.prepare(engine.ids, node, signal)
     await withDiskErrors('Starting the container', () => writeBundle(place, bundle))
+    const addresses = new Map(properties.custom_adapters.map((it) => [it.adapter_number, it.mac_address]))
     const taps = this.ports(node).map(({ adapter }) => ({
       name: `eth${adapter}`,
-      mac: macAfter(macOf(node), adapter),
+      mac: addresses.get(adapter)?.toLowerCase() ?? macAfter(macOf(node), adapter),
       port: `${key}/${adapter}/0`,
     }))
     const limits = await this.#groups.limit(record.node_id, properties)
@@ -118,7 +131,7 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
       taps,
       files: bundle.files,
       sysctls: pairsOf(properties.sysctls),
-      exec: linesOf(properties.exec),
+      exec: [...(interfaces === undefined ? [] : [interfacesUp]), ...linesOf(properties.exec)],
     })
     return {
       command_line: `crun run ${properties.image}${properties.command && ` ${properties.command}`}`,
@@ -146,8 +159,13 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     ...[source, { record }, copy]: Parameters<NodeKind<ContainerProperties>['duplicate']>
   ): Promise<void> {
     await copy((directory) => this.gather(source, directory).then(() => undefined))
-    const { mac_address: _, ...settings } = source.record.properties
-    record.properties = { ...settings, mac_address: record.properties.mac_address }
+    const { mac_address, custom_adapters } = record.properties
+    const settings = source.record.properties
+    record.properties = {
+      ...settings,
+      mac_address,
+      custom_adapters: withOwnAddresses(settings, custom_adapters),
+    }
   }
 
   /** Of a node that never ran there is nothing, and a copy says so. */
@@ -189,6 +207,9 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     const paths = next.files.map(({ path }) => path)
     const twice = paths.find((path, index) => paths.indexOf(path) !== index)
     if (twice !== undefined) throw badRequest(`files: ${twice} is there twice`)
+    const numbers = next.custom_adapters.map(({ adapter_number }) => adapter_number)
+    const repeated = numbers.find((number, index) => numbers.indexOf(number) !== index)
+    if (repeated !== undefined) throw badRequest(`custom_adapters: adapter_number ${repeated} occurs twice`)
     if (node.status !== 'stopped' && next.adapters !== before.adapters)
       throw conflict('adapters: the container is running; stop it to change their number')
     for (let adapter = next.adapters; adapter < before.adapters; adapter++)
@@ -215,6 +236,15 @@ function macOf({ record }: ContainerKindNode): string {
   if (mac_address !== '') return mac_address.toLowerCase()
   const digits = record.node_id.replaceAll('-', '').slice(0, 8)
   return `02:${digits.replace(/(..)/g, '$1:')}00`
+}
+
+/** The file by which clients of GNS3 set the addresses of a container: it is in the directory of the node. */
+async function interfacesOf({ directory }: ContainerKindNode): Promise<ContainerFile | undefined> {
+  // No link leads out of the directory.
+  const real = await realpath(join(directory, dirname(interfacesPath))).catch(() => undefined)
+  if (real === undefined || !isInside(await realpath(directory), real)) return undefined
+  const file = await readOwn(real, basename(interfacesPath), maxInterfaces)
+  return file && { path: `/${interfacesPath}`, text: file.bytes.toString('utf8') }
 }
 
 /** Writes the bundle of a start; crun reads it as another user. */

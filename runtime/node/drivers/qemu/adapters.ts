@@ -20,25 +20,6 @@ export function adaptersOf({ adapters, adapter_type, mac_address, custom_adapter
   }))
 }
 
-/** The custom adapters of a copy: those of its source, with the custom MAC addresses of the copy and none of the source. */
-export function withOwnAddresses(
-  { adapters, custom_adapters }: Pick<AdapterSettings, 'adapters' | 'custom_adapters'>,
-  own: readonly CustomAdapter[],
-): CustomAdapter[] {
-  const addresses = new Map(own.flatMap(({ adapter_number, mac_address }) => [[adapter_number, mac_address] as const]))
-  const copied = custom_adapters.map(({ mac_address: _, ...rest }) => {
-    const mac_address = addresses.get(rest.adapter_number)
-    return mac_address == null ? rest : { ...rest, mac_address }
-  })
-  const numbers = new Set(copied.map(({ adapter_number }) => adapter_number))
-  const others = own.flatMap(({ adapter_number, mac_address }) =>
-    mac_address == null || adapter_number >= adapters || numbers.has(adapter_number)
-      ? []
-      : [{ adapter_number, mac_address }],
-  )
-  return [...copied, ...others]
-}
-
 /** The default address of the first adapter, made from the ends of both ids. */
 export function generatedMac(projectId: string, nodeId: string): string {
   const end = (id: string) => id.slice(-4).toLowerCase()

@@ -1,6 +1,7 @@
 import type { PortRef } from '../../../../src/host-agent.ts'
 import { withTimeout } from '../../../../src/lib/async/timeout.ts'
 import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
+import { withOwnAddresses } from '../../../../src/model/kinds/mac-addresses.ts'
 import type {
   MachineEmulatorCreate,
   MachineEmulatorNode,
@@ -15,7 +16,6 @@ import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import { removeBox } from '../../os/sandbox/box.ts'
 import { checkMemory } from '../../os/system/memory.ts'
 import type { DriverHost } from '../node-driver.ts'
-import { withOwnAddresses } from './adapters.ts'
 import { factsOf, kvmPlatforms, missingPlatform, resolveEmulator, usableEmulators } from './binaries.ts'
 import { requireModel } from './command-line.ts'
 import { resizeDisk } from './disks.ts'

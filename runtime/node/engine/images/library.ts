@@ -5,6 +5,8 @@ import { basename, isAbsolute, join, resolve, sep } from 'node:path'
 import { missingImage } from '../../../../src/lib/errors/api-error.ts'
 import { compareText } from '../../../../src/lib/text/compare-text.ts'
 import type { ImageKindName } from '../../../../src/model/image.ts'
+import { containerImageFile, imageCommands } from '../../../../src/model/kinds/image-names.ts'
+import { kindOf } from '../../../../src/model/kinds/node.ts'
 import { isInside } from '../storage/paths.ts'
 
 /** Depth of the search below an additional directory; below our own directory it is 1. */
@@ -70,13 +72,18 @@ export class ImageLibrary {
   /**
    * The image that the settings of a node name. Relative: searched by file name in the directories of images, then in
    * `project`; directories in the name must be those the file is in. Absolute: any file in local mode, else one inside
-   * those directories. 409 with `image` when there is none.
+   * those directories. An image that registries have may be named as they do. 409 with `image` when there is none.
    */
   async lookup(kind: ImageKindName, name: string, project?: string): Promise<FoundImage> {
-    const missing = (why: string) => missingImage(`image: ${JSON.stringify(name.slice(0, 200))} ${why}`, name)
+    const own = kindOf(kind).image?.isOfRegistry === true ? containerImageFile(name) : name
+    const missing = (why: string) => missingImage(`image: ${JSON.stringify(name.slice(0, 200))} ${why}`, own)
     if (name.includes('\0') || /^[A-Za-z]:/.test(name)) throw missing('is not a path on this system')
-    const found = isAbsolute(name) ? await this.#absolute(kind, name) : await this.find(kind, name.split('/'), project)
-    if (found === undefined) throw missing('does not exist; upload it, then try again')
+    const find = (name: string) =>
+      isAbsolute(name) ? this.#absolute(kind, name) : this.find(kind, name.split('/'), project)
+    const found = (await find(name)) ?? (own === name ? undefined : await find(own))
+    const commands = own === name ? undefined : imageCommands(name)
+    if (found === undefined)
+      throw missing(`does not exist${commands ? `: ${commands}` : '; upload it, then try again'}`)
     if (!(await this.#mayRead(kind, found.file, project)))
       throw missing('is outside the directories of images, which only local mode allows')
     await access(found.file, constants.R_OK).catch(() => {

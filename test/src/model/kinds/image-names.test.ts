@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { containerImageFile, imageCommands } from '../../../src/importers/container-image-name.ts'
+import { containerImageFile, containerImageName, imageCommands } from '../../../../src/model/kinds/image-names.ts'
 
 test.each([
   ['frrouting/frr:v8.4.0', 'frrouting_frr_v8.4.0.tar'],
@@ -10,8 +10,23 @@ test.each([
   ['quay.io/frrouting/frr@sha256:ab12', 'quay.io_frrouting_frr_sha256_ab12.tar'],
   ['../../etc/passwd', '_._.._etc_passwd_latest.tar'],
   [`a${'b'.repeat(300)}`, `a${'b'.repeat(199)}.tar`],
+  ['frr-10-2-1-r1.tar.gz', 'frr-10-2-1-r1.tar.gz'],
+  ['busybox.tar:latest', 'busybox.tar'],
 ])('the image %s is the file %s', (reference, file) => {
   expect(containerImageFile(reference)).toBe(file)
+})
+
+test.each([
+  ['frrouting_frr_v8.4.0.tar', 'frrouting/frr:v8.4.0'],
+  ['alpine_latest.tar', 'alpine:latest'],
+  ['quay.io_frrouting_frr_9.tar', 'quay.io/frrouting/frr:9'],
+  ['busybox.tar', 'busybox.tar'],
+  ['frr-10-2-1-r1.tar.gz', 'frr-10-2-1-r1.tar.gz'],
+  ['_x_1.tar', '_x_1.tar'],
+  ['my images/frr_1.tar', 'my images/frr_1.tar'],
+])('the file %s has the image %s, whose file it is', (file, name) => {
+  expect(containerImageName(file)).toBe(name)
+  expect(containerImageFile(name)).toBe(file)
 })
 
 test('the commands that make the file are those of skopeo and docker, and never others', () => {
