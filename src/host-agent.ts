@@ -386,6 +386,8 @@ export interface ConsoleReplay {
   readonly replay: boolean
   /** Only its last lines. */
   readonly lines?: number
+  /** Another console of the node, which begins with a program of its own. */
+  readonly name?: string
 }
 
 export interface ConsoleStream {

@@ -122,8 +122,14 @@ export class Patchbay {
     {
       replay = true,
       lines,
+      name,
       signal,
-    }: { readonly replay?: boolean; readonly lines?: number; readonly signal?: AbortSignal } = {},
+    }: {
+      readonly replay?: boolean
+      readonly lines?: number
+      readonly name?: string
+      readonly signal?: AbortSignal
+    } = {},
   ): Promise<ByteStreams> {
     // As a property: it is not defined where there is none.
     const { WebSocket: Maker = globalThis.WebSocket as WebSocketMaker | undefined } = this.#options
@@ -135,7 +141,7 @@ export class Patchbay {
     // A browser's websocket cannot send headers: a ticket stands for them.
     const { token } = this.#options
     const ticket = token === undefined ? undefined : (await this.call('POST /v2/compute/tickets')).ticket
-    const query = search({ ticket, replay: replay ? undefined : '0', lines })
+    const query = search({ ticket, replay: replay ? undefined : '0', lines, name })
     const url = `${this.server.replace(/^http/, 'ws')}${path}${query}`
     const lost = (what: string) => this.#lost('lost', what)
     return openByteStreams(new Maker(url), { lost, signal })

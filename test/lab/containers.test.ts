@@ -8,6 +8,7 @@ import { addImage, createContainer, createPair, createProject, Shell } from '../
 import { start, status } from '../support/lab.ts'
 import { processesWith } from '../support/processes.ts'
 import { TestService } from '../support/service.ts'
+import { openSocketConsole } from '../support/socket-console.ts'
 import { Terminal } from '../support/terminal.ts'
 import { testWith } from '../support/test-with.ts'
 
@@ -149,6 +150,44 @@ describe('containers', () => {
     await expect(service.call('PUT', node, { ram: 8 })).rejects.toThrow('at least 16 MB')
     await service.call('PUT', node, { ram: 1 << 23 })
     await expect(service.call('POST', `${node}/start`)).rejects.toThrow(/ram: this host has \d+ MB/)
+  })
+
+  testWith(containers)('have further consoles, each with a program of its own until its viewer leaves', async () => {
+    const consoles = [
+      { name: 'shell', exec: '/bin/sh' },
+      { name: 'status', exec: "sh -c 'grep NoNewPrivs /proc/self/status; exec sleep 1234'" },
+      { name: 'absent', exec: '/bin/absent' },
+    ]
+    const node = await create({ consoles, command: "sh -c 'while :; do sleep 1000; done'" })
+    await expect(openSocketConsole(service, node, '?name=shell')).rejects.toThrow('refused')
+    await start(service, node)
+    const shells = await Promise.all([1, 2].map(() => openSocketConsole(service, node, '?name=shell')))
+    for (const [index, shell] of shells.entries()) {
+      shell.socket.send(`tty; echo mine-$((40 + ${index}))\r`)
+      await shell.expect(`mine-${40 + index}`)
+      await shell.expect('/dev/pts/')
+    }
+    const status = await openSocketConsole(service, node, '?name=status')
+    await status.expect('NoNewPrivs:\t1')
+    shells[1]?.socket.send('ps | grep -c [s]leep.1234\r')
+    await shells[1]?.expect('\r\n1')
+    // It ends with its viewer, and the viewer with it.
+    status.socket.close()
+    shells[1]?.socket.send('while ps | grep -q [s]leep.1234; do sleep 0.1; done; echo alone\r')
+    await shells[1]?.expect('\r\nalone')
+    shells[1]?.socket.send('exit\r')
+    await shells[1]?.closed
+    for (const name of ['absent', 'other', ''])
+      await expect(openSocketConsole(service, node, `?name=${name}`)).rejects.toThrow('refused')
+    await service.call('POST', `${node}/stop`)
+    await shells[0]?.closed
+    for (const wrong of [
+      { name: 'A b', exec: 'sh' },
+      { name: 'a', exec: ' ' },
+      { name: 'a', exec: "'" },
+    ])
+      await expect(create({ consoles: [wrong] })).rejects.toThrow('consoles')
+    await expect(create({ consoles: [...consoles, ...consoles] })).rejects.toThrow('shell is there twice')
   })
 
   testWith(containers)('say why they do not run', async () => {

@@ -9,7 +9,13 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect } from 'vitest'
 import { requireEngine } from '../../runtime/node/drivers/container/engine.ts'
 import { ImageStore } from '../../runtime/node/drivers/container/image-store.ts'
-import { busyboxLayer, type ImageSays, requireContainers, writeImage } from '../support/container-image.ts'
+import {
+  busyboxLayer,
+  type ImageSays,
+  requireContainers,
+  requireControlGroups,
+  writeImage,
+} from '../support/container-image.ts'
 import { attach, reserve } from '../support/lab.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
@@ -596,6 +602,54 @@ describeWith(needed, compiler)('the content of a container', () => {
     expect(host('/proc/net/route')).toBe(routes)
     expect(hostname()).not.toBe('evil')
     await alive()
+  })
+
+  testWith(needed, compiler)('has no more rights in a further console, and no more than 16 of them', async () => {
+    const before = theHost.map(host)
+    const path = (name: string) => `${nodes.admin}/console/ws?name=${name}`
+    const consoles: WebSocket[] = []
+    const open = () =>
+      new Promise<string>((resolve) => {
+        const socket = new WebSocket(`${service.url.replace('http', 'ws')}${path('shell')}`)
+        consoles.push(socket)
+        socket.onmessage = () => resolve('open')
+        socket.onerror = () => resolve('refused')
+      })
+    const states = await Promise.all(Array.from({ length: 20 }, open))
+    expect(states.filter((it) => it === 'open')).toHaveLength(16)
+    for (const socket of consoles) socket.close()
+    // Each ends with its viewer, and there is room again.
+    await expect.poll(open, { timeout: waitMs }).toBe('open')
+    const last = consoles.at(-1) as WebSocket
+    let shown = ''
+    last.binaryType = 'arraybuffer'
+    last.onmessage = ({ data }) => {
+      shown += typeof data === 'string' ? data : new TextDecoder().decode(data)
+    }
+    last.send(
+      'for it in /proc/self/fd/*; do readlink $it; done; grep -E "NoNewPrivs|Seccomp:" /proc/self/status; attack calls; echo E""ND\r',
+    )
+    await expect.poll(() => shown, { timeout: waitMs }).toContain('END')
+    expect(shown).toMatch(/NoNewPrivs:\t1[\s\S]*Seccomp:\t2/)
+    expect(shown).not.toMatch(/socket:|net\/tun|\/mnt\/|DONE/)
+    last.close()
+    expect(theHost.map(host)).toEqual(before)
+    await alive()
+  })
+
+  testWith(
+    needed,
+    compiler,
+    requireControlGroups(),
+  )('has no more memory than it is given', async () => {
+    const node = await create({ name: 'bomb', ram: 64, cpus: 0.5 })
+    await service.call('POST', `${node}/start`)
+    const shell = await shellOf(node)
+    const line =
+      'for it in 1 2 3; do dd if=/dev/zero of=/dev/null bs=300M count=1; done; cat /dev/zero | head -c 100m | tail -c 90m | wc -c; echo -n ok'
+    expect(await shell.run(line)).toMatch(/Killed[\s\S]*ok/)
+    await alive()
+    await service.call('DELETE', node)
   })
 
   testWith(needed, compiler)('is not what others have', async () => {

@@ -1,6 +1,8 @@
 import { expect } from 'vitest'
 import { WebSocket } from 'ws'
 import { requireChromium } from '../support/chromium.ts'
+import { requireContainers } from '../support/container-image.ts'
+import { addImage } from '../support/container-lab.ts'
 import { LabPage } from '../support/lab-page.ts'
 import { MachineScreen, waitingMachine } from '../support/machine-screen.ts'
 import { requireProgram } from '../support/require.ts'
@@ -72,6 +74,30 @@ testWith(browser)(
     expect(lab.faults).toEqual([])
   },
 )
+
+testWith(browser, await requireContainers())('further consoles of a container are tabs of their own', async () => {
+  const service = await TestService.start()
+  await addImage(service)
+  const consoles = [
+    { name: 'shell', exec: '/bin/sh' },
+    { name: 'status', exec: "sh -c 'echo it is well; sleep 1000'" },
+  ]
+  await labWith(service, { name: 'C1', node_type: 'container', properties: { image: 'busybox.tar', consoles } })
+  const lab = await LabPage.open(service.url, '/#/labs/Consoles')
+  const { page } = lab
+  await lab.node('C1').dblclick()
+  await page.getByRole('button', { name: 'status', exact: true }).click()
+  await lab.shows('it is well')
+  await page.getByRole('button', { name: 'shell', exact: true }).click()
+  await page.locator('.tab', { hasText: 'C1/shell' }).waitFor()
+  await page.locator('.pane:not(.is-behind) .xterm-rows', { hasText: 'built-in shell' }).waitFor()
+  await page.keyboard.type('tty; exit\n')
+  // Its tab goes with its command.
+  await page.locator('.tab', { hasText: 'C1/shell' }).waitFor({ state: 'detached' })
+  await page.locator('.tab', { hasText: 'C1/status' }).waitFor()
+  await page.getByRole('button', { name: 'Close the console of C1/status' }).click()
+  expect(lab.faults).toEqual([])
+})
 
 testWith(browser)(
   'a console in a window of its own has a stable address, copies what is selected, and takes a pasted text',

@@ -11,8 +11,8 @@ export interface SocketConsole {
 }
 
 /** Rejects when the console is refused. */
-export async function openSocketConsole(service: TestService, node: string): Promise<SocketConsole> {
-  const socket = new WebSocket(`${service.url.replace('http', 'ws')}${node}/console/ws`)
+export async function openSocketConsole(service: TestService, node: string, query = ''): Promise<SocketConsole> {
+  const socket = new WebSocket(`${service.url.replace('http', 'ws')}${node}/console/ws${query}`)
   socket.binaryType = 'arraybuffer'
   onTestFinished(() => socket.close())
   let shown = ''

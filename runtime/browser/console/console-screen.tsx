@@ -38,11 +38,11 @@ export function ConsoleScreen({ lab, node: wanted }: { lab: string; node: string
       <div class="tabs">
         <span class={`dot is-${node.status}`} /> <bdi>{node.name}</bdi>
         <span class="spacer" />
-        <ConsoleTools node={node} dock={dock} />
+        <ConsoleTools node={node} dock={dock} tab={node.node_id} />
       </div>
       {dock.isSearching.value && <SearchBar dock={dock} />}
       <div class="pane">
-        <NodeConsole node={node} dock={dock} isShown />
+        <NodeConsole node={node} dock={dock} console={undefined} isShown />
       </div>
     </main>
   )

@@ -3,15 +3,15 @@ import type { LabNode } from '../../../src/client/patchbay.ts'
 import { saveFile } from '../parts/downloads.ts'
 import { IconButton } from '../parts/icon-button.tsx'
 import { consoleKindOf } from './console-kind.ts'
-import type { Dock } from './dock.ts'
+import type { Dock, OpenConsole } from './dock.ts'
 import { PasteDialog } from './paste-dialog.tsx'
 
 /** What can be done with the console of a node. */
-export function ConsoleTools({ node, dock }: { node: LabNode; dock: Dock }) {
+export function ConsoleTools({ node, dock, tab }: { node: LabNode; dock: Dock; tab: string }) {
   const { isSearching } = dock
   const isPasting = useSignal(false)
-  const { node_id, name } = node
-  const console = dock.console(node_id)
+  const { name } = node
+  const console = dock.console(tab)
   return (
     <>
       {consoleKindOf(node) === 'screen' ? (
@@ -20,8 +20,8 @@ export function ConsoleTools({ node, dock }: { node: LabNode; dock: Dock }) {
           class="is-quiet"
           title="Press Ctrl-Alt-Del in the guest"
           onClick={() => {
-            dock.console(node_id)?.screen?.pressCtrlAltDel()
-            dock.console(node_id)?.focus()
+            console?.screen?.pressCtrlAltDel()
+            console?.focus()
           }}
         >
           Ctrl-Alt-Del
@@ -36,7 +36,7 @@ export function ConsoleTools({ node, dock }: { node: LabNode; dock: Dock }) {
               isSearching.value = !isSearching.value
             }}
           />
-          <IconButton icon="download" title="Save what the console shows" onClick={() => save(dock, node)} />
+          <IconButton icon="download" title="Save what the console shows" onClick={() => save(console, node)} />
         </>
       )}
       <IconButton
@@ -61,7 +61,7 @@ export function ConsoleTools({ node, dock }: { node: LabNode; dock: Dock }) {
   )
 }
 
-function save(dock: Dock, { node_id, name }: LabNode): void {
-  const text = dock.console(node_id)?.terminal?.text() ?? ''
+function save(console: OpenConsole | undefined, { name }: LabNode): void {
+  const text = console?.terminal?.text() ?? ''
   saveFile(`${name}.log`, new Blob([text, '\n'], { type: 'text/plain' }))
 }

@@ -5,6 +5,7 @@ import { pause } from '../../../src/lib/async/pause.ts'
 import { client } from '../state/client.ts'
 import { isDark } from '../state/theme.ts'
 import type { NodeConsoleProps } from './node-console.tsx'
+import { tabOf } from './tabs.ts'
 import type { OpenTerminal } from './terminal.ts'
 
 /** Time between two tries to connect, ms. */
@@ -13,7 +14,7 @@ const retryMs = 1000
 const maxEarly = 4096
 
 /** The console of a node. It connects again, with the scroll-back, when the connection is lost or the node starts again. */
-export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
+export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) {
   const element = useRef<HTMLDivElement>(null)
   const terminal = useRef<OpenTerminal>(undefined)
   const input = useRef<((text: string) => void) | undefined>(undefined)
@@ -21,6 +22,7 @@ export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
   const early = useRef('')
   const state = useSignal<'loading' | 'open' | 'closed'>('loading')
   const { project_id, node_id, name } = node
+  const tab = tabOf(node_id, console)
   const isRunning = node.status === 'started'
 
   useEffect(() => {
@@ -34,7 +36,7 @@ export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
       terminal.current = openTerminal(element.current, {
         isDark: isDark.peek(),
         label: `Console of ${name}`,
-        onInput: (text) => dock.type(node_id, text),
+        onInput: (text) => dock.type(tab, text),
         onSearch() {
           dock.isSearching.value = true
         },
@@ -46,7 +48,7 @@ export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
       terminal.current.fit()
       state.value = 'closed'
     })()
-    const remove = dock.add(node_id, {
+    const remove = dock.add(tab, {
       send(text) {
         if (input.current !== undefined) input.current(text)
         else if (early.current.length + text.length <= maxEarly) early.current += text
@@ -65,14 +67,17 @@ export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
       terminal.current?.close()
       terminal.current = undefined
     }
-  }, [node_id])
+  }, [tab])
 
   const isLoaded = state.value !== 'loading'
   useEffect(() => {
     if (!isLoaded || !isRunning) return
     const over = new AbortController()
     const connect = async () => {
-      const streams = await client.console({ project: project_id, node: node_id }, { signal: over.signal })
+      const streams = await client.console(
+        { project: project_id, node: node_id },
+        { signal: over.signal, ...(console !== undefined && { name: console }) },
+      )
       const writer = streams.writable.getWriter()
       const send = (text: string) =>
         void writer.write(text).catch(ignore('the reader reports that the connection is lost'))
@@ -85,8 +90,8 @@ export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
       const reader = streams.readable.getReader()
       for (;;) {
         const { done, value } = await reader.read()
-        if (done) return
-        dock.hasOutput(node_id)
+        if (done) return console !== undefined && dock.close(tab)
+        dock.hasOutput(tab)
         await terminal.current?.write(value)
       }
     }
@@ -103,20 +108,20 @@ export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
       over.abort()
       input.current = undefined
     }
-  }, [isLoaded, isRunning, project_id, node_id])
+  }, [isLoaded, isRunning, project_id, tab])
 
   useEffect(() => {
     terminal.current?.setDark(isDark.value)
   }, [isDark.value])
   // At once: what is typed right after the click on a tab is for its console, not keys of commands for the map.
   useLayoutEffect(() => {
-    if (isShown && dock.wanted === node_id) terminal.current?.focus()
+    if (isShown && dock.wanted === tab) terminal.current?.focus()
   }, [isShown])
   useEffect(() => {
     terminal.current?.setShown(isShown)
     if (!isShown) return
     terminal.current?.fit()
-    if (dock.wanted === node_id) terminal.current?.focus()
+    if (dock.wanted === tab) terminal.current?.focus()
   }, [isShown, isLoaded])
 
   const hint = !isRunning

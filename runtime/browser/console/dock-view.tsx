@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { TargetedPointerEvent } from 'preact'
 import { useEffect } from 'preact/hooks'
-import type { LabLink } from '../../../src/client/patchbay.ts'
+import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
 import { Loaded } from '../parts/loaded.tsx'
@@ -11,6 +11,7 @@ import { ConsoleTools } from './console-tools.tsx'
 import type { Dock } from './dock.ts'
 import { NodeConsole } from './node-console.tsx'
 import { SearchBar } from './search-bar.tsx'
+import { partsOf, tabOf } from './tabs.ts'
 
 const leastHeight = 120
 /** The height at first: on a phone, what is selected is below it, and the map keeps some room. */
@@ -23,11 +24,12 @@ const stackedHeight = () => Math.round(Math.min(300, innerHeight * 0.36))
 export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
   const height = useSignal(defaultHeight())
   const { active, panes, news } = dock
-  const tabs = dock.tabs.value.filter((id) => store.nodes.has(id) || store.links.has(id))
+  const isThere = (tab: string) => store.nodes.has(partsOf(tab)[0]) || store.links.has(tab)
+  const tabs = dock.tabs.value.filter(isThere)
   // Closes the tabs of deleted nodes and links.
   useEffect(() => {
     if (store.project.value === undefined) return
-    for (const id of dock.tabs.value) if (!store.nodes.has(id) && !store.links.has(id)) dock.close(id, true)
+    for (const id of dock.tabs.value) if (!isThere(id)) dock.close(id, true)
   }, [store.nodes.ids.value, store.links.ids.value])
   const isStacked = panes.value.length > 1 && isNarrow()
   useEffect(() => {
@@ -42,7 +44,7 @@ export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
       <Divider onMove={resize} value={height.value} />
       <div class="tabs" role="group" aria-label="Consoles">
         {tabs.map((id) => {
-          const node = store.nodes.get(id)
+          const node = store.nodes.get(partsOf(id)[0])
           const name = titleOf(id, store)
           const isShown = panes.value.includes(id)
           return (
@@ -74,7 +76,8 @@ export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
       {dock.isSearching.value && dock.console(active.value)?.terminal !== undefined && <SearchBar dock={dock} />}
       <div class="panes">
         {tabs.map((id) => {
-          const [node, link] = [store.nodes.get(id), store.links.get(id)]
+          const [nodeId, console] = partsOf(id)
+          const [node, link] = [store.nodes.get(nodeId), store.links.get(id)]
           const at = panes.value.indexOf(id)
           return (
             <div
@@ -83,7 +86,7 @@ export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
               style={{ order: at }}
               onFocusIn={() => dock.activate(id)}
             >
-              {node !== undefined && <NodeConsole node={node} dock={dock} isShown={at >= 0} />}
+              {node !== undefined && <NodeConsole node={node} dock={dock} console={console} isShown={at >= 0} />}
               {link !== undefined && <Packets link={link} title={titleOf(id, store)} dock={dock} isShown={at >= 0} />}
             </div>
           )
@@ -96,14 +99,23 @@ export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
 /** The name of a tab: that of a node, or those of the ends of a link. */
 function titleOf(id: string, { nodes, links }: LabStore): string {
   const ends = links.get(id)?.nodes.map(({ node_id }) => nodes.get(node_id)?.name ?? '?')
-  return nodes.get(id)?.name ?? ends?.join(' – ') ?? ''
+  const [node, console] = partsOf(id)
+  const name = nodes.get(node)?.name
+  return (name === undefined ? ends?.join(' – ') : tabOf(name, console)) ?? ''
+}
+
+/** The names of the further consoles of a node. */
+function furtherOf({ properties }: LabNode): string[] {
+  const { consoles = [] } = properties as { consoles?: readonly { readonly name: string }[] }
+  return consoles.map(({ name }) => name)
 }
 
 /** What can be done with the tab that is active, and with all. */
 function Tools({ dock, store, count }: { dock: Dock; store: LabStore; count: number }) {
   const { active, panes, isShared } = dock
-  const node = store.nodes.get(active.value ?? '')
-  const consoles = panes.value.filter((id) => store.nodes.has(id))
+  const [id, console] = partsOf(active.value ?? '')
+  const node = store.nodes.get(id)
+  const consoles = panes.value.filter((it) => store.nodes.has(partsOf(it)[0]))
   return (
     <>
       {consoles.length > 1 && (
@@ -124,17 +136,30 @@ function Tools({ dock, store, count }: { dock: Dock; store: LabStore; count: num
       )}
       {node !== undefined && (
         <>
-          <ConsoleTools key={node.node_id} node={node} dock={dock} />
-          <a
-            class="button is-quiet"
-            target="_blank"
-            rel="noreferrer"
-            href={consolePath(store.project.value?.name ?? '', node.name)}
-            title="Open in a separate window"
-          >
-            <Icon name="external" />
-            <span class="hidden">Open in a separate window</span>
-          </a>
+          {furtherOf(node).map((name) => (
+            <button
+              type="button"
+              class="tool is-quiet"
+              title="Open another console"
+              key={name}
+              onClick={() => dock.open(tabOf(id, name))}
+            >
+              {name}
+            </button>
+          ))}
+          <ConsoleTools key={active.value} node={node} dock={dock} tab={active.value ?? ''} />
+          {console === undefined && (
+            <a
+              class="button is-quiet"
+              target="_blank"
+              rel="noreferrer"
+              href={consolePath(store.project.value?.name ?? '', node.name)}
+              title="Open in a separate window"
+            >
+              <Icon name="external" />
+              <span class="hidden">Open in a separate window</span>
+            </a>
+          )}
         </>
       )}
     </>

@@ -7,6 +7,8 @@ import { ScreenView } from './screen-view.tsx'
 export interface NodeConsoleProps {
   readonly node: LabNode
   readonly dock: Dock
+  /** Which one of a node with several; undefined: the first. */
+  readonly console: string | undefined
   /** Whether its tab is shown. */
   readonly isShown: boolean
 }

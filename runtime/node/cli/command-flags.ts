@@ -27,6 +27,7 @@ export const linking = {
 
 export const consoling = {
   escape: { value: 'CHARACTER', about: 'escape character, or none (default: ^], which is Ctrl-])' },
+  name: { value: 'NAME', about: 'another console of a container, such as shell' },
   log: { value: 'FILE', about: 'also append the output to a file', complete: 'file' },
   telnet: { about: 'use telnet to the compute instead of a websocket to the service' },
   server: serviceFlags.server,

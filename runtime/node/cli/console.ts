@@ -33,7 +33,10 @@ export async function consoleCommand({
     const client = await clientOf(flags, { WebSocket })
     const target = await nodeOf(word, { client, signal })
     const name = `${target.lab}/${target.node.name}`
-    const stream = flags.telnet ? await telnetOf(target) : await consoleOf(target, client, { signal })
+    if (flags.telnet && flags.name !== undefined) throw wrongArguments('--name and --telnet exclude each other')
+    const stream = flags.telnet
+      ? await telnetOf(target)
+      : await consoleOf(target, client, { signal, ...(flags.name !== undefined && { name: flags.name }) })
     return await terminalOn(stream, { name, leaveKey, log, signal })
   } finally {
     log?.end()
@@ -44,9 +47,9 @@ export async function consoleCommand({
 export async function consoleOf(
   target: NodeTarget,
   client: Patchbay,
-  { signal, ...shown }: { replay?: boolean; lines?: number; signal: AbortSignal },
+  { signal, ...shown }: { replay?: boolean; lines?: number; name?: string; signal: AbortSignal },
 ): Promise<Duplex> {
-  const { lab, node } = requireConsole(target)
+  const { lab, node } = shown.name === undefined ? requireConsole(target) : target
   const streams = await client
     .console({ project: node.project_id, node: node.node_id }, { ...shown, signal })
     .catch((error) => {

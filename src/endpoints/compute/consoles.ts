@@ -17,6 +17,12 @@ const lineCount = (description: string) =>
 export const consoleQuery = Type.Object({
   ticket: sinceQuery.properties.ticket,
   replay: Type.Optional(oneOf(['0', '1'], { description: '0: without the scroll-back; default 1' })),
+  name: Type.Optional(
+    Type.String({
+      maxLength: 64,
+      description: 'Another console of the node, with a program of its own; default: the first one',
+    }),
+  ),
   lines: Type.Optional(lineCount('Only the last lines of the scroll-back; default: all')),
 })
 export const logQuery = Type.Object({
@@ -59,10 +65,11 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
     'The node is not running, or its console has no text',
     {
       query: consoleQuery,
-      open: (agent, ref, signal, { replay, lines }) =>
+      open: (agent, ref, signal, { replay, lines, name }) =>
         agent.nodes.console(ref, signal, {
           replay: replay !== '0',
           ...(lines !== undefined && { lines: Number(lines) }),
+          ...(name !== undefined && { name }),
         }),
       bridge: bridgeConsole,
     },

@@ -103,6 +103,24 @@ const ContainerAdapter = Type.Object(
   { additionalProperties: false, description: 'An adapter that differs from the others' },
 )
 
+/** A further console of a container. */
+const ContainerConsole = Type.Object(
+  {
+    name: Type.String({
+      pattern: '^[a-z0-9][a-z0-9-]{0,31}$',
+      expects: 'a name of small letters, digits and -, such as shell',
+      description: 'Its name, such as shell',
+    }),
+    exec: Type.String({
+      minLength: 1,
+      maxLength: 1024,
+      pattern: '^[^\\u0000]*$',
+      description: 'Its command, such as /bin/sh',
+    }),
+  },
+  { additionalProperties: false, description: 'A further console, whose command begins when it is opened' },
+)
+
 /** The settings of a container, with their defaults: the members of its record. */
 export const containerSettings = {
   usage: Type.String({ maxLength: 65536, default: '', description: 'Notes on how to use the container' }),
@@ -130,6 +148,12 @@ export const containerSettings = {
   exec: lines('Commands that run in the container once it has its adapters, one a line', {
     pattern: '^[^\\u0000]*$',
     expects: 'commands, one a line',
+  }),
+  consoles: Type.Array(ContainerConsole, {
+    maxItems: 8,
+    default: [{ name: 'shell', exec: '/bin/sh' }],
+    description:
+      'Further consoles beside that of its command; a command begins when its console is opened, and ends with it',
   }),
   files: Type.Array(ContainerFile, { maxItems: 64, default: [], description: 'Files that the container begins with' }),
   sysctls: lines('Kernel parameters of its network, one `net.name=value` a line', {
@@ -178,7 +202,7 @@ export const ContainerNode = objectSchema('ContainerNode', 'A container, with na
 export const { create: ContainerCreate, update: ContainerUpdate } = inputsOf('container', ContainerNode, {
   required: { image },
   optional: { mac_address: MacAddress, ...containerSettings },
-  note: '. All but the name and the notes take effect at the next start; the number of adapters changes only while it is stopped',
+  note: '. All but the name, the notes and the consoles take effect at the next start; the number of adapters changes only while it is stopped',
 })
 export type ContainerCreate = Static<typeof ContainerCreate>
 export type ContainerUpdate = Static<typeof ContainerUpdate>
@@ -250,13 +274,13 @@ export const container = kind({
   }),
   formParts: {
     General: ['image', 'adapters', 'usage'],
-    Start: ['command', 'entrypoint', 'environment', 'exec'],
+    Start: ['command', 'entrypoint', 'environment', 'exec', 'consoles'],
     Advanced: ['mac_address', 'hosts', 'files', 'sysctls', 'capabilities', 'ram', 'cpus', 'processes'],
   },
   firstSettings: ['image', 'adapters', 'command'],
   ...schemas,
   v1: v1Of('container', schemas),
-  liveFields: ['usage'],
+  liveFields: ['usage', 'consoles'],
   portNameFormat: 'eth{0}',
   ports: ({ adapters, mac_address }) =>
     adaptersOfOnePort(adapters).map((shape) => ({

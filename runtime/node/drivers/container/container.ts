@@ -147,6 +147,11 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     }
   }
 
+  consoleWords({ record }: ContainerKindNode, name: string): readonly string[] | undefined {
+    const found = record.properties.consoles.find((it) => it.name === name)
+    return found && shellWords(found.exec, name)
+  }
+
   hint({ signal, requested }: Exit): string | undefined {
     return signal === 'SIGKILL' && !requested ? 'the kernel ends a container that needs more than its ram' : undefined
   }
@@ -204,6 +209,10 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     const next = withChanges(before, changes, settingNames)
     for (const name of ['command', 'entrypoint'] as const) shellWords(next[name], name)
     if (next.ram > 0 && next.ram < leastRam) throw badRequest(`ram: expected 0, or at least ${leastRam} MB`)
+    for (const { name, exec } of next.consoles) requireWords(exec, `consoles: ${name}`)
+    const names = next.consoles.map(({ name }) => name)
+    const double = names.find((name, index) => names.indexOf(name) !== index)
+    if (double !== undefined) throw badRequest(`consoles: ${double} is there twice`)
     const paths = next.files.map(({ path }) => path)
     const twice = paths.find((path, index) => paths.indexOf(path) !== index)
     if (twice !== undefined) throw badRequest(`files: ${twice} is there twice`)
@@ -228,6 +237,11 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     const found = findIds()
     await this.#layers.remove('ids' in found ? found.ids : undefined, nodeId)
   }
+}
+
+/** 400 for a command without words. */
+function requireWords(text: string, field: string): void {
+  if (shellWords(text, field).length === 0) throw badRequest(`${field}: expected a command`)
 }
 
 /** The address of the first adapter: a local one (IEEE 802c) of the id, unless the node has its own. */

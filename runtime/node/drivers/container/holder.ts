@@ -276,6 +276,41 @@ accept(my $peer, $consoles) or fail('the console');
 hand_over('console', receive($peer));
 close $peer; close $consoles;
 hand_over($$_[0], fileno $$_[1]) for @made;
+# Further commands: a process of its own waits for requests of the keeper (keeper/process/inside-commands.ts), another one runs each.
+sub close_all { syscall($CLOSE, $_) for 3 .. 255 }
+sub say { my ($door, @words) = @_; send($door, join(' ', @words), 0x4000) }
+sub run_inside { my ($id, $kind, $seconds, @words) = @_; open(my $door, '+<&=', 4) or leave(1);
+  my ($socket, $file) = ("/mnt/tty-$id.sock", "/mnt/run-$id.pid");
+  my @more = $kind eq 'tty' ? ('--detach', '--tty', '--console-socket', $socket) : ('--pid-file', $file);
+  my $consoles;
+  if ($kind eq 'tty') { socket($consoles, 1, 1, 0) && bind($consoles, pack('S a108', 1, $socket)) && listen($consoles, 1) or leave(1) }
+  my ($end, $why, $tries, $late) = (1, '', 3, 0);
+  while ($tries-- > 0) {
+    my $run = fork; defined $run or leave(1);
+    if (!$run) { close_all(); open(STDIN, '<', '/dev/null'); open(STDOUT, '>', '/dev/null'); open(STDERR, '>', "/mnt/why-$id.txt");
+      exec { $crun } @crun, 'exec', '--no-new-privs', @more, 'container', @words; leave(127) }
+    local $SIG{ALRM} = sub { $late = 1; if (open(my $f, '<', $file)) { kill 9, int(<$f> // 0) || $run } kill 9, $run };
+    alarm $seconds;
+    until (waitpid($run, 0) == $run) { last unless $!{EINTR} }
+    $end = end_of($?); alarm 0;
+    if (open(my $f, '<', "/mnt/why-$id.txt")) { local $/; $why = <$f> // '' }
+    # Version 1.8 sometimes does not find a container that runs.
+    last if $late || $end == 0 || $why !~ /pid .* reused|not found, the pid/ }
+  if ($kind eq 'tty' && $end == 0) { accept(my $peer, $consoles) or leave(1); hand_over("tty $id", receive($peer)) }
+  else { $why =~ s/^\S+Z: //mg; $why =~ s/[^\x20-\x7e]+/ /g; say($door, 'end', $id, $late ? 137 : $end, substr($why, 0, 400)) }
+  unlink $socket, $file, "/mnt/why-$id.txt"; leave(0) }
+my $doorkeeper = fork; defined $doorkeeper or fail('fork');
+if (!$doorkeeper) {
+  syscall($CLOSE, 3); $SIG{CHLD} = 'IGNORE'; $SIG{TERM} = 'DEFAULT';
+  open(my $door, '+<&=', 4) or leave(1);
+  for (;;) {
+    # The socket does not block: the keeper never waits for it.
+    my $asked = ''; vec($asked, 4, 1) = 1; select($asked, undef, undef, undef);
+    defined recv($door, my $request, 1 << 16, 0) or do { next if $!{EINTR} || $!{EAGAIN}; leave(1) };
+    leave(0) if $request eq '';
+    my ($kind, $id, @words) = split /\0/, $request, -1;
+    my $worker = fork; next if $worker || !defined $worker;
+    $SIG{CHLD} = 'DEFAULT'; run_inside($id, $kind, @words) } }
 syscall($CLOSE, 4);
 if (open(my $f, '>&=', 3)) { syswrite $f, "\n"; close $f }
 # The container is a child since crun has left it.

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { Writable } from 'node:stream'
 import type { ConsoleReplay, ConsoleStream } from '../../../../src/host-agent.ts'
 import { onAbort } from '../../../../src/lib/async/abort.ts'
-import { conflict } from '../../../../src/lib/errors/api-error.ts'
+import { conflict, notFound } from '../../../../src/lib/errors/api-error.ts'
 import { webStream } from '../../os/system/web-stream.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import type { EngineNode } from './engine-node.ts'
@@ -33,14 +33,22 @@ export class Consoles {
   }
 
   /** The scroll-back, or its last lines, unless `replay` is false, then live output; 409. */
-  async open(node: EngineNode, signal: AbortSignal, shown: ConsoleReplay): Promise<ConsoleStream> {
-    requireText(node)
+  async open(node: EngineNode, signal: AbortSignal, { name, ...shown }: ConsoleReplay): Promise<ConsoleStream> {
+    const { key, kind } = node
+    if (name === undefined) requireText(node)
+    const words = name === undefined ? undefined : wordsOf(kind.consoleWords?.(node, name), { node, name })
     try {
-      const socket = await this.#options.keeper.attach('console.attach', { key: node.key, ...shown })
+      const socket =
+        words === undefined
+          ? await this.#options.keeper.attach('console.attach', { key, ...shown })
+          : await this.#options.keeper.attach('console.run', { key, words: [...words] })
       return this.#streams(node, socket, signal)
     } catch (error) {
-      if (keeperErrorCode(error) === 'not_running') throw stopped(error)
-      throw error
+      const code = keeperErrorCode(error)
+      if (code === 'not_running') throw stopped(error)
+      if (words === undefined || code === undefined || code === 'no_answer') throw error
+      const why = code === 'unsupported' ? 'the node was started by an earlier version' : (error as Error).message
+      throw conflict(`The console ${name} cannot be opened: ${why}`, { cause: error })
     }
   }
 
@@ -149,6 +157,15 @@ export class Consoles {
   async undone(node: EngineNode): Promise<void> {
     await this.#options.listening.apply(node)
   }
+}
+
+/** The command of another console of a node; 404. */
+function wordsOf(
+  words: readonly string[] | undefined,
+  { node, name }: { readonly node: EngineNode; readonly name: string },
+): readonly string[] {
+  if (words !== undefined) return words
+  throw notFound(`${node.record.name} has no console ${name.slice(0, 64)}`)
 }
 
 /** 409 unless the console of a node has text. */

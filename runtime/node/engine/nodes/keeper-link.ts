@@ -211,7 +211,10 @@ export class KeeperLink {
   }
 
   /** See `KeeperClient.attach`. */
-  attach<Op extends 'console.attach' | 'capture.attach'>(op: Op, input: Operations[Op]['in']): Promise<Socket> {
+  attach<Op extends 'console.attach' | 'console.run' | 'capture.attach'>(
+    op: Op,
+    input: Operations[Op]['in'],
+  ): Promise<Socket> {
     return this.#with(this.#holdOf(unitOf(input.key)), (client) => client.attach(op, input))
   }
 

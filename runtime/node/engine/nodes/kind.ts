@@ -95,6 +95,8 @@ export interface NodeKind<P extends Properties = Properties, D extends KindDescr
   hint?(exit: Exit): string | undefined
   /** The port of the screen of a node whose console is not a screen; null: none. */
   screenPort?(node: KindNode<P>): number | null
+  /** The command of a further console of a running node; undefined: it has none of this name. */
+  consoleWords?(node: KindNode<P>, name: string): readonly string[] | undefined
   /** Labels of this compute (`FoundLabels`). */
   labels?(): Promise<readonly string[]>
   /** Capabilities of this compute, as the descriptor declares. */

@@ -138,7 +138,10 @@ export class KeeperClient {
    * The console of a running unit: the scroll-back, or its last `lines`, unless `replay` is false, then live output. Or a capture in classic pcap, which
    * ends with the capture. `not_linked`, `not_running`.
    */
-  async attach<Op extends 'console.attach' | 'capture.attach'>(op: Op, input: Operations[Op]['in']): Promise<Socket> {
+  async attach<Op extends 'console.attach' | 'console.run' | 'capture.attach'>(
+    op: Op,
+    input: Operations[Op]['in'],
+  ): Promise<Socket> {
     if (!hasOperation(this.protocol, op)) throw this.#isOther(op)
     const socket = await open(this.#runDirectory)
     const [{ error }, rest] = await ask(socket, op, input)

@@ -18,6 +18,7 @@ import { CpuLimit } from './cpu-limit.ts'
 import { openGuestSockets } from './guest-sockets.ts'
 import { DescriptorChannel } from './handed-descriptors.ts'
 import { type InputTaken, InputWindow } from './input-window.ts'
+import { InsideCommands, terminalOf } from './inside-commands.ts'
 import { LineEnds } from './line-ends.ts'
 import type { Runner, UnitEnd } from './runner.ts'
 import { ServedConsole } from './served-console.ts'
@@ -40,6 +41,8 @@ export class ChildProcessRunner implements Runner {
   readonly ended: Promise<UnitEnd>
   /** The descriptors of its TAP devices, by their names; the caller closes them. */
   readonly taps: ReadonlyMap<string, number>
+  /** Runs further commands in its namespaces, if it has some. */
+  readonly inside: InsideCommands | undefined
   readonly #wrapped: WrappedProgram | undefined
   readonly #console: Writable | undefined
   readonly #limit: CpuLimit
@@ -58,8 +61,10 @@ export class ChildProcessRunner implements Runner {
     interrupts: boolean,
     served: ServedConsole | undefined,
     taps: ReadonlyMap<string, number>,
+    inside: InsideCommands | undefined,
   ) {
     this.taps = taps
+    this.inside = inside
     this.#interrupts = interrupts
     this.#served = served
     this.leader = child.pid ?? 0
@@ -128,6 +133,9 @@ export class ChildProcessRunner implements Runner {
       const handed = channel?.take() ?? new Map<string, number>()
       const own = terminalIn(handed)
       if (own !== undefined) sources.push(own.on('data', shown))
+      const inside = channel && new InsideCommands(channel)
+      channel = undefined
+      void ended.then(() => inside?.close())
       return new ChildProcessRunner(
         child,
         ended,
@@ -136,6 +144,7 @@ export class ChildProcessRunner implements Runner {
         spec.interrupts ?? false,
         spec.console_at && new ServedConsole(spec.console_at, output),
         handed,
+        inside,
       )
     } catch (cause) {
       terminal?.destroy()
@@ -186,6 +195,7 @@ export class ChildProcessRunner implements Runner {
 
   #runFreely(): void {
     this.#isOver = true
+    this.inside?.close()
     this.#served?.close()
     this.#limit.lift()
     if (this.#isHeld) signalGroup(this.leader, 'SIGCONT')
@@ -207,15 +217,8 @@ function terminalIn(handed: Map<string, number>): ReadStream | undefined {
   const master = handed.get('console')
   if (master === undefined) return undefined
   handed.delete('console')
-  try {
-    const terminal = new ReadStream(master)
-    // It reads EIO when the last process has closed the terminal.
-    return terminal.on('error', () => terminal.destroy())
-  } catch {
-    // It is no terminal; the program runs on without it.
-    closeSync(master)
-    return undefined
-  }
+  // If it is no terminal, the program runs on without it.
+  return terminalOf(master)
 }
 
 /** The end of the process, after its last output was read; a grandchild that holds the pipe does not delay it. */

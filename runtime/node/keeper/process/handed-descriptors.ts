@@ -1,12 +1,12 @@
-import { closeSync } from 'node:fs'
+import { closeSync, writeSync } from 'node:fs'
 import { type Libc, linux, loadLibc, pieceBytes } from '../../os/system/libc.ts'
 
 /** Bytes of struct msghdr (64-bit), of a name, and of a control message with one descriptor: struct cmsghdr and an int, aligned. */
 const headerBytes = 56
-const nameBytes = 64
+const nameBytes = 512
 const controlBytes = 24
 /** Offsets in the memory of a call. */
-const [piece, name, control] = [headerBytes + 8, 128, 256]
+const [piece, name, control] = [headerBytes + 8, 128, 128 + nameBytes]
 
 /** A socket over which a program hands over open descriptors, each with a name (unix(7), SCM_RIGHTS). */
 export class DescriptorChannel {
@@ -37,18 +37,25 @@ export class DescriptorChannel {
   take(): Map<string, number> {
     const taken = new Map<string, number>()
     for (;;) {
-      const next = this.#receive()
+      const next = this.next()
       if (next === undefined) return taken
+      if (next.descriptor === undefined) continue
       if (taken.has(next.name)) closeSync(next.descriptor)
       else taken.set(next.name, next.descriptor)
     }
+  }
+
+  /** Sends a text as one message; throws when the program has ended, or reads nothing. */
+  send(text: string): void {
+    writeSync(this.#ours, text)
   }
 
   close(): void {
     closeSync(this.#ours)
   }
 
-  #receive(): { name: string; descriptor: number } | undefined {
+  /** The next message that has arrived; the caller closes its descriptor. */
+  next(): { readonly name: string; readonly descriptor: number | undefined } | undefined {
     const memory = new Uint8Array(control + controlBytes)
     const view = new DataView(memory.buffer)
     const base = this.#libc.addressOf(memory)
@@ -63,16 +70,15 @@ export class DescriptorChannel {
     pointer(piece + pieceBytes / 2, nameBytes)
     const length = this.#libc.recvmsg(this.#ours, base, linux.MSG_CMSG_CLOEXEC | linux.MSG_DONTWAIT)
     // The signal of a child that has ended may come between.
-    if (length < 0 && this.#libc.errno() === linux.EINTR) return this.#receive()
+    if (length < 0 && this.#libc.errno() === linux.EINTR) return this.next()
     if (length <= 0) return undefined
     const hasDescriptor =
       Number(view.getBigUint64(40, true)) >= controlBytes - 4 &&
       view.getInt32(control + 8, true) === linux.SOL_SOCKET &&
       view.getInt32(control + 12, true) === linux.SCM_RIGHTS
-    if (!hasDescriptor) return undefined
     return {
       name: Buffer.from(memory.subarray(name, name + length)).toString('latin1'),
-      descriptor: view.getInt32(control + 16, true),
+      descriptor: hasDescriptor ? view.getInt32(control + 16, true) : undefined,
     }
   }
 }

@@ -1,5 +1,6 @@
 import type { BridgeSpec } from '../protocol/protocol.ts'
 import type { InputTaken } from './input-window.ts'
+import type { InsideCommands } from './inside-commands.ts'
 
 /** The running part of a unit: a child process, a pc in the embedded simulator, or a guest of another program. */
 export interface Runner {
@@ -9,6 +10,8 @@ export interface Runner {
   readonly leader?: number
   /** Settles once, never rejects. */
   readonly ended: Promise<UnitEnd>
+  /** Runs further commands in its namespaces; absent where there are none. */
+  readonly inside?: InsideCommands | undefined
   /** Bytes typed on the console. */
   input(bytes: Uint8Array): InputTaken
   /** Has it wait with its output for the reader of its console, or go on; absent where it cannot. */

@@ -1,6 +1,8 @@
 import { once } from 'node:events'
 import { rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { ReadStream } from 'node:tty'
 import { Check } from '@sinclair/typebox/value'
 import { formatIssue } from '../../../../src/model/validation/validate.ts'
 import type { SwitchGuest } from '../../dataplane/switch/guests.ts'
@@ -56,6 +58,7 @@ export class KeeperServer {
       'unit.configure': async ({ key, run }) => nothing(await units.configure(key, run)),
       'bridge.table': async ({ key }) => ({ entries: await lan.entries(units.requireRunning(key)) }),
       'bridge.clear': async ({ key }) => nothing(await lan.clear(units.requireRunning(key))),
+      'unit.exec': async ({ key, words, within_ms }) => ({ code: await units.inside(key).run(words, within_ms) }),
       'unit.forget': ({ key }) => nothing(units.forget(key)),
       'console.listen': async ({ key, listen }) => nothing(await units.hub(key).setListen(listen)),
       'console.log': ({ key }) => ({ text: units.consoleLog(key).toString('base64') }),
@@ -116,7 +119,7 @@ export class KeeperServer {
       try {
         for (const line of lines.push(bytes)) {
           const request = requestOf(JSON.parse(line))
-          if (request.op === 'console.attach' || request.op === 'capture.attach') {
+          if (streamOperations.has(request.op)) {
             socket.off('data', read)
             void this.#attach(socket, request, lines)
             return
@@ -176,6 +179,14 @@ export class KeeperServer {
         if (lines.rest.length > 0) socket.emit('data', lines.rest)
         return
       }
+      if (op === 'console.run') {
+        const { key, words } = checked('console.run', input)
+        const terminal = await units.inside(key).terminal(words)
+        begin()
+        join(socket, terminal)
+        if (lines.rest.length > 0) terminal.write(lines.rest)
+        return
+      }
       const wanted = checked('capture.attach', input)
       const recorder = lan.captured(wanted.key)
       if (wanted.from === 'file') recorder.follow(socket, begin)
@@ -187,6 +198,19 @@ export class KeeperServer {
       socket.end(`${JSON.stringify({ id, error: { code, message: (error as Error).message } })}\n`)
     }
   }
+}
+
+/** Operations that turn the connection into a stream. */
+const streamOperations: ReadonlySet<unknown> = new Set(['console.attach', 'console.run', 'capture.attach'])
+
+/** Joins a client with a terminal of its own: each ends with the other. */
+function join(socket: Socket, terminal: ReadStream): void {
+  const writable = terminal as unknown as Duplex
+  socket.once('close', () => terminal.destroy())
+  terminal.once('close', () => socket.end())
+  if (socket.destroyed) terminal.destroy()
+  terminal.pipe(socket, { end: false })
+  socket.pipe(writable, { end: false })
 }
 
 function guestOf(lan: Switch, key: string, guest: PortGuest): SwitchGuest {

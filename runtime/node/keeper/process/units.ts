@@ -12,6 +12,7 @@ import { ChildProcessRunner } from './child-process.ts'
 import type { ChildRecords } from './child-records.ts'
 import { ConsoleHub } from './console-hub.ts'
 import type { EmbeddedPcs } from './embedded-pcs.ts'
+import type { InsideCommands } from './inside-commands.ts'
 import type { Runner } from './runner.ts'
 
 const lastWordsBytes = 2048
@@ -139,6 +140,13 @@ export class Units {
   /** The key, when its unit runs; `not_running`. */
   requireRunning(key: string): string {
     return this.#running(key).spec.key
+  }
+
+  /** Runs further commands in the namespaces of a running unit. `not_running`, `unsupported`. */
+  inside(key: string): InsideCommands {
+    const { inside } = this.#running(key).runner
+    if (inside === undefined) throw new KeeperError('unsupported', `${key} runs no further commands`)
+    return inside
   }
 
   async stopAll(graceMs: number): Promise<void> {

@@ -31,6 +31,8 @@ const since: Readonly<Partial<Record<string, number>>> = {
   'link.join': 7,
   'link.remove': 7,
   'console.log': 7,
+  'console.run': 7,
+  'unit.exec': 7,
   'unit.configure': 7,
   'bridge.table': 7,
   'bridge.clear': 7,
@@ -343,6 +345,9 @@ export interface Inventory {
   readonly links?: readonly JoinedLink[]
 }
 
+/** A command. */
+const Words = Type.Array(Type.String({ maxLength: 4096, pattern: noNul }), { minItems: 1, maxItems: 1024 })
+
 /** The input of each operation. */
 export const operationInputs = {
   hello: Type.Object({ protocol: Type.Integer() }),
@@ -361,6 +366,8 @@ export const operationInputs = {
     lines: Type.Optional(Type.Integer({ minimum: 1 })),
   }),
   'console.log': Type.Object({ key: Key }),
+  'console.run': Type.Object({ key: Key, words: Words }),
+  'unit.exec': Type.Object({ key: Key, words: Words, within_ms: Milliseconds }),
   'unit.configure': Type.Object({ key: Key, run: BridgeSpec }),
   'bridge.table': Type.Object({ key: Key }),
   'bridge.clear': Type.Object({ key: Key }),
@@ -435,6 +442,16 @@ export interface Operations {
    */
   'unit.hold': { in: Input<'unit.hold'>; out: Record<string, never> }
   /** Changes the ports and settings of a running bridge in place. `not_running`. */
+  /**
+   * Turns the connection into a terminal of a further command in the namespaces of a running unit that has some; it ends with the
+   * connection, and with the unit. `not_running`, `unsupported`, `exists` when too many run, `spawn_failed`. Since protocol 7.
+   */
+  'console.run': { in: Input<'console.run'>; out: Record<string, never> }
+  /**
+   * Runs such a command without a terminal, and kills it after `within_ms`; its exit code, 137 if it was killed. Errors as of
+   * `console.run`. Since protocol 7.
+   */
+  'unit.exec': { in: Input<'unit.exec'>; out: { code: number } }
   'unit.configure': { in: Input<'unit.configure'>; out: Record<string, never> }
   /** The addresses that a running bridge has learned. `not_running`. */
   'bridge.table': { in: Input<'bridge.table'>; out: { entries: readonly MacEntry[] } }
