@@ -146,10 +146,11 @@ function configFields({ startup, private: secret }: DesiredNode['configs']): Fie
 
 const time = (seconds: number): string => quantityText('time', seconds * 1000)
 
-const readyFields = ({ console, press, tcp, seconds, within_s }: DesiredReady): Fields => ({
+const readyFields = ({ console, press, tcp, exec, seconds, within_s }: DesiredReady): Fields => ({
   ...(console !== undefined && { console }),
   ...(press !== undefined && { press: escaped(press) }),
   ...(tcp !== undefined && { tcp }),
+  ...(exec !== undefined && { exec: escaped(exec) }),
   ...(seconds !== undefined && { after: time(seconds) }),
   ...(within_s !== undefined && { within: time(within_s) }),
 })

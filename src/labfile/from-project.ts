@@ -233,8 +233,9 @@ function namingOf(record: LabNode, leftOut: string[]): Pick<DesiredSettings, 'po
 }
 
 function readyOf({ ready }: LabNode, name: string, leftOut: string[]): DesiredReady | undefined {
-  if (ready === null || (ready.console === undefined && ready.tcp === undefined && ready.seconds === undefined))
-    return undefined
+  if (ready === null) return undefined
+  const conditions = [ready.console, ready.tcp, ready.exec, ready.seconds]
+  if (conditions.every((it) => it === undefined)) return undefined
   const diagnostics = new Diagnostics()
   if (ready.console !== undefined) requireExpression(ready.console, nowhere, diagnostics)
   if (diagnostics.isEmpty) return ready

@@ -28,20 +28,21 @@ export function readReady(
   list.forEach((condition, index) => {
     const map = value.type === 'list' ? value.items[index] : value
     const positionOf = (name: string) => at(map, name)?.at ?? map?.at ?? value.at
-    const { console, press, tcp, after, within } = condition
+    const { console, press, tcp, exec, after, within } = condition
     const set = <K extends keyof DesiredReady>(name: K, key: string, value: DesiredReady[K] | undefined) => {
       if (value === undefined) return
       if (ready[name] !== undefined)
         diagnostics.add(positionOf(key), `${key} is in two conditions`, 'merge them into one')
       else ready[name] = value
     }
-    if (console === undefined && tcp === undefined && after === undefined)
-      diagnostics.add(map?.at ?? value.at, 'a condition is console, tcp or after')
+    if (console === undefined && tcp === undefined && exec === undefined && after === undefined)
+      diagnostics.add(map?.at ?? value.at, 'a condition is console, tcp, exec or after')
     if (console !== undefined) requireExpression(console, positionOf('console'), diagnostics)
     if (press !== undefined && console === undefined) diagnostics.add(positionOf('press'), 'press needs console')
     set('console', 'console', console)
     set('press', 'press', press)
     set('tcp', 'tcp', tcp)
+    set('exec', 'exec', exec)
     set('seconds', 'after', seconds(after, 'after', positionOf, diagnostics))
     const longest = seconds(within, 'within', positionOf, diagnostics)
     // All must hold: the longest wait counts.
@@ -56,6 +57,8 @@ export function readReady(
       'console needs a text console',
       type === undefined ? 'use tcp or after' : `console_type is ${type}`,
     )
+  if (ready.exec !== undefined && kindOf(kind).tellsReady !== true)
+    diagnostics.add(value.at, 'exec needs a container', 'use console, tcp or after')
   return ready
 }
 

@@ -99,12 +99,13 @@ const containerFiles = Type.Array(
   }),
   { maxItems: 64, description: 'Files that the container begins with' },
 )
-const { console, tcp, within_s, seconds } = LabReady.properties
+const { console, tcp, exec, within_s, seconds } = LabReady.properties
 /** The conditions of `ready`. */
 export const Condition = closedSchema('LabFileCondition', 'When a node is ready', {
   console: Type.Optional(Type.String({ ...console, minLength: 1 })),
   press: Type.Optional(text('Typed on the console once a second until `console` matches, such as "\\r"', 100)),
   tcp: Type.Optional(tcp),
+  exec: Type.Optional(Type.String({ ...exec, minLength: 1 })),
   after: Type.Optional(quantity('time', String(seconds.description), 's')),
   within: Type.Optional(quantity('time', String(within_s.description), 's')),
 })

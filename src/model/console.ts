@@ -38,6 +38,12 @@ export type NodeReady = Static<typeof NodeReady>
 export const NodeReady = closedSchema('NodeReady', 'What to wait for; all given conditions must hold', {
   console: Type.Optional(Pattern),
   tcp: Type.Optional(Type.Integer({ ...PortNumber, description: 'TCP port of the host that must accept connections' })),
+  exec: Type.Optional(
+    Type.String({
+      ...{ minLength: 1, maxLength: 1024, pattern: '^[^\\u0000]*$', expects: 'a command of at most 1024 characters' },
+      description: 'Command that must succeed in the container; it is tried each second',
+    }),
+  ),
   seconds: Type.Optional(Type.Number({ minimum: 0, maximum: longestWaitS, description: 'Time from now' })),
   within_s: within(60),
 })

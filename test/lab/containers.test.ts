@@ -190,6 +190,31 @@ describe('containers', () => {
     await expect(create({ consoles: [...consoles, ...consoles] })).rejects.toThrow('shell is there twice')
   })
 
+  testWith(containers)(
+    'are ready when a command succeeds in them, or the health check of their image does',
+    async () => {
+      const command = "sh -c 'while [ ! -e /tmp/go ]; do sleep 0.1; done; touch /tmp/well; sleep 1000'"
+      const node = await create({ command, exec: 'touch /tmp/go' })
+      await start(service, node)
+      const ready = (wanted: object) => service.call('POST', `${node}/ready`, wanted)
+      await ready({ exec: 'test -e /tmp/well' })
+      await expect(ready({ exec: 'exit 3', within_s: 0.1 })).rejects.toThrow(/did not succeed .* exit code is 3/)
+      await expect(ready({ exec: 'sleep 1000', within_s: 0.1 })).rejects.toThrow('exit code is 137')
+
+      await addImage(service, 'healthy.tar', { Healthcheck: { Test: ['CMD-SHELL', 'test -e /tmp/well'] } })
+      const lab = await service.call<{ project_id: string }>('POST', '/v2/projects', { name: 'health' })
+      const nodes = `/v2/projects/${lab.project_id}/nodes`
+      const properties = { image: 'healthy.tar', command, exec: 'touch /tmp/go' }
+      const body = { name: 'C1', node_type: 'container', compute_id: 'local', properties }
+      const { node_id } = await service.call<{ node_id: string }>('POST', nodes, body)
+      await service.call('POST', `${nodes}/start?wait=ready`)
+      const shell = await openSocketConsole(service, `${nodes}/${node_id}`, '?name=shell')
+      shell.socket.send('ls /tmp\r')
+      await shell.expect('well')
+      await service.call('DELETE', `/v2/projects/${lab.project_id}`)
+    },
+  )
+
   testWith(containers)('say why they do not run', async () => {
     const [keeper] = processesWith(`keeper.js ${service.data}`)
     const taps = async () => {

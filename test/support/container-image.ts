@@ -33,6 +33,7 @@ export interface ImageSays {
   readonly User?: string
   readonly WorkingDir?: string
   readonly StopSignal?: string
+  readonly Healthcheck?: { readonly Test: readonly string[]; readonly Timeout?: number }
 }
 
 /** Programs of busybox that the images of tests have. */

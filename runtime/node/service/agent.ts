@@ -136,7 +136,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       isAlwaysOn === true || (config.current.clients === 'gns3' && gns3?.runsAlways === true),
   })
   const consoles = new Consoles({ keeper, ports, listening, consoleHost: console_host })
-  const waits = new NodeWaits(consoles)
+  const waits = new NodeWaits(consoles, keeper)
   /** Nodes with a queued refresh. A guest may report thousands of changes before the refresh runs. */
   const refreshing = new WeakSet<EngineNode>()
   const listener: KindListener = {

@@ -1,6 +1,7 @@
 import type { NodeAction } from '../../host-agent.ts'
 import { abortable } from '../../lib/async/abort.ts'
 import { ApiError } from '../../lib/errors/api-error.ts'
+import { kindIfKnown } from '../../model/kinds/node.ts'
 import type { LabJobCreate, LabJobNode } from '../../model/lab/job.ts'
 import type { ComputeAgents } from '../computes/agents.ts'
 import type { ComputePool } from '../computes/compute-pool.ts'
@@ -128,10 +129,14 @@ export class NodeRuns {
   async #untilReady(run: NodeRun): Promise<void> {
     const { record } = run.node
     const { lab } = run.job
-    if (record.ready === null) return
+    if (record.ready === null && kindIfKnown(record.node_type)?.tellsReady !== true) return
     this.#show(run, 'unready', 'Started, but not ready yet')
     lab.unready.add(record.node_id)
-    await untilReady(run.agentFor(record.compute_id).nodes, nodeRefOf(lab, record), record.ready, run.signal)
+    const { nodes } = run.agentFor(record.compute_id)
+    await untilReady(nodes, nodeRefOf(lab, record), record.ready ?? {}, run.signal).catch((error: unknown) => {
+      // Nothing was asked for: one that has ended has nothing to say.
+      if (record.ready !== null || !(error instanceof ApiError) || error.code !== 'node-stopped') throw error
+    })
     lab.unready.delete(record.node_id)
   }
 }

@@ -15,11 +15,15 @@ const pressEveryMs = 1000
 export async function untilReady(
   nodes: NodeAgent,
   ref: NodeRef,
-  { console, press, tcp, seconds = 0, within_s = defaultS }: LabReady,
+  { console, press, tcp, exec, seconds = 0, within_s = defaultS }: LabReady,
   signal: AbortSignal,
 ): Promise<void> {
   const until = Date.now() + within_s * 1000
-  const condition: NodeReady = { ...(console !== undefined && { console }), ...(tcp !== undefined && { tcp }) }
+  const condition: NodeReady = {
+    ...(console !== undefined && { console }),
+    ...(tcp !== undefined && { tcp }),
+    ...(exec !== undefined && { exec }),
+  }
   const conditionMet = async () => {
     for (;;) {
       const left = Math.max(0, (until - Date.now()) / 1000)

@@ -301,4 +301,5 @@ export const container = kind({
   },
   image: { field: 'image', isProgram: true, isOfRegistry: true },
   hasFiles: true,
+  tellsReady: true,
 })

@@ -191,6 +191,8 @@ export interface KindDescriptor {
   readonly hostAccess?: (settings: Readonly<Record<string, unknown>>) => readonly HostAccess[]
   /** The same for a text that is typed on the console of a node; `setting` says where the text is from. Default: nothing. */
   readonly typedHostAccess?: (text: string, setting: string) => readonly HostAccess[]
+  /** Whether its nodes say themselves when they are ready: commands run in them, and an image may have one that says it. */
+  readonly tellsReady?: boolean
   /** The weight of a start beside other starts on its compute: a machine has 4, the default. */
   readonly startWeight?: number
   /** Whether starts have no weight on a compute, from the command line of a node that it started. */

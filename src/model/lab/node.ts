@@ -41,6 +41,7 @@ export const LabReady = Type.Object(
     tcp: Type.Optional(
       Type.Integer({ ...PortNumber, description: 'TCP port of the host that must accept connections' }),
     ),
+    exec: Type.Optional(text('Command that must succeed in the container; it is tried each second', 1024)),
     seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 3600, description: 'Time after its start' })),
     within_s: Type.Optional(Type.Number({ minimum: 1, maximum: 3600, description: 'Longest wait; default 300' })),
   },

@@ -16,7 +16,7 @@ import {
 } from '../../../../src/model/kinds/container.ts'
 import { macAfter, withOwnAddresses } from '../../../../src/model/kinds/mac-addresses.ts'
 import { shellWords } from '../../../../src/model/kinds/machine-options/shell-words.ts'
-import type { Cleanup, Launch, NodeKind, PortWiring } from '../../engine/nodes/kind.ts'
+import type { Cleanup, Launch, NodeKind, PortWiring, ReadyCommand } from '../../engine/nodes/kind.ts'
 import { withChanges } from '../../engine/nodes/record.ts'
 import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import { withDiskErrors } from '../../engine/storage/disk.ts'
@@ -30,7 +30,7 @@ import { ControlGroups } from './control-groups.ts'
 import { requireEngine } from './engine.ts'
 import { holderCommand } from './holder.ts'
 import { findIds } from './ids.ts'
-import { ImageStore } from './image-store.ts'
+import { ImageStore, readyMs } from './image-store.ts'
 import { Layers } from './layers.ts'
 import { type ContainerKindNode, ContainerProperties, settingNames } from './properties.ts'
 import { seccompOf } from './seccomp.ts'
@@ -150,6 +150,12 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
   consoleWords({ record }: ContainerKindNode, name: string): readonly string[] | undefined {
     const found = record.properties.consoles.find((it) => it.name === name)
     return found && shellWords(found.exec, name)
+  }
+
+  async readyCommand({ record }: ContainerKindNode, line: string | undefined): Promise<ReadyCommand | undefined> {
+    if (line !== undefined) return { words: ['/bin/sh', '-c', line], ms: readyMs }
+    const { md5 } = record.properties.sum
+    return md5 === null ? undefined : this.#images.healthCheckOf(md5)
   }
 
   hint({ signal, requested }: Exit): string | undefined {

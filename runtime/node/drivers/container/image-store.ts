@@ -6,6 +6,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
 import { conflict } from '../../../../src/lib/errors/api-error.ts'
+import type { ReadyCommand } from '../../engine/nodes/kind.ts'
 import { requireSpace, withDiskErrors } from '../../engine/storage/disk.ts'
 import { letIn, permissions } from '../../os/sandbox/user.ts'
 import type { ImageRun } from './bundle.ts'
@@ -13,6 +14,8 @@ import type { Engine } from './engine.ts'
 import type { Place } from './holder.ts'
 import { makeOpen, manyFiles, removeInside, runInside } from './tools.ts'
 
+/** Longest run of a command that says whether a container is ready, ms; that of health checks by default. */
+export const readyMs = 30_000
 /** How long an image stays unpacked that no node has, ms. */
 const keptMs = 86_400_000
 /** Limit of a description of an image; skopeo refuses larger ones. */
@@ -33,6 +36,12 @@ const ImageConfig = Type.Object({
     Type.Object({
       Entrypoint: Type.Optional(Type.Union([Strings, Type.Null()])),
       Cmd: Type.Optional(Type.Union([Strings, Type.Null()])),
+      Healthcheck: Type.Optional(
+        Type.Union([
+          Type.Object({ Test: Type.Optional(Strings), Timeout: Type.Optional(Type.Number({ minimum: 0 })) }),
+          Type.Null(),
+        ]),
+      ),
       StopSignal: Type.Optional(Type.String({ maxLength: 32 })),
     }),
   ),
@@ -68,6 +77,17 @@ export class ImageStore {
       if ((await stat(place).catch(() => undefined)) === undefined) await this.#unpack(engine, file, place, signal)
       return read(place, basename(file))
     })
+  }
+
+  /** The command by which an image says whether what it runs is well (HEALTHCHECK); undefined: it has none, or is not unpacked. */
+  async healthCheckOf(md5: string): Promise<ReadyCommand | undefined> {
+    const image = await readDescription(join(this.#directory, md5, 'image.json')).catch(() => undefined)
+    if (!Check(ImageConfig, image)) return undefined
+    const { Test: [how, ...words] = [], Timeout = 0 } = image.config?.Healthcheck ?? {}
+    const command = how === 'CMD-SHELL' ? ['/bin/sh', '-c', words[0] ?? ''] : how === 'CMD' ? words : []
+    if (command.length === 0) return undefined
+    // Nanoseconds; 0 stands for the default.
+    return { words: command, ms: Timeout > 0 ? Math.min(Math.max(Timeout / 1e6, 1000), readyMs) : readyMs }
   }
 
   /** Removes images that were unpacked a day ago or before, and of which no node is made; a start unpacks its image again. */

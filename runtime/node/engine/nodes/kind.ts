@@ -97,6 +97,8 @@ export interface NodeKind<P extends Properties = Properties, D extends KindDescr
   screenPort?(node: KindNode<P>): number | null
   /** The command of a further console of a running node; undefined: it has none of this name. */
   consoleWords?(node: KindNode<P>, name: string): readonly string[] | undefined
+  /** The command that succeeds in a node that is ready: a line of a client, or that of its image. Undefined: there is none. */
+  readyCommand?(node: KindNode<P>, line: string | undefined): Promise<ReadyCommand | undefined>
   /** Labels of this compute (`FoundLabels`). */
   labels?(): Promise<readonly string[]>
   /** Capabilities of this compute, as the descriptor declares. */
@@ -120,6 +122,13 @@ export interface NodeKind<P extends Properties = Properties, D extends KindDescr
   onClosing?(): Promise<void>
   /** The service has stopped or left its nodes. */
   onClosed?(): Promise<void>
+}
+
+/** A command that runs in a node. */
+export interface ReadyCommand {
+  readonly words: readonly string[]
+  /** Longest run, ms. */
+  readonly ms: number
 }
 
 /** A number of a node that must be unique on the host, and that other programs may use, too. */

@@ -8,6 +8,8 @@ import { EchoFilter } from './console-echo.ts'
 import { ConsoleSearch, compiled } from './console-search.ts'
 import type { Consoles } from './consoles.ts'
 import type { EngineNode } from './engine-node.ts'
+import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
+import type { ReadyCommand } from './kind.ts'
 
 /** Most waits at once. */
 const maxWaits = 200
@@ -16,31 +18,64 @@ const restShare = 4
 /** Between two tries to connect, and timeout of one, ms. */
 const retryMs = 250
 const connectMs = 1000
+/** Between two runs of a command, and what the answer of one may take beside its time, ms. */
+const [execEveryMs, execAnswerMs] = [1000, 10_000]
 
 /** Waits for the output of consoles, and for TCP ports. A client that goes ends its wait. */
 export class NodeWaits {
   readonly #consoles: Consoles
+  readonly #keeper: KeeperLink
   #waits = 0
 
-  constructor(consoles: Consoles) {
+  constructor(consoles: Consoles, keeper: KeeperLink) {
     this.#consoles = consoles
+    this.#keeper = keeper
   }
 
   expect(node: EngineNode, wanted: ConsoleExpect, signal: AbortSignal): Promise<ConsoleMatch> {
     return this.#counted(signal, (over) => this.#search(node, wanted, over))
   }
 
-  ready(node: EngineNode, { console, tcp, seconds = 0, within_s = 60 }: NodeReady, signal: AbortSignal): Promise<void> {
+  ready(
+    node: EngineNode,
+    { console, tcp, exec, seconds = 0, within_s = 60 }: NodeReady,
+    signal: AbortSignal,
+  ): Promise<void> {
     return this.#counted(signal, async (over) => {
       requireRunning(node)
+      const command = await node.kind.readyCommand?.(node, exec)
+      if (exec !== undefined && command === undefined) throw conflict(`exec: ${node.record.name} runs no such commands`)
       await Promise.all([
         console !== undefined && this.#search(node, { expect: console, within_s }, over, 'console'),
         tcp !== undefined && accepts(node, tcp, within_s, over),
+        command !== undefined && this.#succeeds(node, command, within_s, over),
         pause(seconds * 1000, over),
       ])
       over.throwIfAborted()
       requireRunning(node)
     })
+  }
+
+  /** Resolves when a command has succeeded in a node; 409. */
+  async #succeeds(node: EngineNode, { words, ms }: ReadyCommand, withinS: number, over: AbortSignal): Promise<void> {
+    const until = performance.now() + withinS * 1000
+    for (;;) {
+      const within_ms = Math.max(execEveryMs, Math.min(ms, until - performance.now()))
+      const input = { key: node.key, words: [...words], within_ms }
+      const { code } = await this.#keeper.call('unit.exec', input, within_ms + execAnswerMs).catch((error: unknown) => {
+        const code = keeperErrorCode(error)
+        if (code === undefined || code === 'no_answer') throw error
+        if (code === 'not_running')
+          throw conflict(`The node stopped before ${words.join(' ')} succeeded in it`, stopped)
+        throw conflict(`${words.join(' ')} cannot run in the node: ${(error as Error).message}`, { cause: error })
+      })
+      if (code === 0) return
+      over.throwIfAborted()
+      requireRunning(node)
+      if (performance.now() >= until)
+        throw late(`${words.join(' ')} did not succeed in the node within ${withinS} s: its last exit code is ${code}`)
+      await pause(execEveryMs, over)
+    }
   }
 
   /** Runs one wait; its signal aborts at its end too. */
