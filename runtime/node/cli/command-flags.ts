@@ -90,6 +90,7 @@ export const applying = {
 
 export const upFlags = {
   ...applying,
+  'no-pull': { about: 'do not fetch missing images of containers from their registries' },
   ttl: { value: 'TIME', about: 'stop the lab after this time, such as 2h; 0: never' },
 } as const satisfies Readonly<Record<string, Flag>>
 

@@ -59,7 +59,8 @@ An update changes only what differs. Changes that disturb running nodes need a f
 and does not run, the command starts it in the background. "patchbay down" stops the lab; --ttl stops it after a time.
 A topology of containerlab, a project of GNS3 or a lab of CML is imported first, and the command says what it changes:
 patchbay up dc.clab.yml. If nodes cannot run, such as those whose image is missing, nothing is started, and the exit
-code is 3. With --partial they become placeholders, the others are started, and the exit code is 7.`,
+code is 3. With --partial they become placeholders, the others are started, and the exit code is 7. Missing images of
+containers that a registry has are fetched first, as "patchbay images pull" does; --no-pull leaves that to you.`,
     args: [labFile],
     flags: upFlags,
     run: async (input) => (await import('./topology.ts')).up(input),

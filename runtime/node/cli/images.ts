@@ -144,7 +144,7 @@ export async function imageFinder(
 }
 
 /** The images of all kinds, by name. */
-async function imagesOf({ client, signal }: CommandContext): Promise<KindImage[]> {
+export async function imagesOf({ client, signal }: CommandContext): Promise<KindImage[]> {
   const lists = await Promise.all(
     imageKinds.map(async (kind) =>
       (await client.call(`GET /v2/compute/${kind}/images`, { signal })).map((image): KindImage => ({ ...image, kind })),

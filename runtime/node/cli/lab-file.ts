@@ -64,8 +64,19 @@ export function withoutPlaces(error: unknown): never {
 
 /** Whether a text is a lab of containerlab, GNS3 or CML: they have "topology", or a map at "lab" where a lab file has its name. */
 const isForeign = (text: string): boolean =>
-  !/^(?:["']?lab["']?|[ \t{]*"lab")[ \t]*:[ \t]+[^\s{#]/m.test(text) &&
-  (/^[ \t{]*["']?topology["']?[ \t]*:/m.test(text) || /^lab:[ \t]*(#.*)?$/m.test(text))
+  hasTopology(text) ||
+  (!/^(?:["']?lab["']?|[ \t{]*"lab")[ \t]*:[ \t]+[^\s{#]/m.test(text) &&
+    (/^[ \t{]*["']?topology["']?[ \t]*:/m.test(text) || /^lab:[ \t]*(#.*)?$/m.test(text)))
+
+/** Whether a text is JSON with a map "topology", on however many lines. */
+function hasTopology(text: string): boolean {
+  if (!/^\s*\{/.test(text)) return false
+  try {
+    return typeof JSON.parse(text).topology === 'object'
+  } catch {
+    return false
+  }
+}
 
 /** A lab of another program as a lab file. Says what was changed. CommandError 3. */
 async function imported(

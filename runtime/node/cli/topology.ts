@@ -131,6 +131,8 @@ export async function up({ args: [word], flags, signal }: CommandInput<typeof up
   const ttl_s = ttl === undefined ? undefined : ttl === '0' ? 0 : Math.ceil(secondsOf('--ttl', ttl, 0))
   const source = await readLab(word, flags)
   const { client, lastLine } = await serviceOrOwn(flags)
+  if (!(flags['no-pull'] || flags['dry-run']))
+    await (await import('./images-pull.ts')).pullMissing(source, { client, signal }, flags)
   return converge(source, { client, signal }, { flags, starts: true, lastLine, ttl_s })
 }
 

@@ -46,6 +46,9 @@ export function imageCommands(reference: string): string | undefined {
   return `"patchbay images pull ${name}" fetches it, or "docker save -o ${file} ${name}" makes a file to upload`
 }
 
+/** The name of the image that a text of `imageCommands` brings. */
+export const imageInCommands = (text: string): string | undefined => /^"patchbay images pull (\S+)" /.exec(text)?.[1]
+
 /** What the programs of an image need; zebra of FRR asks for a capability. */
 export function imageNeeds(image: string): { readonly symbol: string; readonly capabilities: readonly string[] } {
   return /frr/i.test(image) ? { symbol: 'router', capabilities: ['SYS_ADMIN'] } : { symbol: '', capabilities: [] }

@@ -455,14 +455,19 @@ test('up of a topology says all that cannot run and starts nothing; with --parti
   ])
   expect((await patchbay.run(['ls'])).out).toContain('No labs')
 
-  const partial = await patchbay.run(['up', 'dc.clab.yml', '--partial'])
+  const partial = await patchbay.run(['up', 'dc.clab.yml', '--partial', '--no-pull'])
   expect(partial.code).toBe(7)
   expect(partial.out).toContain('created 4 nodes and 3 links, started 2 nodes')
   expect(partial.out).toMatch(/^leaf +machine-emulator +placeholder *$/m)
   expect(partial.out).toMatch(/^router +container +placeholder *$/m)
   expect(partial.out).toMatch(/^h1 +pc +running +patchbay console dc\/h1$/m)
   expect(partial.out).toContain('2 of 4 nodes can run; the others are placeholders:')
-  const again = await patchbay.json<{ steps: object[]; cannot_run: object[] }>(['up', 'dc.clab.yml', '--partial'])
+  const again = await patchbay.json<{ steps: object[]; cannot_run: object[] }>([
+    'up',
+    'dc.clab.yml',
+    '--partial',
+    '--no-pull',
+  ])
   expect(again).toMatchObject({ ok: false, exit: 7, steps: [] })
   expect(again.cannot_run[0]).toMatchObject({ name: 'leaf', line: 4, column: 5 })
 
