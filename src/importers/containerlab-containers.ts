@@ -32,9 +32,7 @@ const limits = { adapters: containerSettings.adapters.maximum ?? 1, files: conta
 const withoutPlace = {
   ports: 'a nat publishes ports (port_forwards)',
   publish: 'a nat publishes ports (port_forwards)',
-  'shm-size': '/dev/shm has 64 MB',
   'cpu-set': 'a container has a limit of processors (cpus), and any of the host',
-  user: 'the image says whose processes they are',
   'env-files': 'write the variables into env',
   'startup-config': 'bind it to the path at which the image reads it',
   license: 'bind it to the path at which the image reads it',
@@ -71,6 +69,8 @@ export function readContainer(node: NodeSettings, input: ContainerInput): ReadCo
     exec: lines.join('\n'),
     ...limitOf(node.get('memory'), 'ram', Number(memoryOf(node).ram ?? 0)),
     ...limitOf(node.get('cpu'), 'cpus'),
+    user: userOf(node),
+    ...shmOf(node),
   }
   const given = Object.entries(fields).filter(([, value]) => typeof value === 'number' || value.length > 0)
   const portOf = (port: string) => (adapters.has(port) ? `eth${adapters.get(port)}` : port)
@@ -226,6 +226,22 @@ function boundFiles(bind: string, filesAt: FilesAt | undefined): (GivenContainer
     return `there is no text file ${quoted(from)} in the directory of the topology`
   const wrong = files.find(({ path }) => !Check(ContainerFile.properties.path, path))
   return wrong === undefined ? files : `${quoted(wrong.path)} is not the absolute path of a file`
+}
+
+/** A user by its number; the image alone knows names. */
+function userOf(node: NodeSettings): string {
+  const part = node.get('user')
+  const user = part?.textOrNone() ?? ''
+  if (Check(containerSettings.user, user)) return user
+  part?.leaveOut('is not imported: expected the number of a user, such as 1000 or 1000:1000')
+  return ''
+}
+
+function shmOf(node: NodeSettings): Fields {
+  const size = memoryOf(node, 'shm-size').ram
+  if (size === undefined || Check(containerSettings.shm, size)) return size === undefined ? {} : { shm: size }
+  node.get('shm-size')?.leaveOut('is not imported: a container has no such size of /dev/shm')
+  return {}
 }
 
 /** Leaves out what has nothing in its place. Its own network is what a container has without a management network, too. */

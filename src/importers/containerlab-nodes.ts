@@ -96,8 +96,8 @@ export function leaveOutCommands(node: NodeSettings): void {
 }
 
 const units: Readonly<Record<string, number>> = { k: 2 ** -10, m: 1, g: 2 ** 10 }
-export function memoryOf(node: NodeSettings): Fields {
-  const part = node.get('memory')
+export function memoryOf(node: NodeSettings, key = 'memory'): Fields {
+  const part = node.get(key)
   if (part === undefined) return {}
   const [, number, unit] = /^([\d.]+)\s*([kmg])i?b?$/i.exec(part.textOrNone() ?? '') ?? []
   const ram = Math.round(Number(number) * (units[unit?.toLowerCase() ?? ''] ?? Number.NaN))

@@ -239,7 +239,18 @@ describe('containers', () => {
     await expect(service.call('POST', `${project}/container/nodes`, wrong)).rejects.toThrow('the quote')
     await expect(create({ image: 'absent.tar' })).rejects.toThrow('does not exist')
     await expect(create({ capabilities: ['SYS_MODULE'] })).rejects.toThrow('capabilities')
+    for (const user of ['root', '65536', '1:', '-1']) await expect(create({ user })).rejects.toThrow('number of a user')
     await expect(create({ sysctls: 'kernel.hostname=x' })).rejects.toThrow('net.ipv4.ip_forward=1')
+  })
+
+  testWith(containers)('run their command as the user, and in the directory, that they are given', async () => {
+    const command = "sh -c 'pwd; id; df -m /dev/shm; echo x >/etc/group; echo end; sleep 1000'"
+    const node = await create({ command, user: '1000:5', workdir: '/tmp', shm: 3 })
+    await start(service, node)
+    const { console: port } = await service.call<{ console: number }>('GET', node)
+    const shown = await (await Terminal.connect(port)).expect('end')
+    expect(shown).toMatch(/^\/tmp\r\nuid=1000\(user\) gid=5\r\n[\s\S]*shm +3 /m)
+    expect(shown).toMatch(/denied/)
   })
 
   testWith(containers)('leave nothing behind when they are deleted', async () => {

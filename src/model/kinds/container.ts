@@ -121,6 +121,9 @@ const ContainerConsole = Type.Object(
   { additionalProperties: false, description: 'A further console, whose command begins when it is opened' },
 )
 
+/** Ids that a container has: 0 to 65535. */
+const id = '(0|[1-9]\\d{0,3}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5])'
+
 /** The settings of a container, with their defaults: the members of its record. */
 export const containerSettings = {
   usage: Type.String({ maxLength: 65536, default: '', description: 'Notes on how to use the container' }),
@@ -130,6 +133,22 @@ export const containerSettings = {
     pattern: '^([^=\\s\\u0000][^=\\n\\u0000]*=[^\\n\\u0000]*(\\n+|$))*$',
     expects: 'lines of the form NAME=value',
   }),
+  user: Type.String({
+    maxLength: 11,
+    pattern: `^(${id}(:${id})?)?$`,
+    default: '',
+    description:
+      'Whose its processes are: the number of a user, or of a user and a group, UID:GID. Empty: that of the image',
+    expects: 'a number of a user such as 1000, or of a user and a group such as 1000:1000',
+  }),
+  workdir: Type.String({
+    maxLength: 4096,
+    pattern: '^(/[^\\u0000\\n]*)?$',
+    default: '',
+    description: 'Directory in which its command begins. Empty: that of the image',
+    expects: 'the absolute path of a directory',
+  }),
+  shm: Type.Integer({ minimum: 1, maximum: 65536, default: 64, description: 'Size of /dev/shm, MB' }),
   adapters: Type.Integer({
     minimum: 0,
     maximum: maxAdapters,
@@ -274,8 +293,8 @@ export const container = kind({
   }),
   formParts: {
     General: ['image', 'adapters', 'usage'],
-    Start: ['command', 'entrypoint', 'environment', 'exec', 'consoles'],
-    Advanced: ['mac_address', 'hosts', 'files', 'sysctls', 'capabilities', 'ram', 'cpus', 'processes'],
+    Start: ['command', 'entrypoint', 'environment', 'user', 'workdir', 'exec', 'consoles'],
+    Advanced: ['mac_address', 'hosts', 'files', 'sysctls', 'capabilities', 'ram', 'cpus', 'shm', 'processes'],
   },
   firstSettings: ['image', 'adapters', 'command'],
   ...schemas,

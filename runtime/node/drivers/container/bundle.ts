@@ -39,7 +39,8 @@ export function bundleOf(
   seccomp: (capabilities: readonly string[]) => SeccompProfile,
 ): Bundle {
   const hostname = hostnameOf(name)
-  const { command, entrypoint, environment } = properties
+  const { command, entrypoint, environment, workdir, shm } = properties
+  const user = userOf(properties.user) ?? image.user
   const capabilities = [...new Set([...baseCapabilities, ...properties.capabilities])].map((it) => `CAP_${it}`)
   const own = entrypoint.trim() === '' ? image.entrypoint : shellWords(entrypoint, 'entrypoint')
   const rest = command.trim() === '' ? (entrypoint.trim() === '' ? image.args : []) : shellWords(command, 'command')
@@ -65,9 +66,9 @@ export function bundleOf(
     process: {
       terminal: true,
       consoleSize: { width: 80, height: 24 },
-      user: image.user,
+      user,
       args: [...own, ...rest],
-      cwd: image.cwd,
+      cwd: workdir || image.cwd,
       env: variables([searchPath, 'TERM=xterm', `HOSTNAME=${hostname}`, ...image.env, ...linesOf(environment)]),
       noNewPrivileges: true,
       // Where the host has no more memory, the kernel is to end it and not the service.
@@ -75,14 +76,14 @@ export function bundleOf(
       // An ordinary user in the container gains them no more than on any system.
       capabilities: {
         bounding: capabilities,
-        ...(image.user.uid === 0 && { effective: capabilities, permitted: capabilities }),
+        ...(user.uid === 0 && { effective: capabilities, permitted: capabilities }),
       },
     },
     mounts: [
       mount('/proc', 'proc', 'proc', 'nosuid', 'noexec', 'nodev'),
       mount('/dev', 'tmpfs', 'tmpfs', 'nosuid', 'strictatime', 'mode=755', 'size=65536k'),
       mount('/dev/pts', 'devpts', 'devpts', 'nosuid', 'noexec', 'newinstance', 'ptmxmode=0666', 'mode=0620', 'gid=5'),
-      mount('/dev/shm', 'tmpfs', 'shm', 'nosuid', 'noexec', 'nodev', 'mode=1777', 'size=65536k'),
+      mount('/dev/shm', 'tmpfs', 'shm', 'nosuid', 'noexec', 'nodev', 'mode=1777', `size=${shm}m`),
       mount('/dev/mqueue', 'mqueue', 'mqueue', 'nosuid', 'noexec', 'nodev'),
       mount('/sys', 'sysfs', 'sysfs', 'nosuid', 'noexec', 'nodev', 'ro'),
       mount('/run', 'tmpfs', 'tmpfs', 'nosuid', 'nodev', 'mode=755', 'size=65536k'),
@@ -101,6 +102,13 @@ export function bundleOf(
     contents: new Map(copied.map(({ from, text }) => [from, text])),
     files: copied.map(({ from, to, mode }) => ({ from, to, mode })),
   }
+}
+
+/** The user of a setting, and its group, which is that of root where none is named (as Docker has it). */
+function userOf(text: string): ImageRun['user'] | undefined {
+  if (text === '') return undefined
+  const [uid = 0, gid = 0] = text.split(':').map(Number)
+  return { uid, gid, additionalGids: [] }
 }
 
 /** The lines of a setting that has one thing a line. */

@@ -40,6 +40,15 @@ test('root has the capabilities of every container and those that were asked for
   expect(Object.keys(configOf({}, { ...image, user }).config.process.capabilities)).toEqual(['bounding'])
 })
 
+test('the user, the directory and the size of /dev/shm of the node take the place of those of the image', () => {
+  const { process, mounts } = configOf({ user: '1000:5', workdir: '/work', shm: 128 }).config
+  expect(process).toMatchObject({ user: { uid: 1000, gid: 5, additionalGids: [] }, cwd: '/work' })
+  expect(Object.keys(process.capabilities)).toEqual(['bounding'])
+  expect(mounts.find((it: { destination: string }) => it.destination === '/dev/shm').options).toContain('size=128m')
+  expect(configOf({ user: '7' }).config.process.user).toEqual({ uid: 7, gid: 0, additionalGids: [] })
+  expect(configOf({}).config.process).toMatchObject({ user: image.user, cwd: '/srv' })
+})
+
 test('files are copied under the sum of their content, and one of the node takes the place of ours', () => {
   const files = [
     { path: '/etc/hosts', text: '10.0.0.1 gw\n' },
