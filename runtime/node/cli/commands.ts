@@ -347,6 +347,19 @@ An image of Docker Hub needs no registry in its name. Its file is named after it
     flags: imagePulling,
     run: async (input) => (await import('./images-pull.ts')).imagesPull(input),
   }),
+  'images make': command({
+    group: 'files',
+    summary: 'make an image of a node, with what it has written',
+    text: `Makes an image of a container: the image that it was made of, and a layer with what the container has written. The
+container may run. The image is then on the compute of the node, and its environment and command are not in it:
+patchbay images make wan-edge/web web-1.tar`,
+    args: [
+      { name: 'LAB/NODE', about: 'a node', complete: 'node' },
+      { name: 'NAME', about: 'name of the new image' },
+    ],
+    flags: serviceFlags,
+    run: async (input) => (await import('./images.ts')).imagesMake(input),
+  }),
   'images rename': command({
     group: 'files',
     summary: 'rename an image',

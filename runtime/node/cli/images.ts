@@ -18,6 +18,7 @@ import type { imageChoosing, imagePushing } from './command-flags.ts'
 import { CommandError, exits, notFound, wrongArguments } from './exits.ts'
 import type { CommandOutcome } from './outcome.ts'
 import { type Progress, progressOf } from './progress.ts'
+import { nodeOf } from './targets.ts'
 
 interface KindImage extends Image {
   readonly kind: ImageKindName
@@ -25,6 +26,8 @@ interface KindImage extends Image {
 
 /** A part of an upload, bytes: also what a gateway on a Worker takes in one request. */
 const partBytes = 16 << 20
+/** Timeout for making an image of a node, ms. */
+const makingMs = 1_800_000
 /** Times between tries after a lost connection, ms. */
 const pausesMs = [500, 1000, 2000, 5000, 10_000]
 
@@ -94,6 +97,30 @@ export async function imagesRm({ args, flags, signal }: CommandInput<typeof imag
     async text() {
       const { shown } = await import('./table.ts')
       return shown(`Deleted ${found.map(({ path }) => path).join(', ')}`)
+    },
+  }
+}
+
+/** `patchbay images make LAB/NODE NAME`: makes an image of a node, for other nodes to start from. */
+export async function imagesMake({
+  args: [word = '', name = ''],
+  flags,
+  signal,
+}: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
+  const client = await clientOf(flags)
+  const { node } = await nodeOf(word, { client, signal })
+  const { project_id, node_id } = node
+  const image = await client.call('POST /v2/projects/{project_id}/nodes/{node_id}/image', {
+    params: { project_id, node_id },
+    body: JSON.stringify({ name }),
+    signal,
+    timeoutMs: makingMs,
+  })
+  return {
+    json: { made: image },
+    async text() {
+      const { shown } = await import('./table.ts')
+      return shown(`Made ${image.path}: ${bytesText(image.filesize)}`)
     },
   }
 }

@@ -16,7 +16,7 @@ export interface DriverHost<P extends Properties = Properties, S = Readonly<Reco
   settings(): S
   readonly isLocal: () => boolean
   readonly sandbox: Sandbox
-  readonly images: Pick<Images, 'library' | 'executables' | 'md5Of'>
+  readonly images: Pick<Images, 'library' | 'executables' | 'md5Of' | 'write'>
   readonly ports: PortAllocator
   /** The network devices that nodes may use. */
   readonly interfaces: () => InterfaceRules

@@ -6,7 +6,7 @@ import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { containerImageName, imageNeeds } from './image-names.ts'
 import { inputsOf } from './inputs.ts'
-import { adaptersOfOnePort, gns3Kind, kind } from './kind.ts'
+import { action, adaptersOfOnePort, gns3Kind, kind } from './kind.ts'
 import { type AddressSettings, addressIssue, macOfAdapter, macText } from './mac-addresses.ts'
 import { v1Of } from './v1.ts'
 
@@ -254,6 +254,23 @@ const hostsForDocker = (hosts: unknown): string =>
     })
     .join('\n')
 
+const MakeImage = Type.Object(
+  {
+    name: Type.String({
+      minLength: 1,
+      maxLength: 255,
+      pattern: oneLine,
+      description: 'Name of the image',
+      expects: 'the name of a file, in one line',
+    }),
+  },
+  { $id: 'MakeImage', description: 'An image that is made of a node', additionalProperties: false },
+)
+const MadeImage = objectSchema('MadeImage', 'The image that was made', {
+  path: Type.String({ description: 'Its name in the images directory' }),
+  filesize: Type.Integer({ description: 'Bytes' }),
+})
+
 const schemas = { node: ContainerNode, create: ContainerCreate, update: ContainerUpdate }
 
 export const container = kind({
@@ -319,6 +336,26 @@ export const container = kind({
       'The container cannot run now: crun, sub-ids or another part is missing, or its image is; the message says which',
   },
   image: { field: 'image', isProgram: true, isOfRegistry: true },
+  actions: {
+    makeImage: action({
+      method: 'POST',
+      path: 'image',
+      labPath: 'image',
+      summary: 'Make an image of a container: its image, and a layer with what it has written',
+      description:
+        'An OCI archive in the images directory of the compute of the node, which may run meanwhile. Its environment, command and other ' +
+        'settings are not in it. Those may do this who may add such an image.',
+      versions: ['v2'],
+      input: MakeImage,
+      output: MadeImage,
+      answer: { status: 201, description: 'Made' },
+      errors: {
+        403: 'Outside local mode only an administrator may add an image',
+        409: 'An image of this name exists, or the image cannot be made; the message says why',
+        507: 'The disk is nearly full',
+      },
+    }),
+  },
   hasFiles: true,
   tellsReady: true,
 })

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { baseCapabilities, hostnameOf, hostsText } from '../../../../src/model/kinds/container.ts'
+import { baseCapabilities, type ContainerFile, hostnameOf, hostsText } from '../../../../src/model/kinds/container.ts'
 import { shellWords } from '../../../../src/model/kinds/machine-options/shell-words.ts'
 import { type CopiedFile, inside } from './holder.ts'
 import type { ContainerProperties } from './properties.ts'
@@ -51,9 +51,9 @@ export function bundleOf(
   ]
   // A file of the node takes the place of one of ours.
   const files = all.filter(({ path }, index) => !all.slice(index + 1).some((later) => later.path === path))
-  const copied = files.map(({ path, text, mode = '0644' }, index) => {
-    const sum = createHash('sha256').update(`${path}\0${mode}\0${text}`).digest('hex').slice(0, 32)
-    return { from: `file-${index}`, to: sum, mode, text }
+  const copied = files.map((file, index) => {
+    const { text, mode = '0644' } = file
+    return { from: `file-${index}`, to: sumOf(file), mode, text }
   })
   const mount = (destination: string, type: string, source: string, ...options: string[]) => ({
     ...{ destination, type, source },
@@ -110,6 +110,14 @@ function userOf(text: string): ImageRun['user'] | undefined {
   const [uid = 0, gid = 0] = text.split(':').map(Number)
   return { uid, gid, additionalGids: [] }
 }
+
+/** The name in the layer of a file of the settings: another text, or mode, is another file. */
+const sumOf = ({ path, text, mode = '0644' }: ContainerFile): string =>
+  createHash('sha256').update(`${path}\0${mode}\0${text}`).digest('hex').slice(0, 32)
+
+/** The paths of files of the settings, and their names in the layer. Those that lead through `..` are in no image. */
+export const settingFiles = (files: readonly ContainerFile[]): (readonly [path: string, name: string])[] =>
+  files.filter(({ path }) => !/\/\.{0,2}\//.test(path)).map((file) => [file.path, sumOf(file)] as const)
 
 /** The lines of a setting that has one thing a line. */
 export const linesOf = (text: string): string[] =>

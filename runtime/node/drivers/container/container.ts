@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
+import { quotedImage } from '../../../../src/lib/errors/image-errors.ts'
 import {
   type ContainerCreate,
   type ContainerFile,
@@ -16,7 +17,16 @@ import {
 } from '../../../../src/model/kinds/container.ts'
 import { macAfter, withOwnAddresses } from '../../../../src/model/kinds/mac-addresses.ts'
 import { shellWords } from '../../../../src/model/kinds/machine-options/shell-words.ts'
-import type { Cleanup, Launch, NodeKind, PortWiring, ReadyCommand } from '../../engine/nodes/kind.ts'
+import { checkedName } from '../../engine/images/names.ts'
+import type {
+  ActionTarget,
+  Cleanup,
+  Launch,
+  NodeActions,
+  NodeKind,
+  PortWiring,
+  ReadyCommand,
+} from '../../engine/nodes/kind.ts'
 import { withChanges } from '../../engine/nodes/record.ts'
 import { fieldsOf } from '../../engine/nodes/view-fields.ts'
 import { withDiskErrors } from '../../engine/storage/disk.ts'
@@ -25,11 +35,12 @@ import { isInside } from '../../engine/storage/paths.ts'
 import type { Exit } from '../../keeper/protocol/protocol.ts'
 import { checkMemory } from '../../os/system/memory.ts'
 import type { DriverHost } from '../node-driver.ts'
-import { type Bundle, bundleOf, linesOf, pairsOf } from './bundle.ts'
+import { type Bundle, bundleOf, linesOf, pairsOf, settingFiles } from './bundle.ts'
 import { ControlGroups } from './control-groups.ts'
 import { requireEngine } from './engine.ts'
 import { holderCommand } from './holder.ts'
 import { findIds } from './ids.ts'
+import { ImageMaker } from './image-maker.ts'
 import { ImageStore, readyMs } from './image-store.ts'
 import { Layers } from './layers.ts'
 import { type ContainerKindNode, ContainerProperties, settingNames } from './properties.ts'
@@ -51,6 +62,7 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
   readonly #host: DriverHost<ContainerProperties>
   readonly #layers: Layers
   readonly #images: ImageStore
+  readonly #maker: ImageMaker
   readonly #groups: ControlGroups
 
   constructor(host: DriverHost<ContainerProperties>) {
@@ -58,6 +70,7 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     const directory = join(host.runDirectory, 'containers')
     this.#layers = new Layers(join(directory, 'nodes'), host.minFreeMb)
     this.#images = new ImageStore(join(directory, 'images'), host.minFreeMb)
+    this.#maker = new ImageMaker(join(directory, 'images'), host.minFreeMb)
     this.#groups = new ControlGroups(directory)
   }
 
@@ -184,6 +197,35 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     const found = findIds()
     if ('reason' in found) return 0
     return this.#layers.gather(found.ids, node, directory, signal)
+  }
+
+  readonly actions: NodeActions<typeof container, ContainerProperties> = {
+    makeImage: (at, { name }, signal) => this.#makeImage(at, name, signal),
+  }
+
+  /** Makes an image of the image of a node and of its layer. 403, 409, 507. */
+  async #makeImage(at: ActionTarget<ContainerProperties>, name: string, signal?: AbortSignal) {
+    const { images } = this.#host
+    const engine = requireEngine()
+    images.executables.requireUpload(name, undefined)
+    if ((await images.library.find('container', checkedName(name))) !== undefined)
+      throw conflict(`name: an image ${quotedImage(name)} already exists; choose another name`, { code: 'name-taken' })
+    const never = new AbortController().signal
+    const { base, layer, files } = await at.exclusively(async (node) => {
+      const { image, files } = node.record.properties
+      if (node.status === 'stopped') await this.#layers.prepare(engine.ids, node, signal ?? never)
+      const { file } = await images.library.lookup('container', image, node.projectPath)
+      const bundled = settingFiles(files)
+      return { base: file, layer: this.#layers.layerOf(node.record.node_id), files: bundled }
+    })
+    const failure = `The image ${name} cannot be made`
+    return this.#maker.make(engine, { base, layer, files, failure }, signal, {
+      holding: (read) => at.exclusively(read),
+      store: async (content, size) => {
+        await images.write('container', name, content, { size, digests: [] })
+        return { path: name, filesize: size }
+      },
+    })
   }
 
   async onCommit(node: ContainerKindNode): Promise<void> {

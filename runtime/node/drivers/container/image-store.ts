@@ -136,13 +136,16 @@ export class ImageStore {
 }
 
 /**
- * By the names of skopeo (containers-transports(5)): an archive of `docker save`, or an OCI archive. umoci follows links at the files
- * of users to files of the host, and waits for a writer of a pipe there.
+ * Copies an image to `oci`, by the names of skopeo (containers-transports(5)): an archive of `docker save`, or an OCI archive. The first
+ * argument is skopeo.
  */
-const unpackScript = `set -e; umask 022; cd /mnt/to; export HOME=/mnt/to TMPDIR=/mnt/to
+export const copyToLayout = `set -e; umask 022; cd /mnt/to; export HOME=/mnt/to TMPDIR=/mnt/to
 copy() { "$0" --insecure-policy --tmpdir /mnt/to copy -q "$1:/mnt/from" oci:oci:image; }
 why() { if grep -Eq 'manifest.json(: file does not exist| not found)' docker.txt; then cat oci.txt; else cat docker.txt; fi >&2; exit 1; }
-copy docker-archive 2>docker.txt || { rm -rf oci; copy oci-archive 2>oci.txt; } || why
+copy docker-archive 2>docker.txt || { rm -rf oci; copy oci-archive 2>oci.txt; } || why`
+
+/** umoci follows links at the files of users to files of the host, and waits for a writer of a pipe there. */
+const unpackScript = `${copyToLayout}
 "$1" raw unpack --image oci:image rootfs >&2
 for file in /etc/passwd /etc/group; do
   test -e "rootfs$file" || continue

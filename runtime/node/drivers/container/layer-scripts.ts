@@ -25,6 +25,13 @@ export const packWords = (at: string): string[] | undefined => wordsOf(packing, 
 /** Unpacks standard input to the empty directory `at`. */
 export const unpackWords = (at: string): string[] | undefined => wordsOf(unpacking, [at])
 
+/**
+ * Writes what a container wrote to standard output, as a layer of an image. `files`: the paths in the container of the files of its
+ * settings, and their names in the layer, in turn.
+ */
+export const imageLayerWords = (at: string, files: readonly string[]): string[] | undefined =>
+  wordsOf(packing, [at, files.join('\n'), 'upper'])
+
 /** A device 0/0 stands for a deleted file (overlayfs.rst of the kernel). */
 const beginning = String.raw`
 use strict;
@@ -88,7 +95,7 @@ sub content { my ($name, $as, $stat) = @_;
   while ($left > 0) { my $n = $left > 1 << 20 ? 1 << 20 : $left; put("\0" x $n); $left -= $n }
   put(padded($now[7])); 1 }
 my %linked; my %placed;
-my @files = split /\0/, $files;
+my @files = split /\n/, $files;
 while (my ($path, $name) = splice @files, 0, 2) { $placed{'upper' . $path} = $name }
 my @pending;
 for (@roots) { my @stat = lstat $_ or next; -d _ or next; entry("$_/", '5', \@stat, 0, '', $_) unless $is_image; push @pending, $_ }

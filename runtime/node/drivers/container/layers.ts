@@ -173,7 +173,7 @@ async function identityOf(archive: string): Promise<string | undefined> {
 }
 
 /** The command of a script; 409 where containers cannot run. */
-function perl(words: readonly string[] | undefined): string[] {
+export function perl(words: readonly string[] | undefined): string[] {
   const found = findPerl()
   if (found === undefined || words === undefined) throw conflict('Containers need Perl, on a processor that they know')
   return [found, ...words]
