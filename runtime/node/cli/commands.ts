@@ -530,6 +530,20 @@ patchbay tokens create ci --role operate > token. The user of the token passes i
     flags: serviceFlags,
     run: async (input) => (await import('./tokens.ts')).tokensRm(input),
   }),
+  'tokens key': command({
+    group: 'fleet',
+    summary: 'add, list and remove the SSH keys of tokens',
+    text: `Adds a public key to a token (patchbay tokens key add ci ~/.ssh/id_ed25519.pub), lists the keys of tokens (patchbay
+tokens key ls), or removes one by its id, fingerprint or comment (patchbay tokens key rm ci KEY). Its owner opens
+consoles by SSH with the rights of the token: ssh -p 3022 LAB/NODE@HOST, if the service has the setting ssh.port.`,
+    args: [
+      { name: 'ACTION', about: 'what to do', choices: ['add', 'ls', 'rm'] },
+      { name: 'TOKEN', about: 'name or id of a token', optional: true, complete: 'token' },
+      { name: 'FILE|KEY', about: 'the public key file to add, or the key to remove', optional: true, complete: 'file' },
+    ],
+    flags: serviceFlags,
+    run: async (input) => (await import('./tokens.ts')).tokensKey(input),
+  }),
   'classes ls': command({
     group: 'fleet',
     summary: 'list the classes, or the students of a class',

@@ -1,5 +1,9 @@
+import { readFile } from 'node:fs/promises'
 import { limitsText } from '../../../src/client/limits-text.ts'
 import type { AccessToken } from '../../../src/client/patchbay.ts'
+import { ApiError } from '../../../src/lib/errors/api-error.ts'
+import { type ParsedSshKey, parseSshKey } from '../../../src/model/access/ssh-key.ts'
+import { reasonOf } from '../os/system/error-reason.ts'
 import { clientOf } from './client.ts'
 import type { CommandInput, serviceFlags } from './command.ts'
 import type { tokenCreating } from './command-flags.ts'
@@ -105,6 +109,72 @@ export async function tokensRm({ args, flags, signal }: CommandInput<typeof serv
       return shown(`Revoked ${found.map(({ name }) => name).join(', ')}`)
     },
   }
+}
+
+/** `patchbay tokens key add TOKEN FILE`, `ls [TOKEN]`, `rm TOKEN KEY`: the public keys with which the owner of a token logs in by SSH. */
+export async function tokensKey({
+  args: [action = '', word, what],
+  flags,
+  signal,
+}: CommandInput<typeof serviceFlags>): Promise<CommandOutcome> {
+  if (action === 'ls' ? what !== undefined : what === undefined || word === undefined)
+    throw wrongArguments(
+      `tokens key ${action}: expected ${{ add: 'TOKEN FILE', ls: 'at most one TOKEN', rm: 'TOKEN KEY' }[action]}`,
+    )
+  const key = action === 'add' ? await keyIn(what ?? '') : undefined
+  const client = await clientOf(flags)
+  const all = await client.call('GET /v2/tokens', { signal })
+  const token = word === undefined ? undefined : tokenNamed(word, all, client.server)
+  const { shown, tableOf } = await import('./table.ts')
+  if (token === undefined || action === 'ls') {
+    const found = (token === undefined ? all : [token]).flatMap(({ token_id, name, ssh_keys = [] }) =>
+      ssh_keys.map((it) => ({ token_id, token: name, ...it })),
+    )
+    const rows = found.map((it) => [it.token, it.key_id, it.fingerprint, it.comment, timeText(it.added_at)])
+    return {
+      json: { server: client.server, ssh_keys: found },
+      text: () =>
+        rows.length === 0
+          ? 'No SSH keys; "patchbay tokens key add TOKEN FILE" adds one'
+          : tableOf(['TOKEN', 'KEY', 'FINGERPRINT', 'COMMENT', 'ADDED'], rows),
+    }
+  }
+  const { token_id, name } = token
+  if (key !== undefined) {
+    const body = { public_key: `${key.public_key} ${key.comment}` }
+    const added = await client.call('POST /v2/tokens/{token_id}/ssh_keys', { params: { token_id }, body, signal })
+    return {
+      json: { token_id, token: name, ...added },
+      text: () =>
+        shown(`The owner of ${added.fingerprint} logs in by SSH with the rights of ${name} (${rightsOf(token)})`),
+    }
+  }
+  const removed = keyNamed(what ?? '', token)
+  const params = { token_id, key_id: removed.key_id }
+  await client.call('DELETE /v2/tokens/{token_id}/ssh_keys/{key_id}', { params, signal })
+  return {
+    json: { token_id, token: name, ...removed },
+    text: () => shown(`Removed ${removed.fingerprint} from ${name}`),
+  }
+}
+
+/** The public key in a file. CommandError 3: a private key, say, is not sent to the service. */
+async function keyIn(file: string): Promise<ParsedSshKey> {
+  try {
+    return await parseSshKey(await readFile(file, 'utf8'))
+  } catch (error) {
+    const message = error instanceof ApiError ? error.message.replace(/^public_key: /, '') : reasonOf(error)
+    throw new CommandError(exits.wrong, [{ file, message }])
+  }
+}
+
+/** The key of a token that a word names, by its id, fingerprint or comment. CommandError 1. */
+function keyNamed(word: string, { name, ssh_keys = [] }: AccessToken): NonNullable<AccessToken['ssh_keys']>[number] {
+  const found = ssh_keys.filter((it) => [it.key_id, it.fingerprint, it.comment].includes(word))
+  const [one] = found
+  if (one !== undefined && found.length === 1) return one
+  const message = `${found.length === 0 ? 'no key' : 'more than one key'} of ${name} is ${JSON.stringify(word)}`
+  throw new CommandError(exits.failed, [{ message, hint: `"patchbay tokens key ls ${name}" lists them` }])
 }
 
 /** The token that a word names, by id or name: several may have one name. CommandError 1. */

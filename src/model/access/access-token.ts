@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, maybe, Name, nullable, objectSchema, oneOf } from '../schema/fields.ts'
+import { SshKey } from './ssh-key.ts'
 
 /** The rights of a client; each role includes the roles before it. */
 export type Role = Static<typeof Role>
@@ -51,6 +52,9 @@ export const AccessToken = objectSchema('AccessToken', 'A credential of a client
   ),
   projects: Type.Optional(Projects),
   limits: Type.Optional(TokenLimits),
+  ssh_keys: Type.Optional(
+    Type.Array(SshKey, { description: 'Public keys that log in by SSH with the rights of the token' }),
+  ),
   last_characters: Type.String({ description: 'The last four characters of the token, to recognise it' }),
   created_at: Type.String({ description: 'Time in UTC (RFC 3339)' }),
   expires_at: nullable(Type.String({ description: 'Time in UTC (RFC 3339); null: never' })),

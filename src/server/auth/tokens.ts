@@ -3,6 +3,7 @@ import { setNewest } from '../../lib/async/newest.ts'
 import { badRequest, conflict, notFound } from '../../lib/errors/api-error.ts'
 import type { AccessToken, AccessTokenCreate, TokenRecord } from '../../model/access/access-token.ts'
 import type { Identity } from '../../model/access/identity.ts'
+import { TokenKeys } from './token-keys.ts'
 import type { TokenStore } from './token-store.ts'
 import {
   isExpired,
@@ -31,6 +32,8 @@ export interface TokensOptions {
   readonly organization?: string | undefined
   /** Signs new tokens. Tokens without a signature stay valid. */
   readonly key?: () => Promise<CryptoKey>
+  /** Whether the service accepts SSH connections, if its settings say so: then tokens may have public keys. */
+  readonly hasSsh?: boolean
 }
 
 interface Cached {
@@ -47,16 +50,21 @@ export class Tokens {
   readonly #signed: SignedTokens | undefined
   readonly #organization: string | undefined
   readonly #cache = new Map<string, Cached>()
+  /** The public keys of the tokens; undefined where there is no SSH. */
+  readonly keys: TokenKeys | undefined
   /** Counts revocations: a read that began before a revocation is not cached. */
   #revoked = 0
 
-  constructor({ store, cacheMs = 0, now = Date.now, key, organization }: TokensOptions) {
+  constructor({ store, cacheMs = 0, now = Date.now, key, organization, hasSsh = false }: TokensOptions) {
     this.#store = store
     this.#organization = organization
     this.#key = key
     this.#signed = key && new SignedTokens(key)
     this.#cacheMs = Math.min(cacheMs, longestCacheMs)
     this.#now = now
+    this.keys = hasSsh
+      ? new TokenKeys({ store, now, identityOf: (record) => identityOf(record, organization) })
+      : undefined
   }
 
   /** The identity of a token for requests; undefined for other tokens. */

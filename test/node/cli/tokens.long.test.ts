@@ -1,3 +1,6 @@
+import { mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
 import { hangMs } from '../../support/limits.ts'
@@ -55,4 +58,36 @@ test('a join token is for computes only, and wrong arguments are reported', asyn
   expect((await none.run(limited)).err).toContain('operate, at most 10 nodes, 5 running, 2048 MB a lab')
   const many = [...limited.slice(0, 3), '--running', 'many']
   expect(await none.run(many)).toMatchObject({ code: 64, err: expect.stringContaining('--running: expected a number') })
+})
+
+test('public keys are added to a token from files, listed and removed', async () => {
+  const service = await TestService.start({ token: 'token-of-the-test' })
+  const admin = await CommandLine.of({ server: service.url, token: 'token-of-the-test' })
+  const directory = await mkdtemp(join(tmpdir(), 'patchbay-test-'))
+  const [key, secret] = [join(directory, 'id.pub'), join(directory, 'id')]
+  await writeFile(key, 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDrd1iSkzlEanBBAaUd/3rg3kqIGbfPdcE5pjcq5CGp8 ann@example\n')
+  await writeFile(secret, '-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n')
+  await admin.run(['tokens', 'create', 'ann', '--role', 'read'])
+  expect(await admin.run(['tokens', 'key', 'add', 'ann', key])).toMatchObject({
+    ...{
+      code: 0,
+      out: expect.stringMatching(/^The owner of SHA256:j1vqiGj\S+ logs in by SSH with the rights of ann \(read\)/),
+    },
+  })
+  expect((await admin.run(['tokens', 'key', 'ls'])).out).toMatch(
+    /\nann +[0-9a-f]{16} +SHA256:j1vqiGj\S+ +ann@example +\d{4}-/,
+  )
+  const wrong = [
+    [['add', 'ann', secret], 3, 'this is a private key, which stays with its owner'],
+    [['add', 'ann', join(directory, 'none')], 3, 'no such file'],
+    [['add', 'ann'], 64, 'tokens key add: expected TOKEN FILE'],
+    [['rm', 'ann', 'bob@example'], 1, 'no key of ann is "bob@example"'],
+    [['show', 'ann'], 64, 'expected one of add, ls, rm'],
+  ] as const
+  for (const [argv, code, message] of wrong)
+    expect(await admin.run(['tokens', 'key', ...argv])).toMatchObject({ code, err: expect.stringContaining(message) })
+  expect((await admin.run(['tokens', 'key', 'rm', 'ann', 'ann@example'])).out).toMatch(
+    /^Removed SHA256:\S+ from ann\n$/,
+  )
+  expect((await admin.run(['tokens', 'key', 'ls', 'ann'])).out).toContain('No SSH keys')
 })

@@ -22,7 +22,7 @@ export interface OrganizationAuth {
 
 /** Opens those in the records of an organization; `organization`: absent for `default`. */
 export async function openOrganizationAuth(records: ServiceRecords, organization?: string): Promise<OrganizationAuth> {
-  const tokens = new Tokens({ store: await TokenFile.open(records), organization })
+  const tokens = new Tokens({ store: await TokenFile.open(records), organization, hasSsh: true })
   return { tokens, keeper: await SessionFiles.open(records, tokens) }
 }
 

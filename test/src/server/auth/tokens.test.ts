@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest'
+import { parseSshKey } from '../../../../src/model/access/ssh-key.ts'
+import type { TokenKeys } from '../../../../src/server/auth/token-keys.ts'
 import { parseToken } from '../../../../src/server/auth/token-text.ts'
 import { maxTokens, Tokens } from '../../../../src/server/auth/tokens.ts'
 import { MemoryTokens } from '../../../support/auth-app.ts'
@@ -150,4 +152,45 @@ test('the number of tokens is limited; expired ones make room', async () => {
   const placed = await tokens.create({ name: 'one more', role: 'read' })
   expect(store.records.size).toBe(maxTokens)
   expect([store.records.has(placed.token_id), store.records.has(short.token_id)]).toEqual([true, false])
+})
+
+test('a key belongs to one token, and ends with it', async () => {
+  const clock = { now: Date.UTC(2026, 0, 1) }
+  const tokens = new Tokens({ store: new MemoryTokens(), now: () => clock.now, hasSsh: true })
+  const keys = tokens.keys as TokenKeys
+  const ann = await tokens.create({ name: 'ann', role: 'read', projects: ['class-*'], expires_in_s: 60 })
+  const bob = await tokens.create({ name: 'bob', role: 'operate' })
+  const rack = await tokens.create({ name: 'rack', purpose: 'join' })
+  const line = (byte: number) => {
+    const blob = Uint8Array.of(0, 0, 0, 11, ...new TextEncoder().encode('ssh-ed25519'), 0, 0, 0, 32)
+    return `ssh-ed25519 ${Buffer.concat([blob, Buffer.alloc(32, byte)]).toString('base64')}`
+  }
+  const key = await keys.add(ann.token_id, `${line(1)} ann@example`)
+  expect(key).toMatchObject({ public_key: line(1), comment: 'ann@example', added_at: '2026-01-01T00:00:00.000Z' })
+  expect(await tokens.list()).toContainEqual(expect.objectContaining({ name: 'ann', ssh_keys: [key] }))
+  expect(await keys.identify(line(1))).toMatchObject({ name: 'ann', role: 'read', projects: ['class-*'] })
+  expect(await keys.identify(line(2))).toBeUndefined()
+
+  const refusals = [
+    [bob.token_id, line(1), 409, `The token ann (${ann.token_id}) has this key already`],
+    [ann.token_id, `${line(1)} again`, 409, 'has this key already'],
+    [rack.token_id, line(2), 400, 'a join token is for a compute'],
+    ['none', line(2), 404, 'No such token: none'],
+  ] as const
+  for (const [token, text, status, message] of refusals)
+    await expect(keys.add(token, text)).rejects.toMatchObject({ status, message: expect.stringContaining(message) })
+
+  // All at once: none is lost, and none is too many.
+  const many = Array.from({ length: 17 }, (_, index) => keys.add(bob.token_id, line(10 + index)))
+  const added = (await Promise.allSettled(many)).filter(({ status }) => status === 'fulfilled')
+  expect(added).toHaveLength(16)
+  await keys.remove(bob.token_id, (await parseSshKey(line(10))).key_id)
+  expect(await keys.identify(line(10))).toBeUndefined()
+  expect(await keys.identify(line(11))).toMatchObject({ name: 'bob' })
+  await expect(keys.remove(bob.token_id, key.key_id)).rejects.toMatchObject({ status: 404 })
+
+  clock.now += 60_000
+  expect(await keys.identify(line(1))).toBeUndefined()
+  await tokens.revoke(bob.token_id)
+  expect(await keys.identify(line(11))).toBeUndefined()
 })
