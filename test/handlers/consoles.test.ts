@@ -10,8 +10,8 @@ async function startedPc(): Promise<string> {
 }
 
 /** A websocket and what it showed. */
-function open(path: string) {
-  const socket = new WebSocket(`${base.replace('http', 'ws')}${path}/console/ws`)
+function open(path: string, endpoint: 'ws' | 'watch' = 'ws') {
+  const socket = new WebSocket(`${base.replace('http', 'ws')}${path}/console/${endpoint}`)
   onTestFinished(() => socket.terminate())
   let shown = ''
   let wake = () => {}
@@ -22,6 +22,7 @@ function open(path: string) {
   return {
     socket,
     closed: once(socket, 'close') as Promise<[code: number]>,
+    shown: () => shown,
     async shows(text: string) {
       while (!shown.includes(text)) {
         await new Promise<void>((resolve) => {
@@ -45,6 +46,16 @@ test('a console is a websocket for several at once, until the node stops', async
   await post(`${path}/stop`)
   expect((await one.closed)[0]).toBe(1000)
   expect((await two.closed)[0]).toBe(1000)
+})
+
+test('who watches a console sees it, and types nothing', async () => {
+  const path = await startedPc()
+  const [watching, typing] = [open(path, 'watch'), open(path)]
+  for (const it of [watching, typing]) await it.shows('PC> ')
+  watching.socket.send('echo by who watches\r')
+  typing.socket.send('echo by who types\r')
+  await watching.shows('\nby who types')
+  expect(watching.shown()).not.toContain('by who watches')
 })
 
 test('a closed console can be opened again', async () => {

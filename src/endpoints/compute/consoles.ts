@@ -3,7 +3,7 @@ import type { ConsoleStream, LocalHostAgent } from '../../host-agent.ts'
 import { ConsoleExpect, ConsoleMatch, NodeReady } from '../../model/console.ts'
 import type { NodeRef } from '../../model/kinds/node.ts'
 import { oneOf } from '../../model/schema/fields.ts'
-import { bridgeConsole, bridgeScreen } from '../../server/feeds/console.ts'
+import { bridgeConsole, bridgeScreen, watchConsole } from '../../server/feeds/console.ts'
 import { requireUpgrade } from '../../server/feeds/feed.ts'
 import { type Endpoint, endpoint, ok } from '../../server/http/endpoint.ts'
 import { noSuchNode, sinceQuery } from '../../server/http/params.ts'
@@ -25,6 +25,8 @@ export const consoleQuery = Type.Object({
   ),
   lines: Type.Optional(lineCount('Only the last lines of the scroll-back; default: all')),
 })
+/** That of a client who watches, and so begins no program. */
+export const watchQuery = Type.Omit(consoleQuery, ['name'])
 export const logQuery = Type.Object({
   lines: Type.Optional(lineCount('How many lines; default 200. A console keeps 64 KiB')),
 })
@@ -32,14 +34,14 @@ export const logQuery = Type.Object({
 /** The consoles of a node as websockets and as text, as its kind has them. */
 export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: NodeForm): readonly Endpoint[] {
   const socket = (
-    about: Pick<Endpoint, 'path' | 'summary'>,
+    about: Pick<Endpoint, 'path' | 'summary' | 'role'>,
     conflict: string,
     { query, open, bridge }: ConsoleSocket,
   ): Endpoint =>
     endpoint({
+      role: 'operate',
       ...about,
       method: 'GET',
-      role: 'operate',
       tag,
       params,
       query,
@@ -56,23 +58,30 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
         })
       },
     })
+  const notRunning = 'The node is not running, or its console has no text'
+  const openText: ConsoleSocket['open'] = (agent, ref, signal, { replay, lines, name }) =>
+    agent.nodes.console(ref, signal, {
+      replay: replay !== '0',
+      ...(lines !== undefined && { lines: Number(lines) }),
+      ...(name !== undefined && { name }),
+    })
   const text = socket(
     {
       path: `${node}/console/ws`,
       summary:
         'The console as a websocket: the scroll-back, then new output; it sends binary frames, and accepts text or binary ones',
     },
-    'The node is not running, or its console has no text',
+    notRunning,
+    { query: consoleQuery, open: openText, bridge: bridgeConsole },
+  )
+  const watch = socket(
     {
-      query: consoleQuery,
-      open: (agent, ref, signal, { replay, lines, name }) =>
-        agent.nodes.console(ref, signal, {
-          replay: replay !== '0',
-          ...(lines !== undefined && { lines: Number(lines) }),
-          ...(name !== undefined && { name }),
-        }),
-      bridge: bridgeConsole,
+      path: `${node}/console/watch`,
+      summary: 'The console as a websocket, to watch it: what the client sends is dropped',
+      role: 'read',
     },
+    notRunning,
+    { query: watchQuery, open: openText, bridge: watchConsole },
   )
   const screen = socket(
     {
@@ -145,7 +154,12 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
       noContentAfter(agent.nodes.ready(ref(params), body, request.signal)),
   })
   const hasText = descriptor.consoles.includes('text')
-  return [...descriptor.consoles.map((it) => ({ text, screen })[it]), reset, ready, ...(hasText ? [log, expect] : [])]
+  return [
+    ...descriptor.consoles.map((it) => ({ text, screen })[it]),
+    reset,
+    ready,
+    ...(hasText ? [watch, log, expect] : []),
+  ]
 }
 
 /** The last lines of a text, without CR and NUL. A line end at the end of the text does not begin another line. */

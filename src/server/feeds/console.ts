@@ -17,6 +17,12 @@ export function bridgeConsole(socket: Socket, console: ConsoleStream, aborter: A
   socket.onMessage((data) => void input.write(typeof data === 'string' ? encoder.encode(data) : data))
 }
 
+/** Shows a console on a websocket until either ends. What the client sends is dropped. */
+export function watchConsole(socket: Socket, console: ConsoleStream, aborter: AbortController): void {
+  join(socket, console, aborter)
+  socket.onMessage(() => {})
+}
+
 /**
  * Joins a websocket and a screen until either ends. RFB (RFC 6143) cannot lose bytes, so a client that sends more than the guest
  * reads is disconnected.

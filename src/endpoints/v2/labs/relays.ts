@@ -22,7 +22,7 @@ import { requireUpgrade } from '../../../server/feeds/feed.ts'
 import { type Context, created, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
 import { pathTail, sinceQuery } from '../../../server/http/params.ts'
 import { captureFormat } from '../../compute/captures.ts'
-import { consoleQuery, logQuery } from '../../compute/consoles.ts'
+import { consoleQuery, logQuery, watchQuery } from '../../compute/consoles.ts'
 import { base, labsOf, nodeParams, projectParam } from './lab-request.ts'
 
 const owner = 'self'
@@ -52,14 +52,16 @@ export async function relayTo(
 
 /** Endpoints of labs that computes answer: consoles, captures and files. */
 export const labRelayEndpoints: readonly Endpoint[] = [
-  ...(['ws', 'vnc'] as const).map((kind) =>
+  ...(['ws', 'watch', 'vnc'] as const).map((kind) =>
     endpoint({
-      ...{ method: 'GET', path: `${node}/console/${kind}`, owner, tag: 'v2 nodes', params, role: 'operate' },
-      summary:
-        kind === 'ws'
-          ? 'The console as a websocket: the scroll-back, then new output'
-          : 'The screen as a websocket that carries RFB (VNC) in binary frames',
-      query: kind === 'ws' ? consoleQuery : Type.Pick(sinceQuery, ['ticket']),
+      ...{ method: 'GET', path: `${node}/console/${kind}`, owner, tag: 'v2 nodes', params },
+      role: kind === 'watch' ? 'read' : 'operate',
+      summary: {
+        ws: 'The console as a websocket: the scroll-back, then new output',
+        watch: 'The console as a websocket, to watch it: what the client sends is dropped',
+        vnc: 'The screen as a websocket that carries RFB (VNC) in binary frames',
+      }[kind],
+      query: { ws: consoleQuery, watch: watchQuery, vnc: Type.Pick(sinceQuery, ['ticket']) }[kind],
       websocket: true,
       replies: {},
       errors: {
@@ -70,7 +72,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
         requireUpgrade(request)
         const { labs } = labsOf(context)
         const lab = await labs.lab(params.project_id)
-        const record = withConsole(lab, params.node_id, kind === 'ws' ? 'text' : 'screen')
+        const record = withConsole(lab, params.node_id, kind === 'vnc' ? 'screen' : 'text')
         const upgrade: Upgrade = (upgradeRequest, on) => {
           const end = labs.uses.begin(lab.id)
           return context.upgrade(upgradeRequest, {
