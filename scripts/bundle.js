@@ -60,7 +60,7 @@ export async function bundle(outdir, { build: given, define, others = {}, ...mor
     metafile: true,
     logLevel: 'warning',
     ...more,
-    plugins: [requiredHttp, fastZip, ...(more.plugins ?? [])],
+    plugins: [requiredHttp, fastZip, sshServer, ...(more.plugins ?? [])],
   }
   // Each process and thread has a bundle of its own: parts in common would be dozens of small files, which a start reads one by one.
   const partName = (source) => `${basename(source, '.ts')}-of-service-${digest}`
@@ -106,6 +106,29 @@ const requiredHttp = {
       kind === 'import-statement' ? { path: 'http', namespace: 'required' } : undefined,
     )
     onLoad({ filter: /./, namespace: 'required' }, () => ({ contents: 'module.exports = require("node:http")' }))
+  },
+}
+
+/**
+ * Of ssh2 the server is enough. It does without its native parts, which would have to be compiled where the program is installed, and
+ * without the WebAssembly of ChaCha20-Poly1305: the ciphers that are offered are those of Node.
+ */
+const sshServer = {
+  name: 'ssh-server',
+  setup({ onResolve, onLoad }) {
+    const namespace = 'ssh-server'
+    onResolve({ filter: /^ssh2$/ }, () => ({ path: 'server', namespace }))
+    onResolve({ filter: /^cpu-features$|\/sshcrypto\.node$/ }, () => ({ path: 'native', namespace }))
+    onResolve({ filter: /\/crypto\/poly1305\.js$/ }, () => ({ path: 'poly1305', namespace }))
+    onLoad({ filter: /^server$/, namespace }, () => ({
+      contents: `exports.Server = require("ssh2/lib/server.js")
+exports.utils = { ...require("ssh2/lib/protocol/keyParser.js"), ...require("ssh2/lib/keygen.js") }`,
+      resolveDir: root,
+    }))
+    onLoad({ filter: /^native$/, namespace }, () => ({ contents: 'throw new Error("left out")' }))
+    onLoad({ filter: /^poly1305$/, namespace }, () => ({
+      contents: 'module.exports = async () => ({ _malloc() {}, cwrap() {} })',
+    }))
   },
 }
 

@@ -4,6 +4,9 @@ import { closedSchema, nullable, objectSchema, PortNumber } from './schema/field
 /** Longest wait that one request may ask for, s. */
 const longestWaitS = 300
 
+/** When a node has answered a line that was typed on its console: it is quiet for `quietMs`, or `withinS` have passed. */
+export const lineAnswer = { quietMs: 1500, withinS: 30 } as const
+
 const Pattern = Type.String({ minLength: 1, maxLength: 1000, description: 'Regular expression in the syntax of RE2' })
 const within = (value: number) =>
   Type.Optional(Type.Number({ minimum: 0, maximum: longestWaitS, default: value, description: 'Longest wait, s' }))

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { dynamipsDriver } from '../../runtime/node/drivers/dynamips/index.ts'
 import { emulatorChecks, kvmRightFix } from '../../runtime/node/drivers/qemu/doctor.ts'
-import { consoleAccess } from '../../runtime/node/service/doctor/doctor.ts'
+import { consoleAccess, sshAccess } from '../../runtime/node/service/doctor/doctor.ts'
 import { freshDirectory } from '../support/directory.ts'
 import { requireProgram } from '../support/require.ts'
 import { testWith } from '../support/test-with.ts'
@@ -105,4 +105,10 @@ testWith(qemu)('an emulator that runs is shown with its version, its screens and
     status: 'ok',
     found: expect.stringContaining('/'),
   })
+})
+
+test('the doctor says whether consoles are open by SSH', () => {
+  const off = { status: 'ok', found: expect.stringContaining('off; with ssh.port') }
+  expect(sshAccess({ ssh: { host: '127.0.0.1' } })).toMatchObject(off)
+  expect(sshAccess({ ssh: { host: '127.0.0.1', port: 3022 } }).found).toContain('ssh -p 3022 LAB/NODE@127.0.0.1')
 })

@@ -9,6 +9,8 @@ const root = join(import.meta.dirname, '../..')
 const run = promisify(execFile)
 
 interface Locked {
+  readonly name?: string
+  readonly hasInstallScript?: boolean
   readonly engines?: { readonly node?: string }
   readonly optional?: boolean
 }
@@ -21,8 +23,16 @@ test('nothing that "npm ci" installs wants a newer Node than the package does', 
   const newer = Object.entries(lock.packages)
     .filter(([, { optional, engines }]) => optional !== true && engines?.node !== undefined)
     .filter(([, { engines }]) => !(engines?.node ?? '').split('||').some((range) => fits(least, range)))
-    .map(([name, { engines }]) => `${name} wants ${engines?.node}: see scripts/lock-engines.ts`)
+    .map(([name, { engines }]) => `${name} wants ${engines?.node}: see scripts/mend-lock.ts`)
   expect(newer).toEqual([])
+})
+
+test('the native parts of ssh2 are not installed', async () => {
+  const { packages } = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, Locked>
+  }
+  expect(packages['node_modules/ssh2']?.hasInstallScript, 'see scripts/mend-lock.ts').toBeUndefined()
+  for (const name of ['cpu-features', 'nan']) expect(packages[`node_modules/${name}`]?.name).toBe('safer-buffer')
 })
 
 test('npm pack of a checkout names the command that makes the package, and the README says how a checkout starts', async () => {

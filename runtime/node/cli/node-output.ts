@@ -2,20 +2,17 @@ import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { ConsoleText, consoleText } from '../../../src/lib/text/console-text.ts'
+import { lineAnswer } from '../../../src/model/console.ts'
 import { clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { executing, nodeLogging } from './command-flags.ts'
 import { consoleLost, consoleOf, requireConsole } from './console.ts'
-import { ConsoleText, consoleText } from './console-text.ts'
 import { countOf } from './counts.ts'
 import { secondsOf } from './durations.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
 import type { CommandOutcome } from './outcome.ts'
 import { type NodeTarget, nodeOf } from './targets.ts'
-
-/** Without `--expect`, a guest without output for this time, ms, has answered: a ping prints a line each second. */
-const quietMs = 1500
-const defaultWithinS = 30
 
 /** `patchbay exec LAB/NODE COMMAND`: types a line on the console of a node, and shows what it answers. */
 export async function exec({
@@ -26,7 +23,7 @@ export async function exec({
   const line = words.join(' ')
   const client = await clientOf(flags, { WebSocket })
   const target = requireConsole(await nodeOf(word, { client, signal }))
-  const within_s = secondsOf('--within', flags.within, defaultWithinS)
+  const within_s = secondsOf('--within', flags.within, lineAnswer.withinS)
   const { lab, node } = target
   const params = { project_id: node.project_id, node_id: node.node_id }
   if (flags.expect !== undefined) {
@@ -54,7 +51,8 @@ export async function exec({
   let output = ''
   const decoder = new TextDecoder()
   const over = new AbortController()
-  const quiet = setTimeout(() => over.abort(), quietMs)
+  // Without `--expect`, a guest that is quiet has answered: a ping prints a line each second.
+  const quiet = setTimeout(() => over.abort(), lineAnswer.quietMs)
   stream.on('data', (bytes: Buffer) => {
     output += decoder.decode(bytes, { stream: true })
     quiet.refresh()

@@ -49,6 +49,8 @@ import { Joiner } from './join/joiner.ts'
 import { type LabRuntime, openCompute, openGateway } from './lab-runtime.ts'
 import { ReaderThreads } from './labs/reader-threads.ts'
 import { NodeOrganizations } from './organizations/node-organizations.ts'
+import type { LogInOptions } from './ssh/log-in.ts'
+import type { SshOptions } from './ssh/ssh-server.ts'
 
 const endMs = 20_000
 
@@ -108,6 +110,8 @@ export async function serve(config: LoadedConfig): Promise<number> {
     isGateway: current.gateway,
     authOf: async (id) => organizations?.authOf(id),
   }).catch(notReadable)
+  const tokensOf: LogInOptions['tokensOf'] = async (organization) =>
+    organization === undefined ? tokens : (await organizations?.authOf(organization))?.tokens
   if (isBasicRefused(current))
     log.warn({}, 'HTTP Basic is refused to other hosts: set tls.cert and tls.key, or insecure')
   const computeId = current.join.url === '' ? undefined : await idFor(current.data)
@@ -185,10 +189,15 @@ export async function serve(config: LoadedConfig): Promise<number> {
     throw new StartError(`${address} cannot be listened on: ${reasonOf(error)}; choose others with --host and --port`)
   })
   port = Number(new URL(server.url).port)
+  const ssh = await openSsh(current, { app, webSockets, logins, log, tokensOf }).catch(async (error: Error) => {
+    await server.close()
+    await labRuntime.close()
+    throw error
+  })
   const tell = () => printCommands(config, server.url, log)
   tell()
   config.listen(tell)
-  sayReady(server.url, current.data, labRuntime.reopened)
+  sayReady(server.url, current, labRuntime.reopened)
   memory.recordStart()
   // Not awaited: the appliance VM takes minutes to start, and the compute `vm` shows its progress.
   labRuntime.services.appliance?.ready().catch(({ message }: Error) => log.warn({}, message))
@@ -197,6 +206,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   memory.close()
   removeServiceFile(data)
   await joiner?.close()
+  await ssh?.close()
   certificate?.close()
   await exitAfter(() => server.close())
   await exitAfter(async () => organizations?.close())
@@ -243,15 +253,29 @@ function notReadable(error: Error): never {
 }
 
 /** Writes to standard output: the line that tools look for, the addresses, and what the service took over. */
-function sayReady(url: string, data: string, reopened: LabRuntime['reopened']): void {
+function sayReady(url: string, { data, ssh }: Resolved, reopened: LabRuntime['reopened']): void {
   // The program that started us may close the pipe after the first line.
   process.stdout.on('error', () => {})
+  const sshLine = ssh.port === undefined ? '' : `  consoles    ssh -p ${ssh.port} LAB/NODE@${ssh.host}\n`
   process.stdout.write(
-    `Patchbay ${version} is ready on ${url}\n  labs        ${url}/\n  reference   ${url}/docs\n  data        ${data}\n`,
+    `Patchbay ${version} is ready on ${url}\n  labs        ${url}/\n  reference   ${url}/docs\n  data        ${data}\n${sshLine}`,
   )
   void reopened?.then(({ projects, runningNodes }) => {
     if (projects === 0) return
     process.stdout.write(`  taken over  ${counted(projects, 'project')}, ${counted(runningNodes, 'running node')}\n`)
+  })
+}
+
+/** Listens for SSH clients where the settings say so; its library is loaded only then. */
+async function openSsh(
+  { ssh: { host, port }, data }: Resolved,
+  options: Omit<SshOptions, 'host' | 'port' | 'data'>,
+): Promise<{ close(): Promise<void> } | undefined> {
+  if (port === undefined) return undefined
+  const { listenForSsh } = await import('./ssh/ssh-server.ts')
+  return listenForSsh({ ...options, host, port, data }).catch((error: NodeJS.ErrnoException) => {
+    const why = error.code === 'EADDRINUSE' ? 'is in use' : `cannot be listened on: ${reasonOf(error)}`
+    throw new StartError(`Port ${port} of ${host} ${why}; choose others with --ssh-port and --ssh-host`)
   })
 }
 

@@ -16,7 +16,7 @@ const knownMs = 3_600_000
 const burstPauseMs = 60_000
 
 /** The ways to log in. */
-const loginKinds = ['basic', 'bearer', 'ticket', 'join', 'session'] as const
+const loginKinds = ['basic', 'bearer', 'ticket', 'join', 'session', 'ssh'] as const
 export type LoginKind = (typeof loginKinds)[number]
 
 /** An attempt to log in. */
@@ -26,7 +26,7 @@ export interface LoginAttempt {
   readonly address: string
   /** The name that the client gives. */
   readonly name: string
-  /** The password or token; it is not stored. */
+  /** The password, token or public key; it is not stored. */
   readonly secret: string
 }
 
@@ -229,9 +229,10 @@ interface Tries {
   exhaust(): void
 }
 
-/** Tokens that the service made have at least 256 random bits, tickets 192. */
+/** Tokens that the service made have at least 256 random bits, tickets 192. Nobody guesses the key of a public key. */
 export const madeToken = /^pb_[0-9a-f]{16}_[\w.-]{64,}$/
 
-const isUnguessable = ({ kind, secret }: LoginAttempt): boolean => kind === 'ticket' || madeToken.test(secret)
+const isUnguessable = ({ kind, secret }: LoginAttempt): boolean =>
+  kind === 'ticket' || kind === 'ssh' || madeToken.test(secret)
 
-const counters = (): Record<LoginKind, number> => ({ basic: 0, bearer: 0, ticket: 0, join: 0, session: 0 })
+const counters = (): Record<LoginKind, number> => ({ basic: 0, bearer: 0, ticket: 0, join: 0, session: 0, ssh: 0 })

@@ -82,7 +82,10 @@ export async function openAuth(
       (error: Error) => void log.warn({}, `tokens cannot be made: ${error.message}`),
     )
     if ((await tokens?.list())?.length)
-      log.warn({}, 'no credentials are configured: every client may use the service, and its tokens have no effect')
+      log.warn(
+        {},
+        'no credentials are configured: every client may use the service, whatever its token; SSH needs keys',
+      )
   }
   const { team_domain, audience, role, admins, organizations } = current.cloudflare_access
   if (team_domain !== '') {

@@ -152,6 +152,17 @@ export const Settings = Type.Object(
       ),
       key: text('PEM file of its private key', { reload: true }),
     }),
+    ssh: group({
+      port: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: 65535,
+          description:
+            'TCP port for SSH clients, which open consoles with the public keys of tokens (not at a Worker). Default: none, SSH is off',
+        }),
+      ),
+      host: text('Address to listen on for SSH clients', { minLength: 1, default: '127.0.0.1' }),
+    }),
     join: group({
       url: text(
         'Gateway to join, wss://...; the gateway reaches this compute over the connection that the compute keeps open',

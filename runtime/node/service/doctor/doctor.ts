@@ -25,6 +25,7 @@ export async function diagnose(settings: Resolved, signal?: AbortSignal): Promis
     () => keeperCheck(settings.data),
     () => ports(settings),
     () => consoleAccess(settings),
+    () => sshAccess(settings),
     ...nodeDrivers.map((driver: NodeDriver) => () => {
       const images = [join(settings.data, 'images', driver.descriptor.name), ...settings.additional_images_path]
       return driver.doctor?.(groupOf(settings, driver), signal, images) ?? []
@@ -86,6 +87,13 @@ export function consoleAccess({ console_host }: Pick<Resolved, 'console_host'>):
   const fix =
     'set console_host = "127.0.0.1" and use the websockets of consoles, or let a firewall protect the port ranges'
   return warning('consoles', found('everyone who reaches that address'), fix)
+}
+
+/** SSH always needs the key of a token. */
+export function sshAccess({ ssh: { port, host } }: Pick<Resolved, 'ssh'>): DoctorCheck {
+  return port === undefined
+    ? ok('SSH', 'off; with ssh.port, public keys of tokens open consoles')
+    : ok('SSH', `ssh -p ${port} LAB/NODE@${host}, with the public key of a token`)
 }
 
 async function isAccessible(path: string, mode: number): Promise<boolean> {

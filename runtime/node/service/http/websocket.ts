@@ -70,10 +70,8 @@ export class WebSockets {
     Object.defineProperty(request, 'signal', { value: waiting.closed })
     this.#upgradable.add(request)
     const response = await fetch(request).finally(() => waiting.end())
-    const token = response.headers.get(upgradeToken)
-    const on = token === null ? undefined : this.#handlers.get(token)
-    if (token === null || on === undefined) return refuse(connection, response)
-    this.#handlers.delete(token)
+    const on = this.#taken(response)
+    if (on === undefined) return refuse(connection, response)
     const abandon = () => on.abandon()
     // It may have gone while the answer was made: then no close will be reported any more.
     if (connection.destroyed) return abandon()
@@ -82,6 +80,31 @@ export class WebSockets {
       connection.off('close', abandon).resume()
       on.open(wrap(socket))
     })
+  }
+
+  /**
+   * Opens an endpoint as a websocket for a client that came another way than by HTTP: `socket` is what it has instead of one. Returns
+   * the answer of the service when it opens none.
+   */
+  async connect(
+    request: Request,
+    socket: Socket,
+    fetch: (request: Request) => Promise<Response>,
+  ): Promise<Response | undefined> {
+    this.#upgradable.add(request)
+    const response = await fetch(request)
+    const on = this.#taken(response)
+    if (on === undefined) return response
+    on.open(socket)
+    return undefined
+  }
+
+  /** The handlers of a websocket that an answer stands for. */
+  #taken(response: Response): Handlers | undefined {
+    const token = response.headers.get(upgradeToken) ?? ''
+    const on = this.#handlers.get(token)
+    this.#handlers.delete(token)
+    return on
   }
 
   /** Ends all of them: the service goes away. */

@@ -87,6 +87,9 @@ test('endpoints with another effect than their method suggests declare their rol
       ...['GET', 'PUT', 'DELETE'].map((method) => `admin ${method} /v2/organizations/{organization_id}`),
       ...['GET', 'POST'].map((method) => `admin ${method} /v2/organizations`),
       ...['GET /v2/tokens', 'POST /v2/tokens', 'DELETE /v2/tokens/{token_id}'].map((it) => `admin ${it}`),
+      ...['POST /v2/tokens/{token_id}/ssh_keys', 'DELETE /v2/tokens/{token_id}/ssh_keys/{key_id}'].map(
+        (it) => `admin ${it}`,
+      ),
     ].sort(),
   )
 })

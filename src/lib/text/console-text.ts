@@ -1,4 +1,4 @@
-import { escapeUnsafeText } from '../../../src/lib/text/escape.ts'
+import { escapeUnsafeText } from './escape.ts'
 
 /** Characters that begin a control sequence or string (ECMA-48, 5.4 and 5.6), by ESC or as one character of C1. */
 const beginnings = ['\u001b', '\u0090', '\u0098', '\u009b', '\u009d', '\u009e', '\u009f']

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { ConsoleText, consoleText } from '../../../runtime/node/cli/console-text.ts'
+import { ConsoleText, consoleText } from '../../../../src/lib/text/console-text.ts'
 
 test('output of a console is shown without what controls a terminal, in 7 and in 8 bits', () => {
   const cases: readonly (readonly [output: string, text: string])[] = [
