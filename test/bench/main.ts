@@ -6,6 +6,7 @@ import { against, type Suite } from './against.ts'
 import { browser } from './browser.ts'
 import { commandLine } from './cli.ts'
 import { coldStart, pcs, requests } from './compute.ts'
+import { consoles } from './consoles.ts'
 import { containers } from './containers.ts'
 import { gateway, gatewayRequests } from './gateway.ts'
 import { hostile } from './hostile.ts'
@@ -38,6 +39,7 @@ const suites: Readonly<Record<string, readonly (() => Promise<Row[]>)[]>> = {
   netio: [netio],
   labs: [labs, large, jobs, archives, snapshots, nat],
   machines: [machines],
+  consoles: [consoles],
   containers: [containers],
   cli: [commandLine],
   browser: [browser],

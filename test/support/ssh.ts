@@ -8,7 +8,7 @@ import type { TestService } from './service.ts'
 export const newKey = () => ssh2.utils.generateKeyPairSync('ed25519')
 
 /** A token with a public key: its id, the id of the key, and the private key. */
-export async function tokenWithKey(service: TestService, fields: Partial<AccessTokenCreate> = {}) {
+export async function tokenWithKey(service: Pick<TestService, 'call'>, fields: Partial<AccessTokenCreate> = {}) {
   const key = newKey()
   const token = { name: 'ann', role: 'operate', ...fields }
   const { token_id } = await service.call<{ token_id: string }>('POST', '/v2/tokens', token)
