@@ -1,7 +1,7 @@
 import type { Socket as Connection } from 'node:net'
 import type { ServerChannel } from 'ssh2'
 import type { App } from '../../../../src/app.ts'
-import { path as pathOf } from '../../../../src/compute/remote/paths.ts'
+import { path as pathOf, search } from '../../../../src/compute/remote/paths.ts'
 import { ConsoleText } from '../../../../src/lib/text/console-text.ts'
 import type { Identity } from '../../../../src/model/access/identity.ts'
 import { lineAnswer } from '../../../../src/model/console.ts'
@@ -47,7 +47,13 @@ export async function runSession({ app, webSockets }: SessionOptions, session: C
   socket.onClose(() => gone.abort())
   const watches = line === undefined && identity.role === 'read'
   const path = pathOf`/v2/projects/${name.lab}/nodes/${name.node}/console/${watches ? 'watch' : 'ws'}`
-  const request = new Request(`http://localhost${path}${line === undefined ? '' : '?replay=0'}`, {
+  if (watches && name.console !== undefined)
+    return socket.finish(
+      1,
+      `patchbay: the token ${identity.name} may only read: it watches the first console of a node`,
+    )
+  const query = search({ replay: line === undefined ? undefined : '0', name: name.console })
+  const request = new Request(`http://localhost${path}${query}`, {
     headers: { upgrade: 'websocket', connection: 'Upgrade' },
     signal: gone.signal,
   })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Client } from 'ssh2'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { consoleOfUser } from '../../../../runtime/node/service/ssh/console-name.ts'
 import { freePort } from '../../../support/ports.ts'
 import { requireProgram } from '../../../support/require.ts'
 import { TestService } from '../../../support/service.ts'
@@ -190,4 +191,13 @@ test('wrong keys are limited by address, and the right one still logs in', async
   const metrics = await (await service.fetch('/metrics')).text()
   expect(metrics).toMatch(/patchbay_login_failures_total\{kind="ssh"\} 10\n/)
   expect(metrics).toMatch(/patchbay_login_refusals_total\{kind="ssh"\} 1\n/)
+})
+
+test('a user name means a console', () => {
+  expect(consoleOfUser('wan/R1')).toEqual({ lab: 'wan', node: 'R1' })
+  expect(consoleOfUser('a%2Fb/50%/shell')).toEqual({ lab: 'a/b', node: '50%', console: 'shell' })
+  expect(consoleOfUser('/school/wan/R1')).toEqual({ organization: 'school', lab: 'wan', node: 'R1' })
+  expect(consoleOfUser('/school/wan/R1/shell')).toMatchObject({ organization: 'school', console: 'shell' })
+  for (const user of ['', 'wan', '/', '/wan', '/wan/R1', 'wan/', 'wan//x', 'a/b/c/d'])
+    expect(consoleOfUser(user)).toBeUndefined()
 })
