@@ -25,8 +25,8 @@ export const consoleQuery = Type.Object({
   ),
   lines: Type.Optional(lineCount('Only the last lines of the scroll-back; default: all')),
 })
-/** That of a client who watches, and so begins no program. */
-export const watchQuery = Type.Omit(consoleQuery, ['name'])
+/** Of a client who watches: it names no console, which would begin a program. */
+export const watchQuery = Type.Pick(consoleQuery, ['ticket'])
 export const logQuery = Type.Object({
   lines: Type.Optional(lineCount('How many lines; default 200. A console keeps 64 KiB')),
 })
@@ -77,7 +77,7 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
   const watch = socket(
     {
       path: `${node}/console/watch`,
-      summary: 'The console as a websocket, to watch it: what the client sends is dropped',
+      summary: 'Watch the console as a websocket: what the client sends is dropped',
       role: 'read',
     },
     notRunning,

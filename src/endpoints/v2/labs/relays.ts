@@ -58,7 +58,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
       role: kind === 'watch' ? 'read' : 'operate',
       summary: {
         ws: 'The console as a websocket: the scroll-back, then new output',
-        watch: 'The console as a websocket, to watch it: what the client sends is dropped',
+        watch: 'Watch the console as a websocket: what the client sends is dropped',
         vnc: 'The screen as a websocket that carries RFB (VNC) in binary frames',
       }[kind],
       query: { ws: consoleQuery, watch: watchQuery, vnc: Type.Pick(sinceQuery, ['ticket']) }[kind],
