@@ -8,6 +8,7 @@ import { containerImageName, imageNeeds } from './image-names.ts'
 import { inputsOf } from './inputs.ts'
 import { action, adaptersOfOnePort, gns3Kind, kind } from './kind.ts'
 import { type AddressSettings, addressIssue, macOfAdapter, macText } from './mac-addresses.ts'
+import { guestDomain, ip4Pattern } from './nat-subnet.ts'
 import { v1Of } from './v1.ts'
 
 const consoleType = oneOf(['telnet', 'none'], { default: 'telnet' })
@@ -33,6 +34,10 @@ const words = (description: string) =>
 
 const lines = (description: string, rule: { pattern: string; expects: string }) =>
   Type.String({ maxLength: 65536, default: '', description, ...rule })
+
+const address = (description: string, rule: { pattern: string; expects: string }) =>
+  Type.String({ maxLength: 18, default: '', description, ...rule })
+const plainAddress = { pattern: `^(?:${ip4Pattern})?$`, expects: 'an IPv4 address, or an empty string for none' }
 
 /** What every container may do, within its user namespace: as with Docker, and NET_ADMIN and NET_RAW for its adapters. */
 export const baseCapabilities: readonly string[] = [
@@ -67,6 +72,9 @@ export const interfacesUp = `if grep -q '^ *iface' /${interfacesPath}; then mkdi
 
 /** A node with several links forwards: it is on in the containers of Docker, whose host forwards. */
 export const forwarding = (links: number): readonly string[] => (links > 1 ? ['net.ipv4.ip_forward=1'] : [])
+
+/** The text of `/etc/resolv.conf`. */
+export const resolverText = (resolver: string): string => `search ${guestDomain}\nnameserver ${resolver}\n`
 
 /** A file that a container begins with. */
 export type ContainerFile = Static<typeof ContainerFile>
@@ -164,6 +172,12 @@ export const containerSettings = {
     pattern: '^([0-9a-fA-F:.]+[ \\t]+[^\\s\\u0000][^\\n\\u0000]*(\\n+|$))*$',
     expects: 'lines of the form 10.0.0.1 server',
   }),
+  address: address('Address of eth0, with the length of its prefix; empty: none', {
+    pattern: `^(?:${ip4Pattern}/(?:[12]?\\d|3[0-2]))?$`,
+    expects: 'an IPv4 address such as 10.0.0.2/24, or an empty string for none',
+  }),
+  gateway: address('Its default gateway, beside an address; empty: none', plainAddress),
+  resolver: address('The resolver that /etc/resolv.conf names; empty: the file of the image', plainAddress),
   exec: lines('Commands that run in the container once it has its adapters, one a line', {
     pattern: '^[^\\u0000]*$',
     expects: 'commands, one a line',
@@ -310,6 +324,7 @@ export const container = kind({
   }),
   formParts: {
     General: ['image', 'adapters', 'usage'],
+    Network: ['address', 'gateway', 'resolver'],
     Start: ['command', 'entrypoint', 'environment', 'user', 'workdir', 'exec', 'consoles'],
     Advanced: ['mac_address', 'hosts', 'files', 'sysctls', 'capabilities', 'ram', 'cpus', 'shm', 'processes'],
   },
@@ -358,4 +373,7 @@ export const container = kind({
   },
   hasFiles: true,
   tellsReady: true,
+  management: {
+    settings: ({ address, prefix, gateway }) => ({ address: `${address}/${prefix}`, gateway, resolver: gateway }),
+  },
 })

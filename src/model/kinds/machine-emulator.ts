@@ -272,6 +272,7 @@ export const machineEmulator = kind({
   ...schemas,
   v1: v1Of('machine', schemas, { startShows: true }),
   liveFields: ['usage', 'cdrom_image', 'cpu_throttling'],
+  management: {},
   ports: ({ adapters, mac_address, adapter_type }) =>
     adaptersOfOnePort(adapters).map((shape) => ({
       ...shape,

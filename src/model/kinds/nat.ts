@@ -43,7 +43,7 @@ export const PortForward = Type.Object(
   { additionalProperties: false, description: 'A port of the host that leads to a guest' },
 )
 const port_forwards = Type.Array(PortForward, {
-  maxItems: 64,
+  maxItems: maxPorts,
   default: [],
   description: 'Ports of the host that lead to guests',
 })

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { baseCapabilities, type ContainerFile, hostnameOf, hostsText } from '../../../../src/model/kinds/container.ts'
+import { baseCapabilities, type ContainerFile, hostnameOf, hostsText, resolverText } from '../../../../src/model/kinds/container.ts'
 import { shellWords } from '../../../../src/model/kinds/machine-options/shell-words.ts'
 import { type CopiedFile, inside } from './holder.ts'
 import type { ContainerProperties } from './properties.ts'
@@ -39,7 +39,7 @@ export function bundleOf(
   seccomp: (capabilities: readonly string[]) => SeccompProfile,
 ): Bundle {
   const hostname = hostnameOf(name)
-  const { command, entrypoint, environment, workdir, shm } = properties
+  const { command, entrypoint, environment, workdir, shm, resolver } = properties
   const user = userOf(properties.user) ?? image.user
   const capabilities = [...new Set([...baseCapabilities, ...properties.capabilities])].map((it) => `CAP_${it}`)
   const own = entrypoint.trim() === '' ? image.entrypoint : shellWords(entrypoint, 'entrypoint')
@@ -47,6 +47,7 @@ export function bundleOf(
   const all = [
     { path: '/etc/hostname', text: `${hostname}\n`, mode: '0644' },
     { path: '/etc/hosts', text: hostsText(hostname, linesOf(properties.hosts)), mode: '0644' },
+    ...(resolver === '' ? [] : [{ path: '/etc/resolv.conf', text: resolverText(resolver), mode: '0644' }]),
     ...properties.files,
   ]
   // A file of the node takes the place of one of ours.

@@ -142,6 +142,7 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
       ...{ crun: engine.crun, tun: engine.tun },
       signals: [stop, hangUp],
       taps,
+      address: ownAddress(properties),
       files: bundle.files,
       sysctls: pairsOf(properties.sysctls),
       exec: [...(interfaces === undefined ? [] : [interfacesUp]), ...linesOf(properties.exec)],
@@ -307,6 +308,12 @@ async function interfacesOf({ directory }: ContainerKindNode): Promise<Container
   if (real === undefined || !isInside(await realpath(directory), real)) return undefined
   const file = await readOwn(real, basename(interfacesPath), maxInterfaces)
   return file && { path: `/${interfacesPath}`, text: file.bytes.toString('utf8') }
+}
+
+/** The address of the first adapter; undefined: it has none. */
+function ownAddress({ address: text, gateway }: ContainerProperties) {
+  const [address = '', prefix] = text.split('/')
+  return prefix === undefined ? undefined : { address, prefix: Number(prefix), gateway }
 }
 
 /** Writes the bundle of a start; crun reads it as another user. */

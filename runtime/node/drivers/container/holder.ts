@@ -30,6 +30,15 @@ interface Tap {
   readonly mac: string
 }
 
+/** The address of the first adapter. */
+interface OwnAddress {
+  readonly address: string
+  /** Length of the prefix. */
+  readonly prefix: number
+  /** Empty: none. */
+  readonly gateway: string
+}
+
 /** A file that is copied to `/mnt/layer/files/{to}`, unless it is there. */
 export interface CopiedFile {
   /** Below `/mnt/bundle`. */
@@ -60,6 +69,7 @@ interface HeldContainer {
   /** Numbers of the signals that end it. */
   readonly signals: readonly number[]
   readonly taps: readonly Tap[]
+  readonly address: OwnAddress | undefined
   readonly files: readonly CopiedFile[]
   /** Names and values of kernel parameters of its network. */
   readonly sysctls: readonly (readonly [string, string])[]
@@ -68,10 +78,11 @@ interface HeldContainer {
 
 /** The command of the holder of a container. 409 without Perl. */
 export function holderCommand(of: HeldContainer): { command: string; args: string[] } {
-  const { tun, crun, signals, taps, files, sysctls, exec } = of
+  const { tun, crun, signals, taps, address, files, sysctls, exec } = of
   return command({ ...of, namespaces: of.isNesting ? maxNamespaces : 1 }, [
     ...['container', tun, crun, signals.join(','), String(taps.length)],
     ...taps.flatMap(({ name, mac }) => [name, mac]),
+    ...(address === undefined ? ['', '', ''] : [address.address, String(address.prefix), address.gateway]),
     String(files.length),
     ...files.flatMap(({ from, to, mode }) => [from, to, mode]),
     ...[String(sysctls.length), ...sysctls.flat()],
@@ -226,6 +237,14 @@ for (1 .. $taps) { my ($name, $mac) = splice(@more, 0, 2);
   ioctl($tap, 0x400454ca, $q) or fail("the device $name");
   request(0x8924, $name, pack('S a6', 1, pack('H12', join '', split /:/, $mac)), 'the address');
   up($name); push @made, [$name, $tap] }
+# As ip(8) would with an image that has it: the address of the first adapter, its mask, and the default route (route(7), linux/route.h).
+sub inet { pack('S x2 C4 x8', 2, split /\./, $_[0]) }
+my ($own, $prefix, $gateway) = splice(@more, 0, 3);
+if ($own && @made) { my $first = $made[0][0];
+  request(0x8916, $first, inet($own), "the address $own");
+  request(0x891c, $first, inet(join '.', unpack('C4', pack('N', 0xffffffff << (32 - $prefix) & 0xffffffff))), "the mask of $own");
+  if ($gateway) { my $q = pack('x8 a16 a16 a16 S x62', inet('0.0.0.0'), inet($gateway), inet('0.0.0.0'), 3);
+    ioctl($control, 0x890b, $q) or fail("the gateway $gateway") } }
 
 # 4. The files, the root file system, and the container.
 for ('upper', 'work', 'files') { -d "/mnt/layer/$_" or mkdir "/mnt/layer/$_", 0755 or fail("mkdir $_") }

@@ -1,5 +1,5 @@
-import { bytesOf4, type Subnet, textOf4 } from './addresses.ts'
-import { bytesOfText, type Guests, guestDomain, type KnownGuest } from './guests.ts'
+import { bytesOf4, guestDomain, type Subnet, textOf4 } from '../../../../src/model/kinds/nat-subnet.ts'
+import { bytesOfText, type Guests, type KnownGuest } from './guests.ts'
 
 /** RFC 2131 and RFC 2132. */
 const type = { discover: 1, offer: 2, request: 3, decline: 4, ack: 5, nak: 6, release: 7, inform: 8 } as const

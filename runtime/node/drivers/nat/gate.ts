@@ -1,4 +1,5 @@
-import { bytesOf, type Subnet } from './addresses.ts'
+import type { Subnet } from '../../../../src/model/kinds/nat-subnet.ts'
+import { bytesOf } from './addresses.ts'
 import { Flows } from './flows.ts'
 import type { Policy } from './policy.ts'
 

@@ -1,9 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import type { NatGuest } from '../../../../src/model/kinds/nat.ts'
-import { bytesOf4, guestsName, numberOf4 } from './addresses.ts'
-
-/** The domain of the guests, which DHCP tells them: it is for private use (ICANN, 2024). */
-export const guestDomain = 'internal'
+import { bytesOf4, guestDomain, numberOf4 } from '../../../../src/model/kinds/nat-subnet.ts'
+import { guestsName } from './addresses.ts'
 
 const headerBytes = 12
 const ttlSeconds = 60

@@ -18,6 +18,7 @@ import {
   natSettings,
   type PortForward,
 } from '../../../../src/model/kinds/nat.ts'
+import { numberOf4, type Subnet, subnetOf } from '../../../../src/model/kinds/nat-subnet.ts'
 import type { Launch, NodeKind, PortWire } from '../../engine/nodes/kind.ts'
 import { withChanges } from '../../engine/nodes/record.ts'
 import { fieldsOf } from '../../engine/nodes/view-fields.ts'
@@ -27,7 +28,7 @@ import { give } from '../../os/sandbox/box.ts'
 import type { Confinement } from '../../os/sandbox/sandbox.ts'
 import { reasonOf } from '../../os/system/error-reason.ts'
 import type { DriverHost } from '../node-driver.ts'
-import { bytesOf, guestsName, leasesName, numberOf4, type Subnet, subnetOf } from './addresses.ts'
+import { bytesOf, guestsName, leasesName } from './addresses.ts'
 import { libslirpInstall, libslirpVersion } from './libslirp.ts'
 import type { NatConfig } from './network.ts'
 import { type NatKindNode, NatProperties } from './properties.ts'

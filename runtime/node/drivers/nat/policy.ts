@@ -1,6 +1,7 @@
 import type { BlockList } from 'node:net'
+import { bytesOf4 } from '../../../../src/model/kinds/nat-subnet.ts'
 import { networkList } from '../../os/host/networks.ts'
-import { bytesOf4, textOf } from './addresses.ts'
+import { textOf } from './addresses.ts'
 
 export interface PolicyOptions {
   /** Addresses and networks that are reachable although they are of the host, or private. */

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
-import { bytesOf, subnetOf, textOf4 } from '../../../../runtime/node/drivers/nat/addresses.ts'
+import { bytesOf } from '../../../../runtime/node/drivers/nat/addresses.ts'
 import { DhcpServer } from '../../../../runtime/node/drivers/nat/dhcp.ts'
 import type { KnownGuest } from '../../../../runtime/node/drivers/nat/guests.ts'
+import { subnetOf, textOf4 } from '../../../../src/model/kinds/nat-subnet.ts'
 
 const [discover, offer, request, decline, ack, nak, release] = [1, 2, 3, 4, 5, 6, 7]
 const dayMs = 86_400_000

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
-import { bytesOf, subnetOf } from '../../../../runtime/node/drivers/nat/addresses.ts'
+import { bytesOf } from '../../../../runtime/node/drivers/nat/addresses.ts'
 import { FrameWriter } from '../../../../runtime/node/drivers/nat/frame-writer.ts'
 import { NatGate } from '../../../../runtime/node/drivers/nat/gate.ts'
 import { Policy } from '../../../../runtime/node/drivers/nat/policy.ts'
+import { subnetOf } from '../../../../src/model/kinds/nat-subnet.ts'
 
 const mac = Uint8Array.from([2, 0, 0, 0, 0, 1])
 const prefix = bytesOf('fd00:1:2:3::')

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
-import { bytesOf, numberOf4, subnetOf, textOf4 } from '../../../../runtime/node/drivers/nat/addresses.ts'
+import { bytesOf } from '../../../../runtime/node/drivers/nat/addresses.ts'
 import { Policy, type PolicyOptions } from '../../../../runtime/node/drivers/nat/policy.ts'
+import { numberOf4, subnetOf, textOf4 } from '../../../../src/model/kinds/nat-subnet.ts'
 
 /** A host without addresses: every route leads elsewhere. */
 const policy = (options: Partial<PolicyOptions> = {}) =>
