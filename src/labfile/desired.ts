@@ -1,3 +1,4 @@
+import type { PortForward } from '../model/kinds/nat.ts'
 import type { NodeKindName } from '../model/kinds/node.ts'
 import type { LabNode, LabReady } from '../model/lab/node.ts'
 import type { LabCheck } from '../model/lab/task.ts'
@@ -19,6 +20,8 @@ export interface Desired {
   readonly nodes: readonly DesiredNode[]
   /** The members of the segments in their order, then the links in theirs. */
   readonly links: readonly DesiredLink[]
+  /** The name of the nat that is the management network; its links are those with `isManagement`. Absent: there is none. */
+  readonly management?: string
   readonly starting: DesiredStarting
   readonly checks: readonly DesiredCheck[]
   /** Absent: the file says nothing of tasks, and the lab keeps those that it has. */
@@ -61,6 +64,8 @@ export interface DesiredNode {
   readonly after: readonly string[]
   /** When it is ready. Absent: when it is started. */
   readonly ready?: DesiredReady
+  /** Present for a node in the management network. Its settings have what follows from it. */
+  readonly management?: DesiredManagement
   /** Present for a segment. */
   readonly segment?: DesiredSegment
   /** Its key in `nodes` or `segments`. */
@@ -115,6 +120,16 @@ export interface DesiredReady extends LabReady {
   readonly press?: string
 }
 
+/** How a node is in the management network. */
+export interface DesiredManagement {
+  /** Empty while the file is being read: addresses are chosen when all nodes are known. */
+  readonly address: string
+  /** Whether the file gives the address; otherwise it follows from the name. */
+  readonly isGiven: boolean
+  /** Ports of the host that lead to the node. */
+  readonly ports: readonly Omit<PortForward, 'guest_address'>[]
+}
+
 /** What only segments have. */
 interface DesiredSegment {
   /** Settings of every port: of a cloud with `device` its type and device. */
@@ -146,6 +161,8 @@ export interface DesiredLink {
   readonly capture?: DesiredCapture
   /** The segment whose member it is; absent for an entry of `links`. */
   readonly memberOf?: string
+  /** Whether it is the link of a node to the management network: the file has no entry for it. */
+  readonly isManagement?: boolean
   readonly at: Position
   readonly keys: Readonly<Record<string, Position>>
 }

@@ -1,5 +1,6 @@
 import { omit } from '../lib/omit.ts'
 import type { KindDescriptor } from '../model/kinds/kind.ts'
+import { natSettings } from '../model/kinds/nat.ts'
 import { kindIfKnown, kindOf } from '../model/kinds/node.ts'
 import type { LabPort } from '../model/lab/node.ts'
 import type { LabCheck } from '../model/lab/task.ts'
@@ -16,7 +17,9 @@ import type {
 } from './desired.ts'
 import { impairmentOf } from './impairment.ts'
 import { portOf } from './links.ts'
+import { managementField, ownProperties } from './management-fields.ts'
 import { portsOfNode } from './nodes.ts'
+import { managementName } from './schema.ts'
 import { taggingOf } from './segments.ts'
 import { wordOfKind } from './short-words.ts'
 import type { Fields, LabFileData } from './text.ts'
@@ -27,13 +30,15 @@ export function documentOf(desired: Desired): LabFileData {
   const ports = new Map(
     desired.nodes.map((node) => [node.name, node.segment === undefined ? portsOfNode(node) : undefined]),
   )
-  const { lab, about, nodes, links, starting, checks, tasks } = desired
+  const { lab, about, nodes, starting, checks, tasks } = desired
+  const links = desired.links.filter(({ isManagement }) => isManagement !== true)
+  const net = nodes.find(({ name }) => name === desired.management)
   const computes = new Set(nodes.map(({ compute_id }) => compute_id))
   const [compute] = computes.size === 1 ? [...computes] : []
   const section = (isSegment: boolean, fields: (node: DesiredNode) => Fields) =>
     Object.fromEntries(
       nodes
-        .filter(({ segment }) => (segment !== undefined) === isSegment)
+        .filter((node) => node !== net && (node.segment !== undefined) === isSegment)
         .map((node) => [
           node.name,
           {
@@ -54,8 +59,9 @@ export function documentOf(desired: Desired): LabFileData {
     version: 1,
     ...(about !== undefined && { about: escaped(about) }),
     ...(compute !== undefined && { compute: escaped(compute) }),
-    nodes: section(false, nodeFields),
+    nodes: section(false, (node) => nodeFields(node, net)),
     ...(Object.keys(segments).length > 0 && { segments }),
+    ...(net !== undefined && { management: managementFields(net) }),
     ...(plainLinks.length > 0 && { links: plainLinks }),
     ...(Object.keys(how).length > 0 && { starting: how }),
     ...(checks.length > 0 && { checks: checks.map((check) => checkFields(check, 30)) }),
@@ -76,8 +82,17 @@ function allEscaped(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, it]) => [key, allEscaped(it)]))
 }
 
-function nodeFields(node: DesiredNode): Fields {
-  const { kind, properties, settings, configs, day0, start, after, ready } = node
+/** The section `management` of its nat. */
+const managementFields = (net: DesiredNode): Fields => ({
+  network: net.properties.subnet ?? natSettings.subnet.default,
+  ...(net.name !== managementName && { name: escaped(net.name) }),
+  ...commonFields(net),
+})
+
+function nodeFields(node: DesiredNode, net: DesiredNode | undefined): Fields {
+  const { kind, settings, configs, day0, start, after, ready } = node
+  const network = String(net?.properties.subnet ?? natSettings.subnet.default)
+  const properties = net === undefined ? node.properties : ownProperties(node, network)
   const { image }: KindDescriptor = kindOf(kind)
   const { [image?.field ?? '']: file, ...fields } = properties
   const digest = node.imageDigest === undefined ? '' : `@${node.imageDigest.algorithm}:${node.imageDigest.hex}`
@@ -92,6 +107,7 @@ function nodeFields(node: DesiredNode): Fields {
     ...(settings.console !== undefined && { console: settings.console }),
     ...(settings.console_type !== undefined && { console_type: settings.console_type }),
     ...namingFields(node),
+    ...(net !== undefined && managementField(node)),
     ...configFields(configs),
     ...(day0 !== undefined && {
       day0: {

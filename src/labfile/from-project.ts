@@ -20,6 +20,7 @@ import { Diagnostics } from './diagnostics.ts'
 import { digestOf } from './files.ts'
 import { nodeIdOf, projectIdOf } from './ids.ts'
 import { normalFilters } from './impairment.ts'
+import { withManagement } from './management.ts'
 import { labName } from './names.ts'
 import { defaultOf, portsOfNode } from './nodes.ts'
 import type { Position } from './position.ts'
@@ -86,7 +87,7 @@ export async function desiredOfProject(state: ProjectState): Promise<ProjectAsDe
   })
   const isSegment = ({ segment }: DesiredNode) => segment !== undefined
   return {
-    desired: {
+    desired: withManagement({
       lab,
       project_id: projectIdOf(lab),
       nodes: [...nodes.filter((node) => !isSegment(node)), ...nodes.filter(isSegment)],
@@ -94,7 +95,7 @@ export async function desiredOfProject(state: ProjectState): Promise<ProjectAsDe
       starting: { give_up: 'stop' },
       checks: [],
       at: nowhere,
-    },
+    }),
     leftOut,
   }
 }
@@ -383,9 +384,10 @@ function membersOf(
     return found
   }
   const expected = lowest(ofNodes.length)
-  const isInOrder = ofNodes.every(
-    ({ ends: [, own] }, index) => own.port_number === expected[index] && isSimple(own.port_number ?? 0),
-  )
+  // Guests of the management network are known by their ports.
+  const isInOrder =
+    node.properties.management !== true &&
+    ofNodes.every(({ ends: [, own] }, index) => own.port_number === expected[index] && isSimple(own.port_number ?? 0))
   const list = sorted.map((link): DesiredLink => {
     const [other, own] = link.ends
     const number = own.port_number ?? 0

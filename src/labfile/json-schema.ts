@@ -17,7 +17,7 @@ export function labFileSchema(): JsonSchema {
 }
 
 function build(): JsonSchema {
-  const { lab, version, about, compute, placement, vars, links, starting, checks, tasks } = sections
+  const { lab, version, about, compute, placement, vars, management, links, starting, checks, tasks } = sections
   const section = (name: string, description: string) => ({
     type: ['object', 'null'],
     description,
@@ -30,6 +30,7 @@ function build(): JsonSchema {
     nodes: section('node', 'The nodes by their names'),
     segments: section('segment', 'Switches, hubs, nats and clouds, with the links to them'),
     links: { ...schemaOf(links), type: ['array', 'null'] },
+    management: { ...schemaOf(management), type: ['object', 'null'] },
     starting: { ...schemaOf(starting), type: ['object', 'null'] },
     checks: { ...schemaOf(checks), type: ['array', 'null'] },
     tasks: { ...schemaOf(tasks), type: ['array', 'null'] },

@@ -5,6 +5,7 @@ import { portNamed } from '../model/lab/ports.ts'
 import type { DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from './desired.ts'
 import { type Diagnostics, didYouMean, enough, quoted } from './diagnostics.ts'
 import { filtersOf, type GivenImpairment } from './impairment.ts'
+import { managedPort } from './management-fields.ts'
 import { type Reading, ValuePositions } from './nodes.ts'
 import type { Position } from './position.ts'
 import {
@@ -90,6 +91,31 @@ export class LinkReader {
       const own = this.#segmentEnd({ name: segment.name, node: segment }, port, value.at)
       if (own !== undefined) this.#add([tagged(other, tagging), tagged(own, tagging)], keys, value, segment.name)
     })
+  }
+
+  /** The links of nodes to the management network. */
+  addManagement(nat: DesiredNode, nodes: readonly DesiredNode[]): void {
+    for (const node of nodes) {
+      if (node.management === undefined) continue
+      const target = this.#targets.get(node.name.toLowerCase())
+      const own = this.#segmentEnd({ name: nat.name, node: nat }, undefined, node.at)
+      if (target === undefined || own === undefined) continue
+      const end = { node: node.name, adapter_number: 0, port_number: 0, at: node.at }
+      const first: FoundEnd = { end, target, line: 'ethernet', portName: '0' }
+      const second: FoundEnd = { ...own, end: { ...own.end, port: managedPort(node) } }
+      for (const found of [first, second]) this.#countPort(found, true)
+      this.#links.push({
+        ends: [first.end, second.end],
+        link_type: 'ethernet',
+        filters_ab: {},
+        filters_ba: {},
+        suspend: false,
+        memberOf: nat.name,
+        isManagement: true,
+        at: node.at,
+        keys: {},
+      })
+    }
   }
 
   /** The entries of `links`. */
@@ -195,7 +221,18 @@ export class LinkReader {
       return this.#segmentEnd(target, word === undefined ? undefined : Number(word), where)
     }
     const ports = this.#portsOf(target, where)
-    const port = portOf(ports, word)
+    const isManaged = node.management !== undefined
+    const isData = ({ adapter_number }: LabPort) => !isManaged || adapter_number !== 0
+    const port = word === undefined && isManaged ? ports.find(isData) : portOf(ports, word)
+    if (port !== undefined && !isData(port)) {
+      const message = `${node.name}:${port.name} is its port in the management network`
+      diagnostics.add(
+        where,
+        message,
+        `its other ports begin at ${ports.find(isData)?.short_name ?? 'a second adapter'}`,
+      )
+      return undefined
+    }
     if (port === undefined) {
       const names = ports.map((it) => it.short_name)
       const has =

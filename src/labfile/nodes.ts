@@ -11,6 +11,7 @@ import type { DesiredConfig, DesiredNode, DesiredSettings, WantedDigest } from '
 import { type Diagnostics, didYouMean, quoted } from './diagnostics.ts'
 import type { Contents } from './files.ts'
 import { nodeIdOf } from './ids.ts'
+import { type GivenManagement, readNodeManagement } from './management-fields.ts'
 import type { Position } from './position.ts'
 import type { Reader } from './reader.ts'
 import { readReady } from './ready.ts'
@@ -26,6 +27,8 @@ export interface Reading {
   readonly compute: string | undefined
   /** Placement of all nodes; each may say more. */
   readonly placement: Placement | undefined
+  /** Whether the lab has a management network. */
+  readonly hasManagement: boolean
   readonly diagnostics: Diagnostics
   readonly reader: Reader
   readonly contents: Contents
@@ -52,6 +55,7 @@ interface NodeKeys extends Common {
   image?: string
   config?: string | { text?: string; file?: string; private?: string | { text: string } }
   day0?: { medium?: 'cd' | 'disk'; label?: string; files: Record<string, string | { text: string }> }
+  management?: GivenManagement
   ports?: string | string[]
   start?: boolean
   after?: string[]
@@ -98,6 +102,7 @@ export function readNode(name: string, map: MapValue, key: Position, reading: Re
     else if (image !== undefined) fields[field] = image.name
   }
   if (!hasRequired(kind, fields, key, diagnostics)) return undefined
+  const management = readNodeManagement(own.management, { kind, fields, map, keys, reading })
   const filled = withDefaults(kind, fields)
   const issue = diagnostics.isEmpty ? descriptor.settingsIssue?.(filled) : undefined
   if (issue !== undefined) diagnostics.add(keys.of(issue.split(/[ :]/, 1)[0] ?? ''), issue)
@@ -119,6 +124,7 @@ export function readNode(name: string, map: MapValue, key: Position, reading: Re
     start: own.start ?? true,
     after: own.after ?? [],
     ...(ready !== undefined && { ready }),
+    ...(management !== undefined && { management }),
     at: key,
     keys: keys.all(),
   }

@@ -7,6 +7,7 @@ import { Contents, isOutside, type NamedFile } from './files.ts'
 import { projectIdOf } from './ids.ts'
 import { LabFileError } from './lab-file-error.ts'
 import { LinkReader, type LinkTarget, namesOf } from './links.ts'
+import { readManagement } from './management.ts'
 import { defaultMaxObjects } from './max-objects.ts'
 import { kindIn, type Reading, readNode } from './nodes.ts'
 import type { LabFileDiagnostic, Position } from './position.ts'
@@ -140,7 +141,17 @@ function desiredIn(root: Value, { diagnostics, contents, options }: Given): Desi
       `expected ${LabName.expects}`,
     )
 
-  const reading: Reading = { lab, compute: head.compute, placement: head.placement, diagnostics, reader, contents }
+  const managed = sectionOf(file, 'management')
+  const hasManagement = managed !== undefined
+  const reading: Reading = {
+    lab,
+    compute: head.compute,
+    placement: head.placement,
+    hasManagement,
+    diagnostics,
+    reader,
+    contents,
+  }
   const templates = new TemplateReader(at(file, 'templates'), diagnostics)
   const targets = new Map<string, LinkTarget>()
   const nodes: DesiredNode[] = []
@@ -166,9 +177,16 @@ function desiredIn(root: Value, { diagnostics, contents, options }: Given): Desi
     targets.set(name.toLowerCase(), { name, ...(found !== undefined && { node: found.node }) })
   }
   checkTemplates(templates, reading)
-  const ordered = checkOrder(nodes, targets, diagnostics)
-  checkFormerNames([...ordered, ...segments.map(({ node }) => node)], targets, diagnostics)
+  const given = managed && reader.member(sections.management, managed)
+  const management = managed && given && readManagement(given, managed, nodes, reading)
+  const net = management?.nat
+  if (net !== undefined && isFreeOfNodes(net, targets, diagnostics))
+    targets.set(net.name.toLowerCase(), { name: net.name, node: net })
+  const ordered = checkOrder(management?.nodes ?? nodes, targets, diagnostics)
+  const networks = [...segments.map(({ node }) => node), ...(net === undefined ? [] : [net])]
+  checkFormerNames([...ordered, ...networks], targets, diagnostics)
   const links = new LinkReader(targets, reading)
+  if (net !== undefined) links.addManagement(net, ordered)
   for (const { node, members, list } of segments) if (list?.type === 'list') links.addMembers(node, members, list)
   links.addLinks(sectionOf(file, 'links'))
   checkLinkNames(links, diagnostics)
@@ -178,13 +196,30 @@ function desiredIn(root: Value, { diagnostics, contents, options }: Given): Desi
     lab,
     project_id: projectIdOf(lab),
     ...(head.about !== undefined && { about: head.about }),
-    nodes: [...ordered, ...segments.map(({ node }) => node)],
+    nodes: [...ordered, ...networks],
     links: links.all,
+    ...(net !== undefined && { management: net.name }),
     starting: startingIn(file, reader),
     checks,
     ...(tasks !== undefined && { tasks }),
     at: at(file, 'lab')?.at ?? root.at,
   }
+}
+
+/** Whether no node has the name of the management network. */
+function isFreeOfNodes(
+  { name, at: position }: DesiredNode,
+  targets: ReadonlyMap<string, LinkTarget>,
+  diagnostics: Diagnostics,
+): boolean {
+  const other = targets.get(name.toLowerCase())
+  if (other !== undefined)
+    diagnostics.add(
+      position,
+      `the name ${quoted(name)} of the management network is taken by ${quoted(other.name)}`,
+      'write another name: in management',
+    )
+  return other === undefined
 }
 
 /** No other node of the same compute may have the console port. `taken`: names of nodes by port and compute. */
@@ -207,8 +242,10 @@ function requireFewObjects(file: MapValue, most: number, diagnostics: Diagnostic
   const segments = sectionOf(file, 'segments')
   const members =
     segments?.type === 'map' ? [...segments.entries.values()].map(({ value }) => at(value, 'members')) : []
-  const sections = [sectionOf(file, 'nodes'), segments, sectionOf(file, 'links'), ...members]
-  const count = sections.reduce((sum, it) => sum + sizeOf(it), 0)
+  const nodes = sectionOf(file, 'nodes')
+  const sections = [nodes, segments, sectionOf(file, 'links'), ...members]
+  const managed = sectionOf(file, 'management') === undefined ? 0 : 1 + sizeOf(nodes)
+  const count = sections.reduce((sum, it) => sum + sizeOf(it), managed)
   if (count <= most) return
   diagnostics.add(file.at, `the file has ${count} nodes, segments and links`, `a lab has at most ${most}`)
   throw enough

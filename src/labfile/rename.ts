@@ -43,6 +43,7 @@ export function withNames(desired: Desired, names: ReadonlyMap<string, string>):
   const checkNames = new Map(desired.checks.map(({ name }, index) => [name, checks[index]?.name ?? name]))
   return {
     ...desired,
+    ...(desired.management !== undefined && { management: of(desired.management) }),
     nodes: desired.nodes.map((node) => ({ ...node, name: of(node.name), after: node.after.map(of) })),
     links: desired.links.map((link) => ({
       ...link,
@@ -87,6 +88,7 @@ class RenameEdits {
   }
 
   #node(node: DesiredNode): LabFileEdit[] {
+    if (node.name === this.#before.management) return this.#network(node)
     const path = [node.segment === undefined ? 'nodes' : 'segments', node.name]
     const written = valueAt(this.#raw, path)
     const renamed = this.#renamed.get(node.name)
@@ -104,6 +106,17 @@ class RenameEdits {
           )
         : []),
       ...(isOfVariable ? [{ path: [...path, 'after'], value: after.map(escaped) }] : []),
+    ]
+  }
+
+  /** The name of the management network. */
+  #network(node: DesiredNode): LabFileEdit[] {
+    const renamed = this.#renamed.get(node.name)
+    if (renamed === undefined) return []
+    const was = this.#wasOf(node, renamed)
+    return [
+      { path: ['management', 'name'], value: escaped(renamed.name) },
+      ...(was === undefined ? [] : [{ path: ['management', 'was'], value: escaped(was) }]),
     ]
   }
 
@@ -143,6 +156,7 @@ class RenameEdits {
     const { links = [], segments = {} } = documentOf(this.#after)
     const numbers = new Map<string | undefined, number>()
     return this.#before.links.flatMap((link, index): LabFileEdit[] => {
+      if (link.isManagement === true) return []
       const number = numbers.get(link.memberOf) ?? 0
       numbers.set(link.memberOf, number + 1)
       const isOther = (end: DesiredEnd) => this.#renamed.has(end.node)

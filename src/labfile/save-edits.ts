@@ -4,7 +4,7 @@ import { derivedName } from './checks.ts'
 import type { Desired, DesiredLink, DesiredNode } from './desired.ts'
 import { isMap, type LabFileEdit, valueAt } from './edit.ts'
 import { keyOf } from './names.ts'
-import { impairmentKeys, taggingKeys } from './schema.ts'
+import { impairmentKeys, managementName, taggingKeys } from './schema.ts'
 import { isSegmentKind } from './segment-kinds.ts'
 import { taskEdits } from './task-edits.ts'
 import type { Fields, LabFileData } from './text.ts'
@@ -48,7 +48,9 @@ export class Edits {
     const numbers = new Map<string | undefined, number>()
     return [
       ...after.nodes.map((node) => (lost.nodes.has(node) ? lostNode(node) : this.#node(node))),
-      ...after.links.map((link, index) => {
+      ...managementEdits(this.#before, this.#after, this.#raw),
+      ...after.links.flatMap((link, index) => {
+        if (link.isManagement === true) return []
         const number = numbers.get(link.memberOf) ?? 0
         numbers.set(link.memberOf, number + 1)
         if (lost.links.has(link)) return this.#lostLink(link, number, lost)
@@ -62,6 +64,8 @@ export class Edits {
     const section = isSegmentKind(kind) ? 'segments' : 'nodes'
     const what = isSegmentKind(kind) ? 'segment' : 'node'
     const [before, after] = [this.#before[section]?.[name], this.#after[section]?.[name]]
+    // The nat of the management network has a section of its own.
+    if (before === undefined && after === undefined) return { do: 'update', what, name, keys: [], edits: [] }
     if (before === undefined)
       return { do: 'create', what, name, keys: [], edits: [{ path: [section, name], value: after }] }
     const raw = member(this.#raw, section)[name]
@@ -106,6 +110,18 @@ export class Edits {
     const edits = linkEdits(optionsIn(before), optionsIn(after), valueAt(this.#raw, path), path)
     return { do: 'update', what: 'link', name, keys: edits.map((it) => String(it.path.at(-1))), edits }
   }
+}
+
+/** The edits of the section `management`. */
+function managementEdits(
+  { management: before }: LabFileData,
+  { management: after }: LabFileData,
+  raw: unknown,
+): EditedObject[] {
+  if (before === undefined || after === undefined) return []
+  const edits = differences(before, after, member(raw, 'management'), ['management'])
+  const name = String(after.name ?? managementName)
+  return [{ do: 'update', what: 'segment', name, keys: edits.map(({ path }) => String(path.at(-1))), edits }]
 }
 
 const isNamed = (nodes: ReadonlySet<DesiredNode>, name: string): boolean =>

@@ -228,7 +228,12 @@ class Save {
     if (actual.kind !== node.kind) return all && !isTurned(node, actual) ? actual : node
     const { x, y } = actual.settings
     const isPlaced = node.settings.x !== undefined && x !== undefined && y !== undefined
-    const moved = { ...node, settings: { ...node.settings, ...(isPlaced && { x, y }) }, labels: actual.labels }
+    const moved = {
+      ...node,
+      settings: { ...node.settings, ...(isPlaced && { x, y }) },
+      labels: actual.labels,
+      ...(!isSameManagement(node, actual) && { management: actual.management }),
+    }
     const own = changed.has(node.name) ? withSettings(moved, actual) : moved
     const record = records?.get(node.name)
     const saved = all && record !== undefined && changed.has(node.name) ? withRecord(own, record) : own
@@ -374,6 +379,10 @@ const endsLike = ({ ends: [a, b] }: DesiredLink, { ends }: DesiredLink): readonl
 
 const withPort = ({ port: _, ...end }: DesiredEnd, port: SegmentPort): DesiredEnd =>
   Object.keys(port).length === 0 ? end : { ...end, port }
+
+/** Whether a node is in the management network as the file says, or the lab has none that a file could have. */
+const isSameManagement = ({ management: a }: DesiredNode, { management: b }: DesiredNode): boolean =>
+  b === undefined || (a?.address === b.address && Equal(a.ports, b.ports))
 
 /** A node of the file with the settings that it has in the lab. */
 function withSettings(node: DesiredNode, actual: DesiredNode): DesiredNode {

@@ -4,6 +4,8 @@ import { CaptureStart } from '../model/capture.ts'
 import { ContainerFile } from '../model/kinds/container.ts'
 import { kinds } from '../model/kinds/index.ts'
 import type { KindDescriptor } from '../model/kinds/kind.ts'
+import { natSettings } from '../model/kinds/nat.ts'
+import { ip4Pattern } from '../model/kinds/nat-subnet.ts'
 import { kindOf, type NodeKindName } from '../model/kinds/node.ts'
 import { SwitchPort } from '../model/kinds/switch.ts'
 import { LabReady } from '../model/lab/node.ts'
@@ -167,8 +169,34 @@ const nodeKeys = {
     }),
   ),
 }
+const managementAddress = Type.String({
+  pattern: `^${ip4Pattern}$`,
+  expects: 'an IPv4 address such as 172.20.20.11',
+  description: 'Its address in the management network; default: one that follows from its name',
+})
 /** Keys that only some kinds have. */
 const kindKeys = {
+  management: Type.Optional(
+    Type.Union(
+      [
+        Type.Boolean({ description: 'Whether it is in the management network; default: true' }),
+        managementAddress,
+        closedSchema('LabFileNodeManagement', 'How it is in the management network', {
+          address: Type.Optional(managementAddress),
+          ports: Type.Optional(
+            Type.Array(
+              Type.String({
+                pattern: `^(?:${ip4Pattern}:)?\\d{1,5}:\\d{1,5}(?:/(?:tcp|udp))?$`,
+                expects: 'HOST:NODE, such as 8080:80, 8053:53/udp or 127.0.0.2:8080:80',
+              }),
+              { maxItems: 64, description: 'Ports of the host that lead to ports of the node' },
+            ),
+          ),
+        }),
+      ],
+      { expects: 'an address such as 172.20.20.11, { address: 172.20.20.11, ports: ["8080:80"] }, or false' },
+    ),
+  ),
   image: Type.Optional(
     Type.String({
       ...{
@@ -203,11 +231,12 @@ const each = <K extends string, T>(names: readonly K[], value: (name: K) => T): 
 
 /** A node of a kind, with its template taken over. */
 export const nodeSchemas: Readonly<Record<string, TObject>> = each(nodeKinds, (kind) => {
-  const { configs, image }: KindDescriptor = kindOf(kind)
+  const { configs, image, management }: KindDescriptor = kindOf(kind)
   const lacks = [
     ...(configs === undefined ? ['config'] : []),
     ...(image === undefined ? ['image'] : []),
     ...(takesDay0(kind) ? [] : ['day0']),
+    ...(management === undefined ? ['management'] : []),
   ]
   return closedSchema(`LabFile-${kind}`, `A node of kind ${wordOfKind(kind)}`, {
     ...optional(fieldsOf(kind)),
@@ -382,6 +411,24 @@ const Starting = closedSchema('LabFileStarting', 'How the nodes are started', {
   ),
 })
 
+/** The name of the management network, where the file gives none. */
+export const managementName = 'management'
+/** The network of the management network, where the file gives none: that of containerlab. */
+export const managementNetwork = '172.20.20.0/24'
+/** The management network: a nat with a link to every node that can have one. */
+export type ManagementMap = Static<typeof ManagementMap>
+const ManagementMap = closedSchema('LabFileManagement', 'The management network of the lab', {
+  network: Type.Optional(
+    Type.String({
+      ...natSettings.subnet,
+      default: managementNetwork,
+      description: 'Its IPv4 network; its first address is the gateway, the DHCP server and the resolver',
+    }),
+  ),
+  name: Type.Optional(Type.String({ ...NodeName, default: managementName, description: 'Name of its nat' })),
+  ...both,
+})
+
 /** The value of a variable. */
 const Variable = Type.Union([Type.String({ maxLength: 4096 }), Type.Number(), Type.Boolean()], {
   expects: 'a string, a number, true or false',
@@ -405,6 +452,7 @@ export const sections = {
     ),
   ),
   links: Type.Optional(Type.Array(link, { maxItems: 100_000, description: 'The links' })),
+  management: Type.Optional(ManagementMap),
   starting: Type.Optional(Starting),
   checks: Type.Optional(
     Type.Array(CheckMap, { maxItems: maxChecks, description: 'The checks of `patchbay test`, in their order' }),
@@ -424,6 +472,7 @@ export const sectionNames: readonly string[] = [
     'templates',
     'nodes',
     'segments',
+    'management',
     'links',
     'starting',
     'checks',

@@ -12,6 +12,7 @@ export interface LabFileData {
   readonly templates?: Readonly<Record<string, Fields>>
   readonly nodes: Readonly<Record<string, Fields>>
   readonly segments?: Readonly<Record<string, Fields>>
+  readonly management?: Fields
   readonly links?: readonly unknown[]
   readonly starting?: Fields
   readonly checks?: readonly Fields[]

@@ -344,7 +344,7 @@ segments:
       '"x" is not a valid key here; expected the number of a port',
     ],
     ['segments: { s: { kind: cloud } }', 'a cloud needs device, or ports'],
-    ['segments: { s: { kind: nat, members: [{ end: A, port: 64 }] } }', 'a nat has no port 64; ports are 0 to 63'],
+    ['segments: { s: { kind: nat, members: [{ end: A, port: 256 }] } }', 'a nat has no port 256; ports are 0 to 255'],
   ])('%s is refused: %s', async (rest, message) => {
     expect((await faultsIn(pcs, rest)).join('\n')).toContain(message)
   })
