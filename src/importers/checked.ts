@@ -30,7 +30,9 @@ export interface DraftLink {
 }
 /** A lab file that is being made. What is in it may be removed again. */
 export interface DraftFile {
-  readonly head: Pick<LabFileData, 'lab' | 'version' | 'about'>
+  readonly head: Pick<LabFileData, 'lab' | 'version' | 'about'> & { management?: Fields }
+  /** Where the management network comes from. */
+  readonly network?: Part | undefined
   readonly nodes: Map<string, DraftNode>
   readonly segments: Map<string, DraftSegment>
   readonly links: DraftLink[]
@@ -76,7 +78,7 @@ class NumberedPlaces {
   /** The first entry stands for the document, which has no place. */
   readonly places: (Place | undefined)[] = [undefined]
 
-  document({ head, nodes, segments, links }: DraftFile): Value {
+  document({ head, network, nodes, segments, links }: DraftFile): Value {
     const linkValue = (list: DraftLink[], link: DraftLink): Value => {
       const { part, value } = link
       const line = this.#add({ part, what: '', remove: () => removeFrom(list, link) })
@@ -111,8 +113,15 @@ class NumberedPlaces {
       return [name, line, value] as const
     })
     const linkValues = links.map((link) => linkValue(links, link))
+    const remove = () => delete head.management
+    const lineOf = (key: string) =>
+      key === 'management' && network !== undefined ? this.#add({ part: network, what: key, remove }) : 0
+    const headValues = Object.entries(withoutVariables(head) as Fields).map(([key, value]) => {
+      const line = lineOf(key)
+      return [key, line, partsAt(value, line)] as const
+    })
     return mapAt(0, [
-      ...Object.entries(withoutVariables(head) as Fields).map(([key, value]) => [key, 0, partsAt(value, 0)] as const),
+      ...headValues,
       ['nodes', 0, mapAt(0, nodeValues)],
       ['segments', 0, mapAt(0, segmentValues)],
       ['links', 0, listAt(0, linkValues)],

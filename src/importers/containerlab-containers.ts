@@ -30,8 +30,7 @@ const limits = { adapters: containerSettings.adapters.maximum ?? 1, files: conta
 
 /** Settings of containers that have nothing in their place, and why. */
 const withoutPlace = {
-  ports: 'a nat publishes ports (port_forwards)',
-  publish: 'a nat publishes ports (port_forwards)',
+  publish: 'ports of the host are in ports',
   'cpu-set': 'a container has a limit of processors (cpus), and any of the host',
   'env-files': 'write the variables into env',
   'startup-config': 'bind it to the path at which the image reads it',

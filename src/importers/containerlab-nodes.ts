@@ -5,12 +5,12 @@ import { type Part, quoted } from './source.ts'
 const reasons: Readonly<Record<string, string>> = {
   binds: 'nodes do not see files of the host',
   license: 'put it into the image, or enter it at the console',
-  ports: 'a nat publishes ports (port_forwards)',
+  ports: 'the node is not in the management network',
   type: 'the image says which model the machine is',
   config: 'there are no templates of configurations',
   mtu: 'set it in the nodes',
-  'mgmt-ipv4': 'there is no management network',
-  'mgmt-ipv6': 'there is no management network',
+  'mgmt-ipv4': 'the node is not in the management network',
+  'mgmt-ipv6': 'addresses of nodes in the management network are of IPv4',
   privileged: 'a container has rights within its own namespaces alone',
   ...Object.fromEntries(
     ['env', 'env-files', 'cmd', 'entrypoint', 'user', 'runtime', 'network-mode', 'restart-policy', 'auto-remove'].map(

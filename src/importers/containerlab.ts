@@ -7,6 +7,7 @@ import type { NodeOrigin } from './checked.ts'
 import { readContainer } from './containerlab-containers.ts'
 import { becomes, isContainerKind, knownKinds } from './containerlab-kinds.ts'
 import { iouPorts, portsOf, type ReadEnd, type ReadLink, readLink } from './containerlab-links.ts'
+import { managedFields, managementKeys, networkFields } from './containerlab-management.ts'
 import {
   because,
   imageName,
@@ -57,17 +58,18 @@ export function importContainerlab(source: Source, input: ContainerlabInput = {}
   const lab = root.get('name').textOrNone() ?? 'lab'
   // The prefix is of the names of containers.
   root.get('prefix')
-  const management = root.get('mgmt')
-  if (!management.isAbsent) management.leaveOut('is not imported: there is no management network, nodes have consoles')
+  // It is read with the nodes.
+  const network = root.get('mgmt')
   root.leaveOutUnread(because)
 
   const links = topology
     .get('links')
     .itemsOrNone()
     .flatMap((link) => link.attempt(readLink) ?? [])
-  const topologyReader = new TopologyReader(topology, portsOf(links), input)
+  const topologyReader = new TopologyReader(topology, portsOf(links), network, input)
   topologyReader.addNodes()
   topologyReader.draft.requireNodes()
+  topologyReader.addManagement()
   for (const link of links) link.part.attempt(() => topologyReader.addLink(link))
   topologyReader.leaveOutUnread()
   return topologyReader.draft.finish(labName(lab), { source })
@@ -103,6 +105,9 @@ class TopologyReader {
   readonly #topology: Part
   readonly #positions: MapPositions
   readonly #ports: ReadonlyMap<string, ReadonlyMap<string, ReadEnd>>
+  readonly #network: Part
+  /** Whether the topology says something of its management network. */
+  #isManaged = false
   readonly #hasFile: HasFile | undefined
   readonly #filesAt: FilesAt | undefined
   /** The sections that nodes take settings from, by their path. */
@@ -118,11 +123,13 @@ class TopologyReader {
   constructor(
     topology: Part,
     ports: ReadonlyMap<string, ReadonlyMap<string, ReadEnd>>,
+    network: Part,
     { positions = new Map(), hasFile, filesAt }: ContainerlabInput,
   ) {
     this.#topology = topology
     this.#positions = positions
     this.#ports = ports
+    this.#network = network
     this.#hasFile = hasFile
     this.#filesAt = filesAt
   }
@@ -131,6 +138,8 @@ class TopologyReader {
     const part = this.#topology.get('nodes')
     if (part.isAbsent) throw this.#topology.error('nodes is missing')
     const nodes = part.entries().flatMap(([name, it]) => this.draft.readNode(it, () => this.#settings(name, it)) ?? [])
+    const says = (node: NodeSettings) => managementKeys.some((key) => node.get(key) !== undefined)
+    this.#isManaged = !this.#network.isAbsent || nodes.some(says)
     for (const node of nodes) this.draft.readNode(node.part, () => this.#addNode(node))
     for (const node of nodes) this.#addOrder(node)
   }
@@ -139,6 +148,12 @@ class TopologyReader {
     if (first === undefined || second === undefined) return
     const [a, b] = [this.#end(first), this.#end(second)]
     if (a !== undefined && b !== undefined) this.draft.link(part, a, b)
+  }
+
+  /** The management network, if the topology says something of it. */
+  addManagement(): void {
+    if (this.#isManaged)
+      this.draft.management(this.#network.isAbsent ? this.#topology : this.#network, networkFields(this.#network))
   }
 
   leaveOutUnread(): void {
@@ -176,7 +191,7 @@ class TopologyReader {
     const add: AddNode = (fields, { portOf = (port: string) => port, ...origin } = {}) => {
       const ready = [mapFields.ready, fields.ready].filter((field) => field !== undefined)
       const all = {
-        ...fields,
+        ...(this.#isManaged ? managedFields(node, fields, ports) : fields),
         ...mapFields,
         ...labelsOf(node),
         ...(ready.length > 0 && { ready: ready.length > 1 ? ready : ready[0] }),

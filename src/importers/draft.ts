@@ -1,4 +1,5 @@
 import { defaultMaxObjects } from '../labfile/max-objects.ts'
+import { managementName } from '../labfile/schema.ts'
 import type { Fields, LabFileData } from '../labfile/text.ts'
 import { maxValues } from '../labfile/tree.ts'
 import { withoutVariables } from '../labfile/variables.ts'
@@ -62,6 +63,7 @@ export class Draft {
   readonly #segments = new Map<string, DraftSegment>()
   readonly #links: DraftLink[] = []
   readonly #taken = new Set<string>()
+  #management: { part: Part; fields: Fields } | undefined
   #refusal: unknown
   #values = 0
   #objects = 0
@@ -85,6 +87,11 @@ export class Draft {
     const own = this.#name(part, name)
     this.#segments.set(own, { part, fields, members: [] })
     return own
+  }
+
+  /** Gives the lab a management network. */
+  management(part: Part, fields: Fields): void {
+    this.#management = { part, fields }
   }
 
   /** 413 when the lab file would have more values than one may have. For what many nodes have of one part of the file, too. */
@@ -156,7 +163,8 @@ export class Draft {
     { about, source }: { about?: { text: string; part: Part } | undefined; source: Source },
   ): ConvertedLab {
     const draft: DraftFile = {
-      head: { lab, version: 1, ...aboutOf(about) },
+      head: { lab, version: 1, ...aboutOf(about), ...this.#managementOf() },
+      network: this.#management?.part,
       nodes: this.#nodes,
       segments: this.#segments,
       links: this.#links,
@@ -173,14 +181,23 @@ export class Draft {
       { ...fields, members: members.map(({ value }) => value) },
     ])
     const { templates, nodes } = withTemplates(fieldsOf)
+    const { management, ...head } = draft.head
     const file: LabFileData = {
-      ...draft.head,
+      ...head,
       ...(Object.keys(templates).length > 0 && { templates }),
       nodes,
       ...(segments.length > 0 && { segments: Object.fromEntries(segments) }),
+      ...(management !== undefined && { management }),
       ...(this.#links.length > 0 && { links: this.#links.map(({ value }) => value) }),
     }
     return { file: withoutVariables(file) as LabFileData, nodes: imported, images, leftOut: source.leftOut }
+  }
+
+  /** The management network, with a name that no node has. */
+  #managementOf(): { management?: Fields } {
+    if (this.#management === undefined) return {}
+    const name = this.#free.of(managementName)
+    return { management: { ...this.#management.fields, ...(name !== managementName && { name }) } }
   }
 
   /** What an end takes; undefined for a port of a segment without a number: it is the next free one. */
@@ -230,7 +247,7 @@ function imagesOf(nodes: ReadonlyMap<string, Fields>, without: ReadonlySet<strin
 }
 
 /** Fields that are of one node. */
-const own = new Set(['at', 'labels', 'config', 'day0', 'after', 'kernel_command_line'])
+const own = new Set(['at', 'labels', 'config', 'day0', 'after', 'kernel_command_line', 'management'])
 const fewestShared = 3
 
 /** Takes what several nodes of one image have in common into a template. */

@@ -134,15 +134,6 @@ interface FormRows {
   readonly rows: readonly (readonly string[])[]
 }
 
-/** The address of a node in the management network of its lab. */
-export interface ManagementAddress {
-  readonly address: string
-  /** Length of the prefix of the network. */
-  readonly prefix: string
-  /** Also the resolver. */
-  readonly gateway: string
-}
-
 /** A kind of node, for every runtime. `runtime/node/drivers` runs its nodes on a host. */
 export interface KindDescriptor {
   /** The name of the kind in paths, records and events. */
@@ -211,7 +202,13 @@ export interface KindDescriptor {
   /** Present: its nodes can be in the management network of a lab, by their first adapter. `adapters` counts it, too. */
   readonly management?: {
     /** The settings by which it has its address. Absent: it asks for it by DHCP. */
-    readonly settings?: (at: ManagementAddress) => Readonly<Record<string, unknown>>
+    readonly settings?: (at: {
+      readonly address: string
+      /** Length of the prefix of the network. */
+      readonly prefix: string
+      /** Also the resolver. */
+      readonly gateway: string
+    }) => Readonly<Record<string, unknown>>
   }
   /** Whether the texts of its setting `files` may be in files beside a lab file. */
   readonly hasFiles?: boolean

@@ -48,7 +48,7 @@ test.each([
     links: 'clab-r1 cloud: r1:eth1; mgmt nat: r1:eth2; enp0s3 cloud: r1:eth3',
     images: 'vyosnetworks_vyos-1.5.qcow2',
     leftOut:
-      'mgmt, topology.nodes.r1.image, topology.nodes.r1.mgmt-ipv4, topology.links[0].endpoints[1], topology.links[1].endpoints[1], topology.links[2].endpoints[1]',
+      'topology.nodes.r1.image, topology.links[0].endpoints[1], topology.links[1].endpoints[1], topology.links[2].endpoints[1]',
   },
   {
     file: '07-extended-links.clab.yml',
@@ -137,7 +137,7 @@ test.each([
     links: 'fw:port2 -- lan:eth1; fw:port3 -- web:eth1',
     images: 'fortinet_fortigate-7.2.0.qcow2, alpine_latest.tar, nginx_latest.tar',
     leftOut:
-      'topology.nodes.fw.image, topology.nodes.fw.ports, topology.nodes.lan.image, topology.nodes.web.image, topology.nodes.web.ports',
+      'topology.nodes.fw.image, topology.nodes.fw.ports[0], topology.nodes.lan.image, topology.nodes.web.image, topology.nodes.web.ports[0]',
   },
   {
     file: '19-unknown-kind.clab.yml',
@@ -161,7 +161,7 @@ test.each([
     links: 'r1:eth1 -- r2:eth1; r1:eth2 -- h1:eth1; r2:eth3 -- h2:eth1',
     images: 'frrouting_frr_v8.4.0.tar, wbitt_network-multitool_alpine-extra.tar, alpine_latest.tar',
     leftOut:
-      'topology.kinds.linux.image, topology.groups.router.image, topology.groups.router.sysctls["kernel.msgmax"], topology.nodes.r1.binds[2], topology.nodes.r1.binds[3], topology.nodes.r1.binds[4], topology.nodes.r1.exec[1], topology.nodes.r1.cap-add[2], topology.nodes.r2.privileged, topology.nodes.r2.network-mode, topology.nodes.h1.ports, topology.nodes.h2.image, topology.nodes.h2.cmd, topology.links[2].endpoints[1]',
+      'topology.kinds.linux.image, topology.groups.router.image, topology.groups.router.sysctls["kernel.msgmax"], topology.nodes.r1.binds[2], topology.nodes.r1.binds[3], topology.nodes.r1.binds[4], topology.nodes.r1.exec[1], topology.nodes.r1.cap-add[2], topology.nodes.r2.privileged, topology.nodes.r2.network-mode, topology.nodes.h1.ports[0], topology.nodes.h2.image, topology.nodes.h2.cmd, topology.links[2].endpoints[1]',
   },
 ])('$file', async ({ file, ...expected }) => {
   expect(await importedFixture(`containerlab/${file}`)).toEqual(expected)
@@ -200,7 +200,7 @@ test('containers of FRR and of hosts have the settings of their sections, and wh
   expect(file.nodes).toEqual({
     r1: {
       is: frr,
-      adapters: 3,
+      adapters: 2,
       environment: 'TZ=UTC\nROLE=router',
       files: [
         { path: '/run/exec-1.sh', text: "vtysh -c 'configure terminal\nrouter bgp 65001'\n" },
@@ -215,7 +215,7 @@ test('containers of FRR and of hosts have the settings of their sections, and wh
     },
     r2: {
       is: frr,
-      adapters: 4,
+      adapters: 3,
       environment: host,
       files: [daemons],
       capabilities: ['SYS_ADMIN'],
@@ -225,14 +225,16 @@ test('containers of FRR and of hosts have the settings of their sections, and wh
     },
     h1: {
       is: multitool,
-      adapters: 2,
+      adapters: 1,
       command: 'sh -c "sleep infinity"',
       entrypoint: '/sbin/tini --',
       exec: `ip addr add 10.0.1.2/24 dev eth1\n${up}`,
+      management: { ports: ['8080:80'] },
     },
-    h2: { kind: 'container', image: 'alpine_latest.tar', adapters: 2, environment: host, exec: up },
-    h3: { is: multitool, adapters: 1, exec: up },
+    h2: { kind: 'container', image: 'alpine_latest.tar', adapters: 1, environment: host, exec: up },
+    h3: { is: multitool, adapters: 0, exec: up },
   })
+  expect(file.management).toEqual({ network: '172.20.20.0/24' })
   expect(leftOut.filter(({ effect }) => effect === 'left-out').map(({ message }) => message)).toEqual([
     'is not imported: a container sets only parameters of its own network, net.*',
     'is not imported: no container gets the socket of Docker',
@@ -241,19 +243,45 @@ test('containers of FRR and of hosts have the settings of their sections, and wh
     'is not imported: a container has no capability "SYS_MODULE" here',
     'is not imported: a container has rights within its own namespaces alone',
     'is not imported: a container has a network of its own, with its links alone',
-    'is not imported: a nat publishes ports (port_forwards)',
     "is not imported: the quote ' is not closed",
   ])
   expect(leftOut.filter(({ effect }) => effect === 'changed').map(({ message }) => message)).toEqual([
     `the image "wbitt/network-multitool:alpine-extra" is the archive ${multitool}.tar here`,
     `the image "frrouting/frr:v8.4.0" is the archive ${frr}.tar here`,
     'a command of several lines becomes the file /run/exec-1.sh of the container',
+    'the port is forwarded from the loopback of the host, not from all its addresses',
     'the image "docker.io/library/alpine" is the archive alpine_latest.tar here',
     '"net0" becomes eth1: the adapters of a container are eth0, eth1 and so on',
   ])
   expect(nodes[0]?.hint).toBe(
     `"patchbay images pull frrouting/frr:v8.4.0" fetches it, or "docker save -o ${frr}.tar frrouting/frr:v8.4.0" makes a file to upload`,
   )
+})
+
+test('the management network, addresses in it and ports of the host become that of the lab', () => {
+  const mgmt = '{ network: lab, bridge: br-lab, ipv4-subnet: 10.9.0.0/24, ipv4-gw: 10.9.0.254 }'
+  const nodes = `
+    a: { kind: linux, image: alpine, mgmt-ipv4: 10.9.0.5, ports: ["8080:80", "127.0.0.2:53:53/udp", "9000", "80-90:80-90"] }
+    b: { kind: linux, image: alpine, network-mode: none }
+    r: { kind: vyosnetworks_vyos, image: "vyos:1.5", mgmt-ipv4: 10.9.0.6 }
+    management: { kind: linux, image: alpine, mgmt-ipv4: 10.9.1.7 }`
+  const { file, leftOut } = imported(
+    `name: x\nmgmt: ${mgmt}\ntopology:\n  nodes:${nodes}\n  links:\n    - endpoints: [a:eth1, r:eth1]\n`,
+  )
+  expect(file.management).toEqual({ network: '10.9.0.0/24', name: 'management2' })
+  expect(file.nodes).toMatchObject({
+    a: { adapters: 1, management: { address: '10.9.0.5', ports: ['8080:80', '127.0.0.2:53:53/udp'] } },
+    b: { adapters: 1, management: false },
+    r: { adapters: 1, management: '10.9.0.6' },
+  })
+  expect(file.links).toEqual([['a:eth1', 'r:eth1']])
+  expect(leftOut.map(({ path, message }) => `${path}: ${message}`).filter((it) => !it.includes('image'))).toEqual([
+    'mgmt.ipv4-gw: is not imported: the first address is the gateway, and the nat chooses its IPv6 network',
+    'topology.nodes.a.ports[0]: the port is forwarded from the loopback of the host, not from all its addresses',
+    'topology.nodes.a.ports[2]: is not imported: expected HOST:NODE, such as 8080:80, with one port each',
+    'topology.nodes.a.ports[3]: is not imported: expected HOST:NODE, such as 8080:80, with one port each',
+    'topology.nodes.management: management: is not imported: 10.9.1.7 is not an address for a node of the management network 10.9.0.0/24; addresses are 10.9.0.3 to 10.9.0.254',
+  ])
 })
 
 test('variables and parameters of the kernel that a container cannot have are listed', () => {
