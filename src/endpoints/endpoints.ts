@@ -24,6 +24,7 @@ import { classEndpoints } from './v2/labs/classes.ts'
 import { labConfigEndpoints } from './v2/labs/configs.ts'
 import { labDrawingEndpoints } from './v2/labs/drawings.ts'
 import { labImportEndpoints } from './v2/labs/imports.ts'
+import { labInventoryEndpoint } from './v2/labs/inventory.ts'
 import { labJobEndpoints } from './v2/labs/jobs.ts'
 import { labKindActionEndpoints } from './v2/labs/kind-actions.ts'
 import { labLinkEndpoints } from './v2/labs/links.ts'
@@ -47,6 +48,7 @@ export const endpoints: readonly Endpoint[] = [
   ...projectEndpoints,
   ...labProjectEndpoints,
   ...labTopologyEndpoints,
+  labInventoryEndpoint,
   ...labTaskEndpoints,
   ...classEndpoints,
   ...labNodeEndpoints,

@@ -107,6 +107,15 @@ links:
     expect(out).toContain(`management: { address: 172.20.20.11, ports: [ ${port}:80 ] }`)
     expect(out).not.toContain('segments')
     expect(await patchbay.run(['save', 'managed.lab.yaml', '--check'])).toMatchObject({ code: 0 })
+    const inventory = await patchbay.run(['inventory', 'managed', '--format', 'ansible'])
+    expect(inventory.out).toContain('ansible_host: 172.20.20.11')
+    expect(await patchbay.json(['inventory', 'managed'])).toMatchObject({
+      lab: 'managed',
+      hosts: [
+        { name: 'client', address: expect.stringMatching(/^172\.20\.20\./), console: { host: '127.0.0.1' } },
+        { name: 'web', address: '172.20.20.11', forwards: [{ host_port: port, guest_port: 80 }] },
+      ],
+    })
     // Another node joins while all run.
     await patchbay.file('managed.lab.yaml', file('  third: { kind: container, image: busybox.tar }'))
     expect(await patchbay.run(['up', 'managed.lab.yaml'])).toMatchObject({ code: 0 })

@@ -1,3 +1,4 @@
+import { inventoryFormats } from '../../../src/model/lab/inventory.ts'
 import { type Flag, logging, serviceFlags } from './command.ts'
 
 // Flags of commands in the table; the modules of the commands know their types by them.
@@ -127,6 +128,15 @@ export const exporting = {
   images: { about: 'include the images of nodes (archives only)' },
   snapshots: { about: 'include the snapshots (archives only)' },
   force: { about: 'overwrite an existing file' },
+  ...serviceFlags,
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const inventoryFlags = {
+  format: {
+    value: 'FORMAT',
+    about: 'what reads it: a program, OpenSSH (ssh), or /etc/hosts (hosts) (default: ansible)',
+    choices: inventoryFormats,
+  },
   ...serviceFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 

@@ -16,6 +16,7 @@ import {
   imagePulling,
   imagePushing,
   importing,
+  inventoryFlags,
   linking,
   nodeLogging,
   organizationCreating,
@@ -149,6 +150,16 @@ nodes must be stopped. The command lists what a lab file leaves out.`,
     ],
     flags: exporting,
     run: async (input) => (await import('./export.ts')).exportCommand(input),
+  }),
+  inventory: command({
+    group: 'files',
+    summary: 'print how programs reach the nodes of a lab: for Ansible, Nornir, pyATS, OpenSSH',
+    text: `Prints the names, addresses, forwarded ports and consoles of the nodes in the form that a program reads. Addresses are
+those of the management network of the lab file; from outside of it, a program reaches a node by its port 22, if the lab file
+forwards that.`,
+    args: [{ name: 'LAB', about: 'a lab', complete: 'lab' }],
+    flags: inventoryFlags,
+    run: async (input) => (await import('./inventory.ts')).inventory(input),
   }),
   schema: command({
     group: 'files',
