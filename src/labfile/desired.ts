@@ -1,4 +1,4 @@
-import type { PortForward } from '../model/kinds/nat.ts'
+import type { PortForward } from '../model/kinds/nat-guests.ts'
 import type { NodeKindName } from '../model/kinds/node.ts'
 import type { LabNode, LabReady } from '../model/lab/node.ts'
 import type { LabCheck } from '../model/lab/task.ts'

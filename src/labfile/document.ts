@@ -1,6 +1,6 @@
 import { omit } from '../lib/omit.ts'
 import type { KindDescriptor } from '../model/kinds/kind.ts'
-import { natSettings } from '../model/kinds/nat.ts'
+import { defaultSubnet } from '../model/kinds/nat-subnet.ts'
 import { kindIfKnown, kindOf } from '../model/kinds/node.ts'
 import type { LabPort } from '../model/lab/node.ts'
 import type { LabCheck } from '../model/lab/task.ts'
@@ -84,14 +84,14 @@ function allEscaped(value: unknown): unknown {
 
 /** The section `management` of its nat. */
 const managementFields = (net: DesiredNode): Fields => ({
-  network: net.properties.subnet ?? natSettings.subnet.default,
+  network: net.properties.subnet ?? defaultSubnet,
   ...(net.name !== managementName && { name: escaped(net.name) }),
   ...commonFields(net),
 })
 
 function nodeFields(node: DesiredNode, net: DesiredNode | undefined): Fields {
   const { kind, settings, configs, day0, start, after, ready } = node
-  const network = String(net?.properties.subnet ?? natSettings.subnet.default)
+  const network = String(net?.properties.subnet ?? defaultSubnet)
   const properties = net === undefined ? node.properties : ownProperties(node, network)
   const { image }: KindDescriptor = kindOf(kind)
   const { [image?.field ?? '']: file, ...fields } = properties

@@ -1,5 +1,5 @@
 import { omit } from '../lib/omit.ts'
-import { hostnameOf } from '../model/kinds/container.ts'
+import { hostnameOf } from '../lib/text/host-name.ts'
 import type { KindDescriptor } from '../model/kinds/kind.ts'
 import { subnetOf, textOf4 } from '../model/kinds/nat-subnet.ts'
 import { kindOf, type NodeKindName } from '../model/kinds/node.ts'

@@ -1,7 +1,7 @@
 import { omit } from '../lib/omit.ts'
-import { hostnameOf } from '../model/kinds/container.ts'
-import { type NatGuest, nat, type PortForward } from '../model/kinds/nat.ts'
-import { numberOf4, type Subnet, subnetOf, textOf4 } from '../model/kinds/nat-subnet.ts'
+import { hostnameOf } from '../lib/text/host-name.ts'
+import type { NatGuest, PortForward } from '../model/kinds/nat-guests.ts'
+import { defaultSubnet, numberOf4, type Subnet, subnetOf, textOf4 } from '../model/kinds/nat-subnet.ts'
 import type { Desired, DesiredLink, DesiredManagement, DesiredNode } from './desired.ts'
 import { type Diagnostics, quoted } from './diagnostics.ts'
 import { nodeIdOf } from './ids.ts'
@@ -9,6 +9,7 @@ import { managedPort, partOf, settingsAt } from './management-fields.ts'
 import { keyOf } from './names.ts'
 import { type Common, common, type Reading, segmentSettings } from './nodes.ts'
 import { type ManagementMap, managementName, managementNetwork } from './schema.ts'
+import { managementKind } from './segment-kinds.ts'
 import { at, type Value } from './values.ts'
 
 /** The management network of a file: its nat, and the nodes with what follows from their addresses. */
@@ -63,7 +64,7 @@ export function readManagement(
     nat: {
       name,
       node_id: nodeIdOf(lab, name),
-      ...common(own as Common, nat.name, reading),
+      ...common(own as Common, managementKind, reading),
       settings: segmentSettings(own as Common),
       properties: { subnet: network, management: true, ...(forwards.length > 0 && { port_forwards: forwards }) },
       configs: {},
@@ -186,14 +187,10 @@ function hashOf(text: string): number {
  */
 export function withManagement(desired: Desired): Desired {
   const [net, another] = desired.nodes.filter(
-    ({ kind, properties }) => kind === nat.name && properties.management === true,
+    ({ kind, properties }) => kind === managementKind && properties.management === true,
   )
   if (net === undefined || another !== undefined) return desired
-  const {
-    subnet: network = nat.create.properties.subnet.default,
-    guests = [],
-    port_forwards = [],
-  } = net.properties as NatSettings
+  const { subnet: network = defaultSubnet, guests = [], port_forwards = [] } = net.properties as NatSettings
   const subnet = subnetOf(network)
   if (subnet === undefined) return desired
   const byPort = new Map(guests.map((guest) => [guest.port_number, guest]))

@@ -1,6 +1,6 @@
 import { isSegmentKind } from '../../labfile/segment-kinds.ts'
-import { hostnameOf } from '../../model/kinds/container.ts'
-import type { NatGuest, PortForward } from '../../model/kinds/nat.ts'
+import { hostnameOf } from '../../lib/text/host-name.ts'
+import type { NatGuest, PortForward } from '../../model/kinds/nat-guests.ts'
 import { ip4Pattern } from '../../model/kinds/nat-subnet.ts'
 import type { Inventory, InventoryHost } from '../../model/lab/inventory.ts'
 import type { LabLink } from '../../model/lab/link.ts'

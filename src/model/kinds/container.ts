@@ -48,13 +48,6 @@ export const baseCapabilities: readonly string[] = [
 /** Capabilities that a container can have beside those that all have (capabilities(7)). */
 const extraCapabilities = 'SYS_ADMIN|SYS_PTRACE|SYS_RESOURCE|SYS_NICE|IPC_LOCK|AUDIT_WRITE|MKNOD'
 
-/** The name of a node as the name of a host (RFC 1123). */
-export const hostnameOf = (name: string): string =>
-  name
-    .replace(/[^A-Za-z0-9-]+/g, '-')
-    .replace(/^-+|-+$/g, '')
-    .slice(0, 63) || 'container'
-
 /** The text of `/etc/hosts`, with further lines. */
 export const hostsText = (hostname: string | undefined, lines: readonly string[] = []): string =>
   [

@@ -8,6 +8,9 @@ export const bytesOf4 = (address: number): Uint8Array =>
   Uint8Array.of(address >>> 24, (address >>> 16) & 0xff, (address >>> 8) & 0xff, address & 0xff)
 export const textOf4 = (address: number): string => bytesOf4(address).join('.')
 
+/** The network of the guests of a nat that is given none. */
+export const defaultSubnet = '192.168.122.0/24'
+
 /** The domain of the guests with names: it is for private use (ICANN, 2024). */
 export const guestDomain = 'internal'
 

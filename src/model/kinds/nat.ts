@@ -1,14 +1,12 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { PortNumber } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { noConsole, nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
 import { gns3Kind, kind, type PortShape } from './kind.ts'
+import { maxPorts, NatGuest, PortForward } from './nat-guests.ts'
+import { defaultSubnet } from './nat-subnet.ts'
 import type { PortsFor } from './segment.ts'
 import { v1Of } from './v1.ts'
-
-/** Most ports of a nat. */
-const maxPorts = 256
 
 const port_count = Type.Integer({
   minimum: 1,
@@ -19,7 +17,7 @@ const port_count = Type.Integer({
 const subnet = Type.String({
   pattern: '^\\d{1,3}(\\.\\d{1,3}){3}/\\d{1,2}$',
   expects: 'an IPv4 network such as 192.168.122.0/24',
-  default: '192.168.122.0/24',
+  default: defaultSubnet,
   description:
     'IPv4 network of the guests, /8 to /28; its first address is the gateway, the DHCP server and the resolver',
 })
@@ -28,44 +26,12 @@ const ipv6_prefix = Type.String({
   expects: 'a unique local IPv6 network such as fd00:1:2:3::/64, or an empty string for none',
   description: 'IPv6 network of the guests, empty for none. Default: a unique local one (RFC 4193)',
 })
-const address = (description: string) => Type.Optional(Type.String({ minLength: 2, maxLength: 45, description }))
-
-/** A port of the host that leads to a guest. */
-export type PortForward = Static<typeof PortForward>
-export const PortForward = Type.Object(
-  {
-    protocol: Type.Union([Type.Literal('tcp'), Type.Literal('udp')]),
-    host_port: Type.Integer({ ...PortNumber, description: 'Port of the host' }),
-    host_address: address('Address of the host to listen at. Default: 127.0.0.1; outside local mode only loopback'),
-    guest_port: Type.Integer({ ...PortNumber, description: 'Port of the guest' }),
-    guest_address: address('Address of the guest. Default: the first one that DHCP gives'),
-  },
-  { additionalProperties: false, description: 'A port of the host that leads to a guest' },
-)
 const port_forwards = Type.Array(PortForward, {
   maxItems: maxPorts,
   default: [],
   description: 'Ports of the host that lead to guests',
 })
 
-/** The guest at a port: its address by DHCP, and its name. */
-export type NatGuest = Static<typeof NatGuest>
-export const NatGuest = Type.Object(
-  {
-    port_number: Type.Integer({ minimum: 0, maximum: maxPorts - 1, description: 'Its port' }),
-    name: Type.String({
-      pattern: '^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$',
-      expects: 'the name of a host: letters, digits and -',
-      description: 'Its name, which the resolver knows',
-    }),
-    address: Type.String({
-      pattern: '^\\d{1,3}(\\.\\d{1,3}){3}$',
-      expects: 'an IPv4 address',
-      description: 'Its address, which DHCP gives it',
-    }),
-  },
-  { additionalProperties: false, description: 'The guest at a port' },
-)
 const guests = Type.Array(NatGuest, {
   maxItems: maxPorts,
   default: [],

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { baseCapabilities, type ContainerFile, hostnameOf, hostsText, resolverText } from '../../../../src/model/kinds/container.ts'
+import { hostnameOf } from '../../../../src/lib/text/host-name.ts'
+import { baseCapabilities, type ContainerFile, hostsText, resolverText } from '../../../../src/model/kinds/container.ts'
 import { shellWords } from '../../../../src/model/kinds/machine-options/shell-words.ts'
 import { type CopiedFile, inside } from './holder.ts'
 import type { ContainerProperties } from './properties.ts'

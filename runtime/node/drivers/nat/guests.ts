@@ -1,5 +1,5 @@
 import { readFileSync, statSync } from 'node:fs'
-import type { NatGuest } from '../../../../src/model/kinds/nat.ts'
+import type { NatGuest } from '../../../../src/model/kinds/nat-guests.ts'
 import { bytesOf4, guestDomain, numberOf4 } from '../../../../src/model/kinds/nat-subnet.ts'
 import { guestsName } from './addresses.ts'
 

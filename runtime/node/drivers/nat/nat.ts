@@ -9,15 +9,8 @@ import { dirname, join } from 'node:path'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
-import {
-  type NatCreate,
-  type NatGuest,
-  type NatNode,
-  type NatUpdate,
-  nat,
-  natSettings,
-  type PortForward,
-} from '../../../../src/model/kinds/nat.ts'
+import { type NatCreate, type NatNode, type NatUpdate, nat, natSettings } from '../../../../src/model/kinds/nat.ts'
+import type { NatGuest, PortForward } from '../../../../src/model/kinds/nat-guests.ts'
 import { numberOf4, type Subnet, subnetOf } from '../../../../src/model/kinds/nat-subnet.ts'
 import type { Launch, NodeKind, PortWire } from '../../engine/nodes/kind.ts'
 import { withChanges } from '../../engine/nodes/record.ts'

@@ -1,5 +1,5 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
-import type { PortForward } from '../../../../src/model/kinds/nat.ts'
+import type { PortForward } from '../../../../src/model/kinds/nat-guests.ts'
 import { bytesOf4, numberOf4, type Subnet, subnetOf } from '../../../../src/model/kinds/nat-subnet.ts'
 import { Memory } from '../../dataplane/fast/memory.ts'
 import { batch, Receiver } from '../../dataplane/fast/receiver.ts'

@@ -1,0 +1,6 @@
+/** The name of a node as the name of a host (RFC 1123). */
+export const hostnameOf = (name: string): string =>
+  name
+    .replace(/[^A-Za-z0-9-]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 63) || 'node'
