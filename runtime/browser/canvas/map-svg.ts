@@ -117,6 +117,8 @@ function linesOfMap(nodes: readonly LabNode[], links: readonly LabLink[]) {
     const [a, b] = [known.get(from?.node_id ?? ''), known.get(to?.node_id ?? '')]
     const strand = strands.get(link.link_id)
     if (from === undefined || to === undefined || a === undefined || b === undefined || strand === undefined) return []
+    // Every node has a link to the management network.
+    if (a.properties.management === true || b.properties.management === true) return []
     return [{ link, from, to, a, b, line: lineBetween(a, b, strand) }]
   })
 }

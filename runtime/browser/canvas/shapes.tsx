@@ -20,7 +20,6 @@ export function Shapes({ window: lab }: { window: LabWindow }) {
   })
   const shownLinks = useStableList(() => {
     const { value: region } = lab.region
-    if (region === undefined) return links.ids.value
     const { value: selection } = editor.selection
     return links.ids.value.filter((id) => {
       const ends =
@@ -28,9 +27,11 @@ export function Shapes({ window: lab }: { window: LabWindow }) {
           .row(id)
           ?.peek()
           .nodes.map((end) => end.node_id) ?? []
-      if (selection.has(id) || ends.some((nodeId) => selection.has(nodeId))) return true
-      const positions = ends.flatMap((nodeId) => nodes.get(nodeId) ?? [])
-      return overlaps(boxAround(positions), region)
+      if ([id, ...ends].some((it) => selection.has(it))) return true
+      const found = ends.flatMap((it) => nodes.get(it) ?? [])
+      // Every node has one to the management network.
+      if (found.some((node) => node.properties.management)) return false
+      return region === undefined || overlaps(boxAround(found), region)
     })
   })
   return (
@@ -50,8 +51,7 @@ function useStableList(list: () => readonly string[]): ReadonlySignal<readonly s
   const last = useRef<readonly string[]>([])
   return useComputed(() => {
     const next = list()
-    const { current } = last
-    if (next.length !== current.length || next.some((id, index) => id !== current[index])) last.current = next
+    if (next.join() !== last.current.join()) last.current = next
     return last.current
   })
 }

@@ -60,8 +60,14 @@ export const { create: NatCreate, update: NatUpdate } = inputsOf('nat', NatNode,
 export type NatCreate = Static<typeof NatCreate>
 export type NatUpdate = Static<typeof NatUpdate>
 
-const portsOf = ({ port_count }: Readonly<Record<string, unknown>>): readonly PortShape[] =>
-  Array.from({ length: Number(port_count) }, (_, port) => ({ adapter: 0, port, name: `nat${port}` }))
+/** The port of a guest with an address is named after it. */
+function portsOf({ port_count, guests }: Readonly<Record<string, unknown>>): readonly PortShape[] {
+  const known = Array.isArray(guests) ? (guests as readonly NatGuest[]) : []
+  const names = new Map(known.map(({ port_number, address }) => [port_number, address]))
+  return Array.from({ length: Number(port_count) }, (_, port) => ({
+    ...{ adapter: 0, port, name: names.get(port) ?? `nat${port}` },
+  }))
+}
 
 /** Ports in steps of eight, as a nat must be stopped to get more; and the guests that links give a name. */
 const portsFor: PortsFor = ({ properties, used, foreign, present, isManaged }) => {
