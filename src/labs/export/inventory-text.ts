@@ -1,6 +1,6 @@
 import { stringify } from 'yaml'
 import { guestDomain } from '../../model/kinds/nat-subnet.ts'
-import type { Inventory, InventoryFormat, InventoryHost } from '../../model/lab/inventory.ts'
+import type { InventoryFormat, InventoryHost, LabInventory } from '../../model/lab/inventory.ts'
 
 /** Where a node takes connections by SSH: a port of the host that leads to its port 22, else its address. */
 function sshOf({ address, forwards }: InventoryHost): { host: string; port: number } | undefined {
@@ -20,7 +20,7 @@ const yaml = (value: unknown): string => stringify(value, { version: '1.2', comp
  * An inventory as text of a format. Ansible evaluates templates in variables: no text of the lab is in one, but its names as names of
  * hosts and groups.
  */
-export const inventoryTexts: Readonly<Record<Exclude<InventoryFormat, 'json'>, (inventory: Inventory) => string>> = {
+export const inventoryTexts: Readonly<Record<Exclude<InventoryFormat, 'json'>, (inventory: LabInventory) => string>> = {
   ansible({ hosts }) {
     const reached = hosts.flatMap((host) => {
       const ssh = sshOf(host)

@@ -2,7 +2,7 @@ import { isSegmentKind } from '../../labfile/segment-kinds.ts'
 import { hostnameOf } from '../../lib/text/host-name.ts'
 import type { NatGuest, PortForward } from '../../model/kinds/nat-guests.ts'
 import { ip4Pattern } from '../../model/kinds/nat-subnet.ts'
-import type { Inventory, InventoryHost } from '../../model/lab/inventory.ts'
+import type { InventoryHost, LabInventory } from '../../model/lab/inventory.ts'
 import type { LabLink } from '../../model/lab/link.ts'
 import type { LabNode } from '../../model/lab/node.ts'
 
@@ -25,7 +25,7 @@ const groupOf = (text: string): string =>
     .slice(0, 100)
 
 /** The inventory of a lab: its nodes without the segments, in the order of their names. */
-export function inventoryOf({ name, nodes, links }: InventoryInput): Inventory {
+export function inventoryOf({ name, nodes, links }: InventoryInput): LabInventory {
   const guests = guestsOf(nodes, links)
   const names = new Set<string>()
   const free = (wanted: string) => {

@@ -38,8 +38,8 @@ const InventoryHost = Type.Object(
 )
 
 /** The nodes of a lab, and how programs reach them. */
-export type Inventory = Static<typeof Inventory>
-export const Inventory = objectSchema('Inventory', 'The nodes of a lab, and how programs reach them', {
+export type LabInventory = Static<typeof LabInventory>
+export const LabInventory = objectSchema('LabInventory', 'The nodes of a lab, and how programs reach them', {
   lab: Name,
   hosts: Type.Array(InventoryHost),
 })

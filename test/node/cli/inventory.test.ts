@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect } from 'vitest'
 import { inventoryTexts } from '../../../src/labs/export/inventory-text.ts'
-import type { Inventory, InventoryHost } from '../../../src/model/lab/inventory.ts'
+import type { InventoryHost, LabInventory } from '../../../src/model/lab/inventory.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { requireProgram } from '../../support/require.ts'
 import { testWith } from '../../support/test-with.ts'
@@ -15,7 +15,7 @@ const host = (name: string, more: Partial<InventoryHost>): InventoryHost => ({
   ...{ forwards: [], console: null, ...more },
 })
 const ssh = { protocol: 'tcp', host_address: '0.0.0.0', host_port: 8022, guest_port: 22 } as const
-const lab: Inventory = {
+const lab: LabInventory = {
   lab: 'wan',
   hosts: [host('web-1', { address: '172.20.20.11', forwards: [ssh] }), host('R1', { address: '172.20.20.12' })],
 }

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { inventoryOf } from '../../../labs/export/inventory.ts'
-import { Inventory, InventoryFormat } from '../../../model/lab/inventory.ts'
+import { InventoryFormat, LabInventory } from '../../../model/lab/inventory.ts'
 import { endpoint } from '../../../server/http/endpoint.ts'
 import { base, labsOf, projectParam } from './lab-request.ts'
 
@@ -11,7 +11,7 @@ export const labInventoryEndpoint = endpoint({
   summary: 'Read how programs reach the nodes of a project',
   description:
     'The names, kinds, consoles, addresses in the management network and forwarded ports of the nodes, for programs such as Ansible',
-  replies: { 200: { description: 'The inventory; as text, if the format is not json', schema: Inventory } },
+  replies: { 200: { description: 'The inventory; as text, if the format is not json', schema: LabInventory } },
   errors: { 404: 'There is no such project' },
   async handle({ params, query: { format = 'json' } }, context) {
     const lab = await labsOf(context).labs.find(params.project_id)
