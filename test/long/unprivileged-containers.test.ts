@@ -3,6 +3,7 @@ import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
+import { findLimiter } from '../../runtime/node/drivers/container/control-groups.ts'
 import { launcherOfOther, otherUid } from '../support/confined.ts'
 import { requireContainers } from '../support/container-image.ts'
 import { addImage, createContainer, createPair, createProject, Shell } from '../support/container-lab.ts'
@@ -10,6 +11,7 @@ import { expectTraces, leaveTraces, withFile } from '../support/container-traces
 import { start } from '../support/lab.ts'
 import { requireProgram, requireRoot } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
+import { openSocketConsole } from '../support/socket-console.ts'
 import { testWith } from '../support/test-with.ts'
 
 const firstId = 700_000
@@ -36,6 +38,12 @@ async function startAsUser(): Promise<TestService> {
   ].map((pair) => `mount --bind ${pair.join(' ')}`)
   const launcher = ['unshare', '--mount', 'sh', '-c', `${binds.join(' && ')} && exec "$@"`, 'sh', ...launcherOfOther]
   return TestService.start({}, launcher)
+}
+
+/** Why the user cannot limit containers; undefined: he can. */
+function limiterReason(): string | undefined {
+  const found = findLimiter({ uid: otherUid, proc: '/proc/self', systemd: '/run/systemd/system' })
+  return 'reason' in found ? found.reason : undefined
 }
 
 const needed = [await requireContainers(), requireRoot(), requireProgram('newuidmap'), requireProgram('setpriv')]
@@ -74,6 +82,17 @@ testWith(...needed)('an ordinary user with sub-ids runs containers, and deletes 
   const shell = await Shell.open(service, a)
   await expect.poll(() => shell.run('ping -c 1 -W 1 10.0.0.2 | tail -2')).toContain('1 packets received')
   expect((await shell.run('cat /proc/self/uid_map')).split(/\s+/)[0]).toBe('0')
+  const further = await openSocketConsole(service, a, '?name=shell')
+  further.socket.send('id -u; grep NoNewPrivs /proc/self/status\r')
+  await further.expect('NoNewPrivs:\t1')
+  further.socket.close()
+  await service.call('POST', `${a}/ready`, { exec: 'ip address show eth0 | grep -q 10.0.0.1' })
+  const reason = limiterReason()
+  if (reason !== undefined) {
+    const limited = await createContainer(service, project, { ram: 64, cpus: 0.5 })
+    const refusal = `ram, cpus: this host cannot limit a container: ${reason}; set ram and cpus to 0`
+    await expect(start(service, limited)).rejects.toThrow(refusal)
+  }
   await shell.run('mkdir -m 700 /root/closed; touch /root/closed/file')
   const layer = join(service.data, 'run/containers/nodes', a.split('/').at(-1) ?? '', 'layer')
   expect((await stat(join(layer, 'upper/root/closed'))).uid).toBe(firstId)

@@ -47,8 +47,8 @@ export class ControlGroups {
 
   /** Makes the groups of a node. 409 with the reason when this host cannot limit it. */
   async limit(id: string, limits: Limits, found = findLimiter()): Promise<Limited> {
-    if (limits.ram === 0 && limits.cpus === 0) return notLimited
-    const wanted = Object.entries(limits).flatMap(([name, value]) => (value > 0 ? [name] : []))
+    const wanted = (['ram', 'cpus'] as const).filter((name) => limits[name] > 0)
+    if (wanted.length === 0) return notLimited
     const cannot = (reason: string) =>
       conflict(`${wanted.join(', ')}: this host cannot limit a container: ${reason}; set ${wanted.join(' and ')} to 0`)
     if ('reason' in found) throw cannot(found.reason)
