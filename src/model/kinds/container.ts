@@ -119,7 +119,11 @@ const ContainerConsole = Type.Object(
       description: 'Its command, such as /bin/sh',
     }),
   },
-  { additionalProperties: false, description: 'A further console, whose command begins when it is opened' },
+  {
+    $id: 'ContainerConsole',
+    additionalProperties: false,
+    description: 'A further console, whose command begins when it is opened',
+  },
 )
 
 /** Ids that a container has: 0 to 65535. */
@@ -138,9 +142,8 @@ export const containerSettings = {
     maxLength: 11,
     pattern: `^(${id}(:${id})?)?$`,
     default: '',
-    description:
-      'Whose its processes are: the number of a user, or of a user and a group, UID:GID. Empty: that of the image',
-    expects: 'a number of a user such as 1000, or of a user and a group such as 1000:1000',
+    description: 'Whose its processes are: UID, or UID:GID. Empty: that of the image',
+    expects: 'the number of a user, UID or UID:GID',
   }),
   workdir: Type.String({
     maxLength: 4096,
@@ -178,8 +181,7 @@ export const containerSettings = {
   consoles: Type.Array(ContainerConsole, {
     maxItems: 8,
     default: [{ name: 'shell', exec: '/bin/sh' }],
-    description:
-      'Further consoles beside that of its command; a command begins when its console is opened, and ends with it',
+    description: 'Consoles beside that of its command',
   }),
   files: Type.Array(ContainerFile, { maxItems: 64, default: [], description: 'Files that the container begins with' }),
   sysctls: lines('Kernel parameters of its network, one `net.name=value` a line', {
