@@ -287,6 +287,11 @@ export interface NodeAgent {
   startCapture(ref: NodeRef, port: PortRef, wanted: CaptureStart): Promise<CaptureStarted>
   /** Resolves when the file is complete; without a capture nothing is done. 409 when nothing is attached. */
   stopCapture(ref: NodeRef, port: PortRef): Promise<void>
+  /**
+   * What passes the port from now on until nothing is attached to it any more: classic pcap. 400 for a link type that the port does not have, 409 when
+   * nothing is attached.
+   */
+  streamCapture(ref: NodeRef, port: PortRef, wanted: CaptureStream, signal: AbortSignal): Promise<CaptureSource>
   /** Ends the clients of the console of a node that runs, and listens for new ones; its guest does not notice. 409. */
   resetConsole(ref: NodeRef): Promise<void>
   /** Telnet clients of the consoles of a project. */
@@ -303,7 +308,7 @@ export interface NodeAgent {
 }
 
 /**
- * Consoles, screens and captures of nodes, as streams of this process. Those of another compute are websockets and bodies, which a
+ * Consoles, screens and stored captures of nodes, as streams of this process. Those of another compute are websockets and bodies, which a
  * service passes on unread.
  */
 interface NodeStreams {
@@ -315,8 +320,6 @@ interface NodeStreams {
   screen(ref: NodeRef, signal: AbortSignal): Promise<ConsoleStream>
   /** The capture that runs, from its beginning until it ends: classic pcap. 409 when there is none. */
   followCapture(ref: NodeRef, port: PortRef, signal: AbortSignal): Promise<CaptureSource>
-  /** What passes the port from now on until nothing is attached to it any more: classic pcap. 400, 409 as before. */
-  streamCapture(ref: NodeRef, port: PortRef, wanted: CaptureStream, signal: AbortSignal): Promise<CaptureSource>
 }
 
 /** The agent of the machine that this process runs on. */

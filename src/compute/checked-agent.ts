@@ -1,7 +1,7 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { HostAgent, LinkAgent, NodeAgent, ProjectAgent } from '../host-agent.ts'
 import { ignoreNotFound } from '../lib/errors/api-error.ts'
-import { CaptureStart } from '../model/capture.ts'
+import { CaptureStart, CaptureStream } from '../model/capture.ts'
 import { ConsoleExpect, NodeReady } from '../model/console.ts'
 import { DirectLinkPut, DirectLinksJoin } from '../model/direct-link.ts'
 import { namedAction } from '../model/kinds/kind.ts'
@@ -76,6 +76,8 @@ function checkedNodes(nodes: NodeAgent): NodeAgent {
     nioState: (ref, port) => nodes.nioState(ref, port),
     startCapture: async (ref, port, wanted) => nodes.startCapture(ref, port, validate(CaptureStart, wanted)),
     stopCapture: (ref, port) => nodes.stopCapture(ref, port),
+    streamCapture: async (ref, port, wanted, signal) =>
+      nodes.streamCapture(ref, port, validate(CaptureStream, wanted), signal),
     resetConsole: (ref) => nodes.resetConsole(ref),
     telnetClients: (projectId) => nodes.telnetClients(projectId),
     expect: async (ref, wanted, signal) => nodes.expect(ref, validate(ConsoleExpect, wanted), signal),

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { notInLine } from '../lib/text/one-line.ts'
-import { closedSchema, objectSchema, oneOf } from './schema/fields.ts'
+import { closedSchema, objectSchema, oneOf, Uuid } from './schema/fields.ts'
 
 /** Link types of a capture, with their numbers in a pcap file (tcpdump.org/linktypes.html). */
 export const linkTypes = {
@@ -51,6 +51,17 @@ export const CaptureStream = closedSchema('CaptureStream', 'A capture without a 
       description:
         'Mark frames that the client lost because it was too slow: with empty records, whose original length is the number of ' +
         'frames lost there. pcapng always has them in interface statistics (isb_ifdrop)',
+    }),
+  ),
+})
+export type LabCaptureStream = Static<typeof LabCaptureStream>
+export const LabCaptureStream = closedSchema('LabCaptureStream', 'A capture of links of a project without a file', {
+  links: Type.Optional(
+    Type.Array(Uuid, {
+      minItems: 1,
+      maxItems: 100,
+      uniqueItems: true,
+      description: 'Ids of links; default: all links',
     }),
   ),
 })

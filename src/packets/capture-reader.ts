@@ -1,21 +1,26 @@
 import type { Captured } from './decode.ts'
+import type { CaptureInterface } from './pcapng.ts'
 
 /** A frame of a capture. Its bytes are not copied when one piece of the stream had all of them. */
 export interface CapturedFrame extends Captured {
   /** When it passed: seconds since 1970, and nanoseconds in that second. */
   readonly seconds: number
   readonly nanos: number
+  /** Where it passed, of `interfaces` of the reader; 0 in classic pcap. */
+  readonly interfaceNumber: number
 }
 
 /** No frame is longer: a longer record means a damaged stream. */
 const longestRecord = 1 << 20
+const maxNotes = 1000
 const fileHeader = 24
 const recordHeader = 16
-const block = { section: 0x0a0d0d0a, interface: 1, simple: 3, packet: 6 } as const
+const block = { section: 0x0a0d0d0a, interface: 1, simple: 3, statistics: 5, packet: 6 } as const
 const byteOrderMagic = 0x1a2b3c4d
-const resolutionOption = 9
+const option = { comment: 1, interfaceName: 2, interfaceDrops: 5, resolution: 9 } as const
 
 interface Interface {
+  readonly name: string
   readonly linkType: number
   readonly snapLength: number
   /** Units of time in a second. */
@@ -29,8 +34,13 @@ interface Interface {
 export class CaptureReader {
   /** The link type, once the header of the capture has come; of the first interface in pcapng. */
   linkType: number | undefined
-  /** Frames that were lost on the way here: a stream of classic pcap reports them by records without bytes (`losses` of a capture). */
+  /**
+   * Frames that were lost on the way here: classic pcap reports them by records without bytes (`losses` of a capture), pcapng in statistics
+   * of its interfaces.
+   */
   lost = 0
+  /** Comments at the statistics of interfaces: what happened to a link, after its name. */
+  readonly notes: string[] = []
   /** The bytes that the last `push` has read: the header and whole records, with those that were kept before. */
   whole: Uint8Array = new Uint8Array(0)
   #pending: Uint8Array = new Uint8Array(0)
@@ -38,6 +48,12 @@ export class CaptureReader {
   #isLittle = true
   #nanosPerUnit = 1000
   #interfaces: Interface[] = []
+  #lostAt: number[] = []
+
+  /** The interfaces of a section of pcapng, by their numbers. */
+  get interfaces(): readonly CaptureInterface[] {
+    return this.#interfaces
+  }
 
   /** The frames that are whole now. Throws a TypeError for a damaged capture, or other data; the reader cannot be used after it. */
   push(piece: Uint8Array): CapturedFrame[] {
@@ -94,6 +110,7 @@ export class CaptureReader {
       nanos: view.getUint32(at + 4, isLittle) * this.#nanosPerUnit,
       length,
       linkType: this.linkType as number,
+      interfaceNumber: 0,
       bytes: bytes.subarray(from, from + size),
     })
     return from + size
@@ -109,7 +126,7 @@ export class CaptureReader {
     if (size < 12 || size % 4 !== 0 || size > longestRecord + 256)
       throw new TypeError(`the capture holds a block of ${size} bytes`)
     if (at + size > bytes.length) return at
-    if (isSection) this.#interfaces = []
+    if (isSection) [this.#interfaces, this.#lostAt] = [[], []]
     else this.#body(view.getUint32(at, isLittle), bytes.subarray(at + 8, at + size - 4), frames)
     return at + size
   }
@@ -123,23 +140,27 @@ export class CaptureReader {
   #body(type: number, body: Uint8Array, frames: CapturedFrame[]): void {
     const view = new DataView(body.buffer, body.byteOffset, body.byteLength)
     const isLittle = this.#isLittle
-    const needs = { [block.interface]: 8, [block.simple]: 4, [block.packet]: 20 }[type]
+    const needs = { [block.interface]: 8, [block.simple]: 4, [block.statistics]: 12, [block.packet]: 20 }[type]
     if (needs === undefined) return
     if (body.length < needs) throw new TypeError('the capture holds a block that is too short')
     if (type === block.interface) {
       const linkType = view.getUint16(0, isLittle)
       this.linkType ??= linkType
       const snapLength = view.getUint32(4, isLittle) || longestRecord
-      this.#interfaces.push({ linkType, snapLength, perSecond: resolution(view, isLittle) })
+      const options = [...optionsOf(view, 8, isLittle)]
+      const name = textOf(options, option.interfaceName) ?? ''
+      this.#interfaces.push({ name, linkType, snapLength, perSecond: resolution(options) })
       return
     }
-    const it = this.#interfaces[type === block.packet ? view.getUint32(0, isLittle) : 0]
+    const interfaceNumber = type === block.simple ? 0 : view.getUint32(0, isLittle)
+    const it = this.#interfaces[interfaceNumber]
     if (it === undefined) throw new TypeError('the capture holds a frame of an unknown interface')
+    if (type === block.statistics) return this.#statistics(interfaceNumber, [...optionsOf(view, 12, isLittle)])
     const { linkType, snapLength, perSecond } = it
     if (type === block.simple) {
       const length = view.getUint32(0, isLittle)
       const bytes = body.subarray(4, 4 + Math.min(length, snapLength))
-      frames.push({ seconds: 0, nanos: 0, length, linkType, bytes })
+      frames.push({ seconds: 0, nanos: 0, length, linkType, interfaceNumber, bytes })
       return
     }
     const size = view.getUint32(12, isLittle)
@@ -150,8 +171,21 @@ export class CaptureReader {
       nanos: Number(((units % perSecond) * 1_000_000_000n) / perSecond),
       length: view.getUint32(16, isLittle),
       linkType,
+      interfaceNumber,
       bytes: body.subarray(20, 20 + size),
     })
+  }
+
+  #statistics(interfaceNumber: number, options: readonly Option[]): void {
+    const drops = options.find(({ code, value }) => code === option.interfaceDrops && value.byteLength === 8)
+    if (drops !== undefined) {
+      const lost = Number(drops.value.getBigUint64(0, drops.isLittle))
+      this.lost += Math.max(0, lost - (this.#lostAt[interfaceNumber] ?? 0))
+      this.#lostAt[interfaceNumber] = lost
+    }
+    const comment = textOf(options, option.comment)
+    if (comment !== undefined && this.notes.length < maxNotes)
+      this.notes.push(`${this.#interfaces[interfaceNumber]?.name ?? ''}: ${comment}`)
   }
 }
 
@@ -163,17 +197,32 @@ const magics: Readonly<Record<number, readonly [isLittle: boolean, nanosPerUnit:
   1295823521: [true, 1], // 4d3cb2a1
 }
 
-/** The option if_tsresol: a power of ten, or of two with the first bit set; microseconds without it. */
-function resolution(view: DataView, isLittle: boolean): bigint {
-  for (let at = 8; at + 4 <= view.byteLength; ) {
+interface Option {
+  readonly code: number
+  readonly value: DataView
+  readonly isLittle: boolean
+}
+
+/** The options at the end of a block (draft, 3.5). */
+function* optionsOf(view: DataView, from: number, isLittle: boolean): Generator<Option> {
+  for (let at = from; at + 4 <= view.byteLength; ) {
     const code = view.getUint16(at, isLittle)
     const size = view.getUint16(at + 2, isLittle)
-    if (code === 0) break
-    if (code === resolutionOption && size === 1 && at + 5 <= view.byteLength) {
-      const value = view.getUint8(at + 4)
-      return value & 0x80 ? 2n ** BigInt(value & 0x7f) : 10n ** BigInt(value)
-    }
+    if (code === 0 || at + 4 + size > view.byteLength) return
+    yield { code, value: new DataView(view.buffer, view.byteOffset + at + 4, size), isLittle }
     at += 4 + size + ((4 - (size % 4)) % 4)
   }
-  return 1_000_000n
+}
+
+function textOf(options: readonly Option[], wanted: number): string | undefined {
+  const found = options.find(({ code }) => code === wanted)
+  return found && new TextDecoder().decode(found.value)
+}
+
+/** The option if_tsresol: a power of ten, or of two with the first bit set; microseconds without it. */
+function resolution(options: readonly Option[]): bigint {
+  const found = options.find(({ code, value }) => code === option.resolution && value.byteLength === 1)
+  if (found === undefined) return 1_000_000n
+  const value = found.value.getUint8(0)
+  return value & 0x80 ? 2n ** BigInt(value & 0x7f) : 10n ** BigInt(value)
 }

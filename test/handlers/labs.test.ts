@@ -6,6 +6,7 @@ import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabNode } from '../../src/model/lab/node.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
 import type { LabSnapshot } from '../../src/model/lab/snapshot.ts'
+import { CaptureReader } from '../../src/packets/capture-reader.ts'
 import { body, del, post, put, send } from '../support/api.ts'
 import { openFeed, openSocketFeed } from '../support/feed.ts'
 import { requireLibpcap } from '../support/require.ts'
@@ -414,4 +415,20 @@ test('a lab has nodes on each compute that is named, and asks the one that has a
   const link = await post(`${at}/links`, { nodes: ['on-c0:e0', 'on-c1:e0'] })
   expect(link.status).toBe(201)
   await del(at)
+})
+
+test('links of a lab are watched as one capture, each under its name', async () => {
+  const { at } = await newLab()
+  expect((await post(`${at}/capture/stream`)).status).toBe(409)
+  for (const name of ['PC1', 'PC2'])
+    await newNode(at, name, { properties: { startup_script: 'ip 10.0.0.1/24\nping 10.0.0.2 -c 1\n' } })
+  const { link_id } = await body<LabLink>(post(`${at}/links`, { name: 'first', nodes: ['PC1:e0', 'PC2:e0'] }))
+  expect(await fault(post(`${at}/capture/stream`, { links: [crypto.randomUUID()] }))).toEqual([404, 'no-such-link'])
+  expect((await post(`${at}/capture/stream`, { links: [] })).status).toBe(400)
+  const answer = await post(`${at}/capture/stream`, { links: [link_id] })
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'application/x-pcapng'])
+  await post(`${at}/nodes/start`)
+  const reader = new CaptureReader()
+  for await (const piece of answer.body as ReadableStream<Uint8Array>) if (reader.push(piece).length > 0) break
+  expect(reader.interfaces).toMatchObject([{ name: 'first', linkType: 1 }])
 })

@@ -1,5 +1,7 @@
-import { open } from 'node:fs/promises'
-import type { CapturedFrame } from '../../../src/packets/capture-reader.ts'
+import { type FileHandle, open, rm } from 'node:fs/promises'
+import { join, parse } from 'node:path'
+import type { CapturedFrame, CaptureReader } from '../../../src/packets/capture-reader.ts'
+import { packetBlocks, pcapngHead } from '../../../src/packets/pcapng.ts'
 import { pcapHeader } from '../dataplane/capture/pcap-file.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import type { FlagValues } from './command.ts'
@@ -28,38 +30,132 @@ export interface Sink {
   end(): Promise<void>
 }
 
-/** The sink that the flags name. `isWhole`: all frames are kept, so the bytes of the stream can be written unchanged, except records of losses. */
+/** When a file is full, and how many files are kept. */
+export interface Rotation {
+  readonly bytes: number
+  readonly files: number
+}
+
+/** How frames are written. */
+interface CaptureForm {
+  /** What every file begins with. */
+  head(): Uint8Array
+  frames(frames: readonly CapturedFrame[]): Uint8Array
+  /** Whether it can say that frames were lost. */
+  readonly hasLosses: boolean
+}
+
+/** Classic pcap, of one link. */
+export const pcapForm = (linkType: number): CaptureForm => ({
+  head: () => pcapHeader(linkType),
+  frames: (frames) =>
+    Buffer.concat(
+      frames.flatMap(({ seconds, nanos, length, bytes }) => {
+        const head = new DataView(new ArrayBuffer(16))
+        head.setUint32(0, seconds, true)
+        head.setUint32(4, Math.trunc(nanos / 1000), true)
+        head.setUint32(8, bytes.length, true)
+        head.setUint32(12, length, true)
+        return [new Uint8Array(head.buffer), bytes]
+      }),
+    ),
+  hasLosses: false,
+})
+
+/** pcapng, of the interfaces that a reader has. */
+export const pcapngForm = (reader: CaptureReader, comment: string): CaptureForm => ({
+  head: () => pcapngHead(reader.interfaces, comment),
+  frames: packetBlocks,
+  hasLosses: true,
+})
+
+interface SinkOptions {
+  readonly form: CaptureForm
+  /** All frames are kept, so the bytes of the stream can be written unchanged, except records of losses. */
+  readonly isWhole: boolean
+  readonly rotation?: Rotation | undefined
+  /** The name of the link of a frame, where there are several. */
+  readonly nameOf?: ((interfaceNumber: number) => string) | undefined
+}
+
+/** The sink that the flags name. */
 export async function sinkOf(
   { write, json }: Pick<FlagValues<typeof capturing>, 'write' | 'json'>,
-  isWhole: boolean,
-  linkType: number,
+  options: SinkOptions,
 ): Promise<Sink> {
-  const bytesOf = records(linkType, isWhole)
-  if (write === '-') return pipe(bytesOf)
-  if (write !== undefined) return file(write, bytesOf)
+  if (write === '-') return pipe(bytesOf(options))
+  if (write !== undefined) return await FileSink.open(write, options)
   const { rows } = await import('./capture-rows.ts')
-  return rows(new RowOutput(stdoutFd), { isTerminal: process.stdout.isTTY === true, json })
+  const { nameOf } = options
+  return rows(new RowOutput(stdoutFd), { isTerminal: process.stdout.isTTY === true, json, nameOf })
 }
 
 type BytesOf = (piece: CapturePiece) => Uint8Array
 
-/** Pcap into a file. */
-async function file(path: string, bytesOf: BytesOf): Promise<Sink> {
-  const refused = (error: unknown): never => {
-    throw new CommandError(exits.failed, `${path}: ${reasonOf(error)}`)
+/** A capture in a file, or in the last ones of several: `lab-00001.pcapng` and so on for `lab.pcapng`. */
+class FileSink implements Sink {
+  readonly skipped = 0
+  readonly #path: string
+  readonly #options: SinkOptions
+  readonly #bytesOf: BytesOf
+  #handle: FileHandle | undefined
+  #number = 0
+  #size = 0
+
+  private constructor(path: string, options: SinkOptions) {
+    this.#path = path
+    this.#options = options
+    this.#bytesOf = bytesOf(options)
   }
-  const handle = await open(path, 'w').catch(refused)
-  return {
-    skipped: 0,
-    async write(piece) {
-      const bytes = bytesOf(piece)
-      if (bytes.length > 0) await handle.writeFile(bytes).catch(refused)
-    },
-    end: () => handle.close(),
+
+  /** CommandError 1 when the file cannot be written. */
+  static async open(path: string, options: SinkOptions): Promise<FileSink> {
+    const sink = new FileSink(path, options)
+    await sink.#next()
+    return sink
+  }
+
+  async write(piece: CapturePiece): Promise<void> {
+    const { rotation, form } = this.#options
+    const bytes = this.#bytesOf(piece)
+    if (bytes.length === 0) return
+    if (rotation !== undefined && this.#size > 0 && this.#size + bytes.length > rotation.bytes) {
+      await this.#next()
+      await this.#append(form.head())
+    }
+    await this.#append(bytes)
+  }
+
+  end = async (): Promise<void> => this.#handle?.close()
+
+  async #append(bytes: Uint8Array): Promise<void> {
+    this.#size += bytes.length
+    await this.#handle?.writeFile(bytes).catch((error) => this.#refused(error))
+  }
+
+  /** Begins the next file, and removes the oldest one beyond those that are kept. */
+  async #next(): Promise<void> {
+    await this.end()
+    this.#number += 1
+    this.#size = 0
+    const { rotation } = this.#options
+    const gone = this.#number - (rotation?.files ?? Number.POSITIVE_INFINITY)
+    if (gone > 0) await rm(this.#pathOf(gone), { force: true }).catch((error) => this.#refused(error))
+    const path = rotation === undefined ? this.#path : this.#pathOf(this.#number)
+    this.#handle = await open(path, 'w').catch((error) => this.#refused(error))
+  }
+
+  #pathOf(number: number): string {
+    const { dir, name, ext } = parse(this.#path)
+    return join(dir, `${name}-${String(number).padStart(5, '0')}${ext}`)
+  }
+
+  #refused(error: unknown): never {
+    throw new CommandError(exits.failed, `${this.#path}: ${reasonOf(error)}`)
   }
 }
 
-/** Pcap into a pipe. A reader that is slow holds the stream up, and the service then leaves frames out. */
+/** Frames into a pipe. A reader that is slow holds the stream up, and the service then leaves frames out. */
 function pipe(bytesOf: BytesOf): Sink {
   const output = new RowOutput(stdoutFd)
   return {
@@ -73,24 +169,18 @@ function pipe(bytesOf: BytesOf): Sink {
   }
 }
 
-/** Frames as pcap, the header first. `isWhole`: as they came, where nothing else came with them. */
-function records(linkType: number, isWhole: boolean): BytesOf {
-  let header: Uint8Array | undefined = pcapHeader(linkType)
+/** Frames as bytes, the head first. */
+function bytesOf({ form, isWhole }: SinkOptions): BytesOf {
+  let isBegun = false
   return ({ bytes, frames, hasLosses }) => {
-    if (isWhole && !hasLosses) {
-      if (bytes.length > 0) header = undefined
-      return bytes
+    const had = isBegun
+    isBegun = true
+    if (!isWhole || (hasLosses && !form.hasLosses)) {
+      const written = form.frames(frames)
+      return had ? written : Buffer.concat([form.head(), written])
     }
-    const parts = frames.flatMap(({ seconds, nanos, length, bytes }) => {
-      const head = new DataView(new ArrayBuffer(16))
-      head.setUint32(0, seconds, true)
-      head.setUint32(4, Math.trunc(nanos / 1000), true)
-      head.setUint32(8, bytes.length, true)
-      head.setUint32(12, length, true)
-      return [new Uint8Array(head.buffer), bytes]
-    })
-    if (header !== undefined) parts.unshift(header)
-    header = undefined
-    return Buffer.concat(parts)
+    // Its head comes with the stream.
+    if (bytes.length === 0) isBegun = had
+    return bytes
   }
 }

@@ -1,58 +1,64 @@
-import { type LabLink, PatchbayError } from '../../../src/client/patchbay.ts'
+import { type LabLink, type LabNode, PatchbayError } from '../../../src/client/patchbay.ts'
 import { ApiError } from '../../../src/lib/errors/api-error.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
 import { type LinkTypeName, linkTypes, linkTypesOf } from '../../../src/model/capture.ts'
-import { CaptureReader } from '../../../src/packets/capture-reader.ts'
-import type { Matcher } from '../dataplane/bpf/matcher.ts'
+import { type CapturedFrame, CaptureReader } from '../../../src/packets/capture-reader.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
-import { sinkOf } from './capture-sinks.ts'
-import { clientOf } from './client.ts'
+import { pcapForm, pcapngForm, type Rotation, sinkOf } from './capture-sinks.ts'
+import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { capturing } from './command-flags.ts'
 import { CommandError, type ExitCode, exits, wrongArguments } from './exits.ts'
 import { linkOf } from './link.ts'
 import type { CommandOutcome } from './outcome.ts'
-import { linkText } from './targets.ts'
+import { labOf, linksOf, linkText } from './targets.ts'
 
-/** `patchbay capture LAB/LINK`: the frames of a link as decoded lines, or as pcap into a file or a pipe. */
-export async function capture({
-  args: [word = ''],
-  flags,
-  signal,
-}: CommandInput<typeof capturing>): Promise<CommandOutcome> {
+/** What is captured, and where it comes from. */
+interface Source {
+  /** For people. */
+  readonly name: string
+  /** For programs. */
+  readonly json: Readonly<Record<string, unknown>>
+  readonly linkTypes: readonly LinkTypeName[]
+  /** Whether its frames are of several links. */
+  readonly isOfMany: boolean
+  open(): Promise<ReadableStream<Uint8Array>>
+}
+
+/** `patchbay capture LAB[/LINK] ...`: the frames of links as decoded lines, or as pcap or pcapng into files or a pipe. */
+export async function capture({ args, flags, signal }: CommandInput<typeof capturing>): Promise<CommandOutcome> {
   const { write, json } = flags
   const most = mostOf(flags.count)
+  const rotation = rotationOf(flags.rotate, write)
   const isPiped = write === '-'
   if (isPiped && json) throw wrongArguments('-w - and --json both write to standard output')
   if (isPiped && process.stdout.isTTY)
     throw wrongArguments('-w - writes pcap to standard output, which is a terminal', 'use it with a pipe')
   const client = await clientOf(flags)
-  const { found, nodes } = await linkOf(word, { client, signal })
-  const linkType = linkTypeOf(found, flags['link-type'])
-  const matches = flags.filter === undefined ? undefined : await filterOf(flags.filter, linkType)
-  const params = { project_id: found.project_id, link_id: found.link_id }
-  const body = { data_link_type: linkType, losses: true }
-  const pcap = await client.stream('POST /v2/projects/{project_id}/links/{link_id}/capture/stream', {
-    params,
-    body,
-    signal,
-  })
+  const source = await sourceOf(args, flags['link-type'], { client, signal })
+  const { name, isOfMany } = source
+  const matches = flags.filter === undefined ? undefined : await filterOf(flags.filter, source.linkTypes)
+  const pcap = await source.open()
   const isWhole = matches === undefined && most === Number.POSITIVE_INFINITY
-  const sink = await sinkOf(flags, isWhole, linkTypes[linkType])
-  const name = linkText(found, nodes)
+  const reader = new CaptureReader()
+  const form = isOfMany
+    ? pcapngForm(reader, `Links of ${name}`)
+    : pcapForm(linkTypes[source.linkTypes[0] ?? 'DLT_EN10MB'])
+  const nameOf = isOfMany ? (number: number) => reader.interfaces[number]?.name ?? '?' : undefined
+  const sink = await sinkOf(flags, { form, isWhole, rotation, nameOf })
   if (!isPiped && !json)
     process.stderr.write(`Capturing ${name}${write === undefined ? '' : ` into ${write}`}; Ctrl-C ends it\n`)
-  const reader = new CaptureReader()
   let total = 0
   let exit: ExitCode = exits.done
   try {
     for await (const bytes of pcap) {
       const { lost } = reader
       const read = reader.push(bytes)
-      const wanted = matches === undefined ? read : read.filter((it) => matches(it.bytes, 0, it.bytes.length))
+      const wanted = matches === undefined ? read : read.filter(matches)
       const frames = wanted.slice(0, most - total)
       total += frames.length
       await sink.write({ bytes: reader.whole, frames, hasLosses: reader.lost > lost })
+      if (!json) for (const note of reader.notes.splice(0)) process.stderr.write(`${note}\n`)
       if (total >= most) break
     }
   } catch (error) {
@@ -67,8 +73,7 @@ export async function capture({
   return {
     exit,
     json: {
-      link: name,
-      link_id: found.link_id,
+      ...source.json,
       frames: total,
       lost: reader.lost,
       ...(write === undefined ? { skipped } : { file: write }),
@@ -80,6 +85,62 @@ export async function capture({
       return ''
     },
   }
+}
+
+/** What words name: one link, a lab, or several links of one lab. CommandError 1, 64. */
+async function sourceOf(
+  words: readonly string[],
+  linkType: string | undefined,
+  context: CommandContext,
+): Promise<Source> {
+  const { client, signal } = context
+  const [first = ''] = words
+  const isLink = (word: string) => /[/:]|--/.test(word)
+  if (words.length === 1 && isLink(first)) {
+    const { found, nodes } = await linkOf(first, context)
+    const { project_id, link_id } = found
+    const type = linkTypeOf(found, linkType)
+    const name = linkText(found, nodes)
+    return {
+      ...{ name, json: { link: name, link_id }, linkTypes: [type], isOfMany: false },
+      open: () =>
+        client.stream('POST /v2/projects/{project_id}/links/{link_id}/capture/stream', {
+          ...{ params: { project_id, link_id }, body: { data_link_type: type, losses: true }, signal },
+        }),
+    }
+  }
+  if (linkType !== undefined) throw wrongArguments('--link-type is for one link')
+  if (words.length > 1 && !words.every(isLink))
+    throw wrongArguments('expected one lab, or links of one lab: LAB/LINK LAB/LINK ...')
+  const links: { found: LabLink; nodes: LabNode[] }[] = []
+  for (const word of isLink(first) ? words : []) links.push(await linkOf(word, context))
+  const project_id = links[0]?.found.project_id ?? (await labOf(first, context)).project_id
+  const lab = await labOf(project_id, context)
+  if (links.some(({ found }) => found.project_id !== project_id))
+    throw wrongArguments('the links are of several labs; one capture has links of one lab')
+  const captured = links.length > 0 ? links.map(({ found }) => found) : await linksOf(lab, context)
+  const ids = [...new Set(links.map(({ found }) => found.link_id))]
+  return {
+    name: `${counted(captured.length, 'link')} of ${lab.name}`,
+    json: { lab: lab.name, project_id, links: captured.length },
+    linkTypes: [...new Set(captured.map((it) => linkTypesOf[it.link_type][0]))],
+    isOfMany: true,
+    open: () =>
+      client.stream('POST /v2/projects/{project_id}/capture/stream', {
+        ...{ params: { project_id }, body: ids.length > 0 ? { links: ids } : {}, signal },
+      }),
+  }
+}
+
+/** `100MB/10`: when a file is full, and how many are kept. CommandError 64. */
+function rotationOf(text: string | undefined, file: string | undefined): Rotation | undefined {
+  if (text === undefined) return undefined
+  if (file === undefined || file === '-') throw wrongArguments('--rotate needs -w FILE')
+  const [, number = '', unit = '', files = ''] = /^([1-9]\d{0,5})(k|M|G)B\/([1-9]\d{0,3})$/.exec(text) ?? []
+  const scale = { k: 1e3, M: 1e6, G: 1e9 }[unit]
+  if (scale === undefined)
+    throw wrongArguments(`--rotate: expected SIZE/FILES such as 100MB/10, got ${JSON.stringify(text)}`)
+  return { bytes: Number(number) * scale, files: Number(files) }
 }
 
 /** How many frames the user wants. CommandError 64. */
@@ -95,14 +156,18 @@ function linkTypeOf({ link_type }: Pick<LabLink, 'link_type'>, given: string | u
   return given === 'ppp' ? 'DLT_PPP_SERIAL' : 'DLT_C_HDLC'
 }
 
-/** Compiles an expression of tcpdump by libpcap of this machine. */
-async function filterOf(expression: string, linkType: LinkTypeName): Promise<Matcher> {
+/** Compiles an expression of tcpdump by libpcap of this machine, for each type of link. */
+async function filterOf(
+  expression: string,
+  types: readonly LinkTypeName[],
+): Promise<(frame: CapturedFrame) => boolean> {
   const [{ compileBpf }, { bpfMatcher }] = await Promise.all([
     import('../dataplane/bpf/compile.ts'),
     import('../dataplane/bpf/matcher.ts'),
   ])
   try {
-    return bpfMatcher(compileBpf(expression, linkTypes[linkType]))
+    const matchers = new Map(types.map((it) => [linkTypes[it], bpfMatcher(compileBpf(expression, linkTypes[it]))]))
+    return ({ bytes, linkType }) => matchers.get(linkType as 1)?.(bytes, 0, bytes.length) === true
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     if (error.status === 400) throw wrongArguments(`--filter: ${error.message}`)

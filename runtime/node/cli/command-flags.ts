@@ -252,6 +252,7 @@ export const downFlags = {
 
 export const capturing = {
   write: { value: 'FILE', short: 'w', about: 'write pcap to a file, or - for standard output', complete: 'file' },
+  rotate: { value: 'SIZE/FILES', about: 'begin a new file at this size, and keep the last ones, such as 100MB/10' },
   count: { value: 'NUMBER', short: 'c', about: 'stop after this many frames' },
   filter: { value: 'EXPRESSION', about: 'only frames that match a tcpdump expression (needs libpcap on this machine)' },
   'link-type': { value: 'TYPE', about: 'protocol of a serial link (default: hdlc)', choices: ['hdlc', 'ppp'] },

@@ -286,12 +286,19 @@ link while it runs; other impairment stays, and 0 removes one: patchbay link wan
   }),
   capture: command({
     group: 'links',
-    summary: 'show the frames of a link, or write them as pcap',
+    summary: 'show the frames of links, or write them as pcap',
     text: `Shows the frames of a link as they pass, one per line, until Ctrl-C: seconds since the first frame, source,
 destination, protocol and summary. Rows that the terminal is too slow for are dropped and counted. -w FILE writes
 the frames as pcap, -w - writes them to a pipe: patchbay capture wan-edge/R1:eth0 -w - | wireshark -k -i -
-Other captures are not affected, and nothing is left on the service. The exit code is 130 after Ctrl-C.`,
-    args: [{ name: 'LAB/LINK', about: 'a link: NODE:PORT, NODE--NODE or its name', complete: 'link' }],
+Of a lab, all links are captured, and of several links those: in the order of time, and written as pcapng with an
+interface for each link. Other captures are not affected, and nothing is left on the service. The exit code is 130
+after Ctrl-C.`,
+    args: [
+      {
+        ...{ name: 'LAB[/LINK]', about: 'a lab, or links of it: NODE:PORT, NODE--NODE or a name' },
+        ...{ many: true, complete: 'link' },
+      },
+    ],
     flags: capturing,
     run: async (input) => (await import('./capture.ts')).capture(input),
   }),

@@ -93,6 +93,18 @@ export function remoteNodes(connection: Connection): NodeAgent {
     startCapture: (ref, port, input) =>
       connection.json(CaptureStarted, { method: 'POST', path: `${portPath(ref, port)}/start_capture`, input }),
     stopCapture: (ref, port) => done({ method: 'POST', path: `${portPath(ref, port)}/stop_capture` }),
+    async streamCapture(ref, port, input, signal) {
+      const call = {
+        method: 'POST',
+        path: `${portPath(ref, port)}/capture/stream`,
+        input,
+        longLived: true,
+        signal,
+      } as const
+      const { response, body } = await connection.stream(call, { idleMs: undefined })
+      const named = (header: string) => decoded(response.headers.get(header) ?? '')
+      return { pcap: body, interface_name: named('X-Interface-Name'), comment: named('X-Comment') }
+    },
     resetConsole: (ref) => done({ method: 'POST', path: `${nodePath(ref)}/console/reset` }),
     async telnetClients(projectId) {
       const call = { method: 'GET', path: path`/v2/compute/projects/${projectId}/console_clients` } as const
@@ -103,6 +115,15 @@ export function remoteNodes(connection: Connection): NodeAgent {
     ready: (ref, input, signal) => done({ method: 'POST', path: `${nodePath(ref)}/ready`, input, signal }),
     action: (ref, name, input, signal) =>
       runAction(connection, namedAction(kindOf(ref.kind).actions, name), { base: nodePath(ref), input, signal }),
+  }
+}
+
+/** A name in a header; as it came when it is not percent-encoded. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
   }
 }
 

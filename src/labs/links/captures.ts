@@ -1,7 +1,7 @@
 import type { PortRef } from '../../host-agent.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
-import { ApiError, conflict } from '../../lib/errors/api-error.ts'
-import { type CaptureStart, type LinkTypeName, linkTypesOf } from '../../model/capture.ts'
+import { ApiError, badRequest, conflict } from '../../lib/errors/api-error.ts'
+import { type CaptureStart, type LinkTypeName, linkTypes, linkTypesOf } from '../../model/capture.ts'
 import type { NodeRef } from '../../model/kinds/node.ts'
 import type { LabCaptureStart, LabLink } from '../../model/lab/link.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
@@ -132,6 +132,63 @@ export async function stopCapture(lab: Lab, id: string, agentFor: ComputeAgents)
 export function streamPoint(lab: Lab, id: string): CapturePoint {
   const link = lab.link(id)
   return pointOf(lab, link, endOnCompute(lab, link))
+}
+
+/** Links that one stream may have: each is a request at its compute. */
+const maxStreamedLinks = 100
+
+/** The frames of a link as they pass. */
+interface LinkStream {
+  /** Of the link, or its ends, such as `PC1:e0 -- PC2:e0`. */
+  readonly name: string
+  /** As in `linkTypes`. */
+  readonly linkType: number
+  /** Classic pcap, in which empty records report losses. */
+  readonly pcap: ReadableStream<Uint8Array>
+}
+
+/**
+ * The frames of links, or of all links; those of two placeholders are not among all. 400 for too many, 404, 409 without any, and errors of
+ * `NodeAgent.streamCapture`.
+ */
+export async function streamLinks(
+  lab: Lab,
+  ids: readonly string[] | undefined,
+  { agentFor, signal }: { agentFor: ComputeAgents; signal: AbortSignal },
+): Promise<LinkStream[]> {
+  const isKnown = ({ nodes }: LinkRecord) => nodes.some(({ node_id }) => isKnownKind(lab.node(node_id).node_type))
+  const links = ids === undefined ? [...lab.document.links.values()].filter(isKnown) : ids.map((id) => lab.link(id))
+  if (links.length === 0) throw conflict('The project has no links to capture')
+  if (links.length > maxStreamedLinks)
+    throw badRequest(`links: ${links.length} links are too many for one capture, name at most ${maxStreamedLinks}`)
+  // Those that have begun end when another one cannot.
+  const over = new AbortController()
+  const isOver = AbortSignal.any([signal, over.signal])
+  try {
+    return await mapLimit(links, async (link) => {
+      const { node, ref, port } = pointOf(lab, link, endOnCompute(lab, link))
+      const [type] = linkTypesOf[link.link_type]
+      const wanted = { data_link_type: type, losses: true }
+      const { pcap } = await agentFor(node.compute_id).nodes.streamCapture(ref, port, wanted, isOver)
+      return { name: nameOf(lab, link), linkType: linkTypes[type], pcap }
+    })
+  } catch (error) {
+    over.abort()
+    throw error
+  }
+}
+
+/** The name of a link, or its ends, such as `PC1:e0 -- PC2:e0`. */
+function nameOf(lab: Lab, { name, nodes }: LinkRecord): string {
+  if (name != null) return name
+  const ends = nodes.map((end) => {
+    const node = lab.node(end.node_id)
+    const port = portsOf(node).find(
+      (it) => it.adapter_number === end.adapter_number && it.port_number === end.port_number,
+    )
+    return `${node.name}:${port?.short_name ?? `${end.adapter_number}/${end.port_number}`}`
+  })
+  return ends.join(' -- ')
 }
 
 /** The first endpoint of a link whose node a compute has; 409 without one. */

@@ -6,7 +6,7 @@ import type { CapturedFrame } from '../../../src/packets/capture-reader.ts'
 function frame(type: number, length = 60): CapturedFrame {
   const bytes = new Uint8Array(length)
   bytes.set([type >> 8, type & 0xff], 12)
-  return { bytes, length, linkType: 1, seconds: 100, nanos: 500_000_000 }
+  return { bytes, length, linkType: 1, interfaceNumber: 0, seconds: 100, nanos: 500_000_000 }
 }
 const [arp, loopback] = [0x0806, 0x9000]
 const frames = (type: number, count: number, length?: number) =>

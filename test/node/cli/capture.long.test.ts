@@ -1,17 +1,19 @@
 import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { open, readFile, stat } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { open, readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { rows } from '../../../runtime/node/cli/capture-rows.ts'
-import { sinkOf } from '../../../runtime/node/cli/capture-sinks.ts'
+import { pcapForm, pcapngForm, sinkOf } from '../../../runtime/node/cli/capture-sinks.ts'
 import { RowOutput } from '../../../runtime/node/cli/row-output.ts'
 import { lossRecord, pcapHeader } from '../../../runtime/node/dataplane/capture/pcap-file.ts'
 import type { LabLink } from '../../../src/model/lab/link.ts'
 import { CaptureReader } from '../../../src/packets/capture-reader.ts'
 import { summarize } from '../../../src/packets/decode.ts'
+import { packetBlocks, pcapngHead } from '../../../src/packets/pcapng.ts'
 import { CommandLine } from '../../support/command-line.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { hangMs } from '../../support/limits.ts'
@@ -23,6 +25,7 @@ import { testWith } from '../../support/test-with.ts'
 import { alone, tshark } from '../../support/tshark.ts'
 
 const libpcap = requireLibpcap()
+const tsharkProgram = requireProgram('tshark')
 let service: TestService
 
 beforeAll(async () => {
@@ -133,7 +136,7 @@ test('a pipe whose reader has enough ends the capture, and so does the end of th
 
 test('a file has the frames of a stream with records of losses, without these records', async () => {
   const path = join(await freshDirectory(), 'lossy.pcap')
-  const sink = await sinkOf({ write: path, json: false }, true, 1)
+  const sink = await sinkOf({ write: path, json: false }, { form: pcapForm(1), isWhole: true })
   const reader = new CaptureReader()
   const frames = ['one', 'two', 'three', 'four'].map((it) => pcapOf(1, [Buffer.from(it)]).subarray(24))
   const stream = Buffer.concat([
@@ -155,6 +158,82 @@ test('a file has the frames of a stream with records of losses, without these re
   expect(reader.lost).toBe(12)
 })
 
+testWith(tsharkProgram)(
+  'a lab is captured whole: one file with an interface for each link, in the order of time',
+  async () => {
+    const { patchbay, pings } = await lab('whole')
+    await service.call('POST', '/v2/projects/whole/nodes', { name: 'PC3', node_type: 'pc', properties: {} })
+    await service.call('POST', '/v2/projects/whole/nodes', { name: 'PC4', node_type: 'pc', properties: {} })
+    await service.call('POST', '/v2/projects/whole/links', { name: 'second', nodes: ['PC3:e0', 'PC4:e0'] })
+    await service.call('POST', '/v2/projects/whole/nodes/start')
+    const child = patchbay.start(['capture', 'whole', '-w', 'all.pcapng'])
+    const [begun] = await once(child.stderr, 'data')
+    expect(String(begun)).toBe('Capturing 2 links of whole into all.pcapng; Ctrl-C ends it\n')
+    const over = once(child, 'exit')
+    pings()
+    const type = (line: string) =>
+      service.call('POST', '/v2/projects/whole/nodes/PC3/console/expect', { send: `${line}\r`, expect: 'icmp_seq=1' })
+    await service.call('POST', '/v2/projects/whole/nodes/PC3/console/expect', {
+      send: 'ip 10.1.0.3/24\r',
+      expect: 'PC3>',
+    })
+    await service.call('POST', '/v2/projects/whole/nodes/PC4/console/expect', {
+      send: 'ip 10.1.0.4/24\r',
+      expect: 'PC4>',
+    })
+    await type('ping 10.1.0.4 -c 1')
+    const file = join(patchbay.home, 'all.pcapng')
+    const seen = async () =>
+      existsSync(file) ? await tshark(file, ['frame.interface_name', 'frame.time_epoch'], 'icmp').catch(() => []) : []
+    await vi.waitFor(async () => expect((await seen()).map(([name]) => name)).toContain('second'), { timeout: hangMs })
+    child.kill('SIGINT')
+    expect(await over).toEqual([130, null])
+    const frames = await seen()
+    expect(new Set(frames.map(([name]) => name))).toEqual(new Set(['second', 'PC1:e0 -- PC2:e0']))
+    const times = frames.map(([, time]) => Number(time))
+    expect(times).toEqual(times.toSorted((x, y) => x - y))
+
+    // As lines, with the link; and of one link that is named with another.
+    const some = await patchbay.run(['capture', 'whole/second', 'whole/PC1:e0', '--count', '2', '--json'])
+    const [line] = some.out
+      .trimEnd()
+      .split('\n')
+      .map((it) => JSON.parse(it))
+    expect(line).toMatchObject({
+      link: expect.stringMatching(/^(second|PC1:e0 -- PC2:e0)$/),
+      protocol: expect.any(String),
+    })
+    const shown = await patchbay.run(['capture', 'whole', '--count', '1'])
+    expect(shown.out).toMatch(/^ +0\.000000 {2}(second|PC1:e0 -- PC2:e0) {2}/)
+  },
+)
+
+test('--rotate keeps the last files, each a capture of its own', async () => {
+  const directory = await freshDirectory()
+  const reader = new CaptureReader()
+  const form = pcapngForm(reader, 'links')
+  const rotation = { bytes: 450, files: 2 }
+  const sink = await sinkOf({ write: join(directory, 'all.pcapng'), json: false }, { form, isWhole: true, rotation })
+  const frame = (at: number) => ({
+    ...{ seconds: at, nanos: 0, length: 100, linkType: 1, interfaceNumber: 0, bytes: Buffer.alloc(100, at) },
+  })
+  const pieces = [
+    Buffer.concat([pcapngHead([{ name: 'one', linkType: 1 }], 'links'), packetBlocks([frame(1)])]),
+    ...[2, 3, 4, 5].map((at) => packetBlocks([frame(at)])),
+  ]
+  for (const piece of pieces) await sink.write({ frames: reader.push(piece), bytes: reader.whole, hasLosses: false })
+  await sink.end()
+  const names = (await readdir(directory)).toSorted()
+  expect(names).toEqual(['all-00002.pcapng', 'all-00003.pcapng'])
+  const seconds: number[] = []
+  for (const name of names) {
+    const file = new CaptureReader()
+    seconds.push(...file.push(await readFile(join(directory, name))).map((it) => it.seconds))
+    expect(file.interfaces.map((it) => it.name)).toEqual(['one'])
+  }
+  expect(seconds).toEqual([3, 4, 5])
+})
+
 test('faults are reported before the file is opened', async () => {
   const { patchbay } = await lab('wrong')
   const file = await patchbay.file('kept.pcap', 'kept')
@@ -170,6 +249,10 @@ test('faults are reported before the file is opened', async () => {
         ] as const)),
     [64, ['wrong/PC1:e0', '--count', '0'], '--count: expected a number from 1, got "0"'],
     [64, ['wrong/PC1:e0', '--link-type', 'ppp'], '--link-type is for serial links'],
+    [64, ['wrong', '--link-type', 'ppp'], '--link-type is for one link'],
+    [64, ['wrong', 'wrong/PC1:e0'], 'expected one lab, or links of one lab'],
+    [64, ['wrong', '--rotate', '10MB/2', '-w', '-'], '--rotate needs -w FILE'],
+    [64, ['wrong', '-w', 'kept.pcap', '--rotate', '10'], '--rotate: expected SIZE/FILES such as 100MB/10'],
     [64, ['wrong/PC1:e0', '-w', '-', '--json'], '-w - and --json'],
     [1, ['wrong/PC7:e0'], 'the lab wrong has no link "PC7:e0"'],
     [5, ['wrong/PC1:e0', '--server', 'http://127.0.0.1:9'], 'cannot be reached'],

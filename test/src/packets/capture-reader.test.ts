@@ -39,7 +39,7 @@ test('reads big-endian captures, and times in nanoseconds', () => {
     Buffer.from('ab'),
   ])
   expect(new CaptureReader().push(pcap)).toEqual([
-    { seconds: 7, nanos: 123_456_789, length: 60, linkType: 104, bytes: Buffer.from('ab') },
+    { seconds: 7, nanos: 123_456_789, length: 60, linkType: 104, interfaceNumber: 0, bytes: Buffer.from('ab') },
   ])
 })
 

@@ -4,13 +4,13 @@ import { forward } from '../../../fleet/forward/forward.ts'
 import type { NodeRecord } from '../../../labs/lab/document.ts'
 import type { Lab } from '../../../labs/lab/lab.ts'
 import { nodeRefOf } from '../../../labs/lab/node-on-compute.ts'
-import { capturePoint, startCapture, stopCapture, streamPoint } from '../../../labs/links/captures.ts'
+import { capturePoint, startCapture, stopCapture, streamLinks, streamPoint } from '../../../labs/links/captures.ts'
 import { nodeOnCompute } from '../../../labs/nodes/nodes.ts'
 import { untilReady } from '../../../labs/nodes/ready.ts'
 import { conflict, forbidden } from '../../../lib/errors/api-error.ts'
 import type { RelayedAnswer } from '../../../lib/http/relayed-answer.ts'
 import type { Upgrade } from '../../../lib/http/socket.ts'
-import { CaptureStream } from '../../../model/capture.ts'
+import { CaptureStream, LabCaptureStream } from '../../../model/capture.ts'
 import { localId } from '../../../model/compute.ts'
 import { ConsoleExpect, ConsoleMatch, NodeReady } from '../../../model/console.ts'
 import type { KindDescriptor } from '../../../model/kinds/kind.ts'
@@ -18,6 +18,7 @@ import { kindOf, type NodeKindName } from '../../../model/kinds/node.ts'
 import { LabCaptureStart, LabLink } from '../../../model/lab/link.ts'
 import { ProjectFile } from '../../../model/project.ts'
 import { Uuid } from '../../../model/schema/fields.ts'
+import { mergeCaptures } from '../../../packets/merge-captures.ts'
 import { requireUpgrade } from '../../../server/feeds/feed.ts'
 import { type Context, created, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
 import { pathTail, sinceQuery } from '../../../server/http/params.ts'
@@ -204,6 +205,33 @@ export const labRelayEndpoints: readonly Endpoint[] = [
       const { node, ref, port } = streamPoint(await labsOf(context).labs.lab(params.project_id), params.link_id)
       const path = `${portPath(ref, port)}/capture/stream`
       return relayTo(node.compute_id, path, { request: withBody(request, body), context })
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${base}/{project_id}/capture/stream`, owner, tag: 'v2 links' },
+    params: Type.Object(projectParam),
+    summary: 'Watch the frames of several links, or of all, as one capture',
+    description:
+      'pcapng with an interface for each link, named after it, and the frames in the order of their times, which are those of the compute. It starts now with the links that there are. Frames that this client was too slow for are in the interface statistics (isb_ifdrop). A link that goes does not end the capture: a comment at its statistics says so.',
+    body: LabCaptureStream,
+    replies: { 200: { description: 'The frames, as they pass', media: 'application/x-pcapng' } },
+    errors: {
+      400: 'Too many links',
+      404: 'There is no such project or link, or the project is closed',
+      409: 'There is no link, or no compute has a node of one',
+    },
+    async handle({ params, body, request }, context) {
+      const { labs, agentFor } = labsOf(context)
+      const { signal } = request
+      const lab = await labs.lab(params.project_id)
+      const captures = await streamLinks(lab, body.links, { agentFor, signal })
+      const frames = mergeCaptures(captures, `Links of ${lab.document.project.name}`)
+      const headers = {
+        'Content-Type': 'application/x-pcapng',
+        'Cache-Control': 'no-store',
+        'X-Content-Type-Options': 'nosniff',
+      }
+      return new Response(frames, { headers })
     },
   }),
   endpoint({
