@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { LinkEnd } from './link.ts'
 import { closedSchema, maybes, nullable, objectSchema, oneOf, Uuid } from './schema/fields.ts'
 import { Filters } from './schema/filters.ts'
-import { captureShown, LinkVerdict } from './schema/nio.ts'
+import { captureShown, FramePath, LinkVerdict } from './schema/nio.ts'
 
 /** A port of a node of the project. */
 export type LinkPort = Static<typeof LinkPort>
@@ -117,6 +117,7 @@ export const DirectLinkState = objectSchema('DirectLinkState', 'The state of a l
   link_id: Uuid,
   verdict: DirectLinkVerdict,
   reason: nullable(Type.String({ description: 'Why no frames pass, and what to do; null if nothing is wrong' })),
+  path: Type.Optional(FramePath),
   ab: LinkTraffic,
   ba: LinkTraffic,
 })

@@ -53,6 +53,41 @@ describe('containers', () => {
     await expect.poll(() => shell.run('ping -c 1 -W 1 10.0.0.2 | tail -2')).toContain('1 packets received')
   })
 
+  testWith(containers)('have their frames passed by the kernel, while nothing is to be done with them', async () => {
+    const [a, b] = await createPair(service, project)
+    await start(service, a, b)
+    const port = `${a}/adapters/0/ports/0`
+    interface Seen {
+      readonly path: string
+      readonly counters: { readonly in_frames: number; readonly out_frames: number }
+      readonly capture: { readonly frames: number } | null
+    }
+    const link = () => service.call<Seen>('GET', `${port}/nio`)
+    const change = (what: object) => service.call('PUT', `${port}/nio`, what)
+    const shell = await Shell.open(service, a)
+    const ping = () => shell.run('ping -c 3 -i 0.1 -W 1 10.0.0.2 | tail -2')
+    await expect.poll(link).toMatchObject({ path: 'kernel', link: 'ok' })
+    const before = await link()
+    expect(await ping()).toContain('3 packets received, 0% packet loss')
+    const after = await link()
+    for (const way of ['in_frames', 'out_frames'] as const)
+      expect(after.counters[way]).toBeGreaterThanOrEqual(before.counters[way] + 3)
+    await change({ suspend: true })
+    expect(await link()).toMatchObject({ path: 'relay', link: 'suspended' })
+    expect(await ping()).toContain('0 packets received')
+    await change({ suspend: false })
+    await expect.poll(link).toMatchObject({ path: 'kernel', link: 'ok' })
+    // A capture has every frame from its begin on.
+    await service.call('POST', `${port}/start_capture`, { capture_file_name: 'cable.pcap' })
+    expect(await link()).toMatchObject({ path: 'relay' })
+    expect(await ping()).toContain('3 packets received, 0% packet loss')
+    await expect.poll(async () => (await link()).capture?.frames).toBeGreaterThanOrEqual(6)
+    await service.call('POST', `${port}/stop_capture`)
+    await expect.poll(link).toMatchObject({ path: 'kernel' })
+    await service.call('DELETE', `${port}/nio`)
+    expect(await ping()).toContain('0 packets received')
+  })
+
   testWith(containers)(
     'keep what they wrote over a restart, and have their files, variables and parameters',
     async () => {

@@ -34,7 +34,7 @@ export function Traffic({ link, ends: [a, b], samples }: TrafficProps) {
   const [nameA, nameB] = [a?.name ?? '?', b?.name ?? '?']
   return (
     <section>
-      <h3>Traffic</h3>
+      <h3>Traffic{link.path === 'kernel' && ' (by the kernel)'}</h3>
       <Direction
         {...{ from: nameA, to: nameB, traffic: link.traffic_ab }}
         samples={samples.map((it) => it.ab)}

@@ -29,6 +29,7 @@ export async function link({
     json: {
       ...linkJson(now, nodes),
       verdict_reason: now.verdict_reason,
+      ...(now.path !== undefined && { path: now.path }),
       traffic_ab: now.traffic_ab,
       traffic_ba: now.traffic_ba,
     },
@@ -45,6 +46,7 @@ export async function link({
         linkText(now, nodes),
         `  state       ${state}${reason}`,
         `  impairment  ${impairmentText(now)}`,
+        ...(now.path === 'kernel' ? ['  frames by   the kernel'] : []),
         ...traffic.flatMap(([way, it]) =>
           it === null ? [] : [`  ${way.padEnd(10)}  ${it.frames} frames, ${it.bytes} bytes, ${it.dropped} dropped`],
         ),

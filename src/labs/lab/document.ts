@@ -150,6 +150,7 @@ export type LinkRecord = Omit<
   | 'capture_compute_id'
   | 'verdict'
   | 'verdict_reason'
+  | 'path'
   | 'traffic_ab'
   | 'traffic_ba'
 > & {

@@ -399,6 +399,7 @@ export class Lab {
       project_id: this.id,
       verdict: state?.verdict ?? null,
       verdict_reason: state?.verdict_reason ?? null,
+      ...(state?.path !== undefined && { path: state.path }),
       traffic_ab: state?.traffic_ab ?? null,
       traffic_ba: state?.traffic_ba ?? null,
       capturing: capture !== null,

@@ -118,13 +118,15 @@ function keep(lab: Lab, state: LabLinkState): void {
 const isSame = (one: LabLinkState, other: LabLinkState): boolean =>
   one.verdict === other.verdict &&
   one.verdict_reason === other.verdict_reason &&
+  one.path === other.path &&
   isSameTraffic(one.traffic_ab, other.traffic_ab) &&
   isSameTraffic(one.traffic_ba, other.traffic_ba)
 
-const stateOf = ({ link_id, verdict, reason, ab, ba }: DirectLinkState): LabLinkState => ({
+const stateOf = ({ link_id, verdict, reason, path, ab, ba }: DirectLinkState): LabLinkState => ({
   link_id,
   verdict,
   verdict_reason: reason,
+  ...(path !== undefined && { path }),
   traffic_ab: ab,
   traffic_ba: ba,
 })

@@ -3,6 +3,7 @@ import { CaptureStart } from '../capture.ts'
 import { DirectLink, LinkTraffic } from '../direct-link.ts'
 import { changing, maybe, maybes, Name, nullable, Uuid } from '../schema/fields.ts'
 import { Filters } from '../schema/filters.ts'
+import { FramePath } from '../schema/nio.ts'
 import { kept } from './kept.ts'
 import { LabLabel } from './node.ts'
 
@@ -49,6 +50,7 @@ export const LabLinkState = Type.Object(
     verdict_reason: nullable(
       Type.String({ description: 'Why no frames pass, and what to do; null if nothing is wrong' }),
     ),
+    path: Type.Optional(FramePath),
     traffic_ab: LinkTraffic,
     traffic_ba: LinkTraffic,
   },
@@ -71,6 +73,7 @@ export const LabLink = Type.Object(
     capture_compute_id: changing(nullable(Type.String())),
     verdict: changing(nullable(LabLinkState.properties.verdict)),
     verdict_reason: changing(LabLinkState.properties.verdict_reason),
+    path: Type.Optional(changing(FramePath)),
     traffic_ab: changing(nullable(LinkTraffic)),
     traffic_ba: changing(nullable(LinkTraffic)),
   },

@@ -89,6 +89,13 @@ export const LinkVerdict = oneOf(['ok', 'one_way', 'silent', 'peer_unreachable',
     'ok: frames or probes pass both ways; one_way: only one way; silent: nothing passed; peer_unreachable: the other end refuses, or its device is down; suspended: the link drops all frames on request; port_taken: another program has the local port or device',
 })
 
+/** Who passes the frames of a link. */
+export type FramePath = Static<typeof FramePath>
+export const FramePath = oneOf(['kernel', 'relay'], {
+  description:
+    'kernel: a patch cable, the kernel of the host passes the frames; relay: the switch does, as an impairment or a capture needs it',
+})
+
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 const counters = {
   out_frames: count('Frames of the node that went to the link'),
@@ -127,6 +134,7 @@ export const captureShown = Type.Object(
 const state = {
   link: changing(LinkVerdict),
   link_reason: Type.Optional(changing(nullable(Type.String({ description: 'Why no frames pass, if known' })))),
+  path: Type.Optional(changing(FramePath)),
   counters: changing(PortCounters),
   capture: changing(nullable(captureShown)),
 }

@@ -23,7 +23,7 @@ interface Losses {
 
 /** The captures of one port: a file, and streams. The path delivers frames while there is at least one of them. */
 export class Recorder {
-  readonly #path: PacketPath
+  readonly #path: Pick<PacketPath, 'capture'>
   readonly #counters: Counters
   readonly #row: number
   readonly #failed: (file: string, message: string) => void
@@ -40,7 +40,12 @@ export class Recorder {
   #isStoring = false
   #batch: Promise<void> = Promise.resolve()
 
-  constructor(path: PacketPath, counters: Counters, row: number, failed: (file: string, message: string) => void) {
+  constructor(
+    path: Pick<PacketPath, 'capture'>,
+    counters: Counters,
+    row: number,
+    failed: (file: string, message: string) => void,
+  ) {
     this.#path = path
     this.#counters = counters
     this.#row = row

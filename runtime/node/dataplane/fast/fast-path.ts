@@ -81,6 +81,10 @@ export class FastPath implements PacketPath {
     await this.#call('reset', row)
   }
 
+  isPlain(rows: readonly number[]): Promise<boolean> {
+    return this.#call('plain', rows)
+  }
+
   async capture(row: number, memory: SharedArrayBuffer | null): Promise<void> {
     await this.#call('capture', { row, memory })
   }

@@ -12,6 +12,7 @@ export interface WorkerCalls {
   impair: { in: { row: number; impairment: PortImpairment }; out: undefined }
   capture: { in: { row: number; memory: SharedArrayBuffer | null }; out: undefined }
   reset: { in: number; out: undefined }
+  plain: { in: readonly number[]; out: boolean }
   forget: { in: number; out: undefined }
   configure: { in: { bridge: number; spec: BridgeSpec | null }; out: undefined }
   entries: { in: number; out: MacEntry[] }

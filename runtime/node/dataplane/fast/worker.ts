@@ -59,6 +59,7 @@ function answer(pump: Pump, name: keyof WorkerCalls, input: unknown): unknown {
     impair: ({ row, impairment }) => pump.rows.impair(row, impairment),
     capture: ({ row, memory }) => pump.rows.capture(row, memory),
     reset: (row) => pump.rows.reset(row),
+    plain: (rows) => pump.rows.isPlain(rows, performance.now()),
     forget: (row) => pump.rows.forget(row),
     configure: ({ bridge, spec }) => pump.bridging.configure(bridge, spec),
     entries: (bridge) => pump.bridging.entries(bridge),

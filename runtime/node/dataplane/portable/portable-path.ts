@@ -126,6 +126,10 @@ export class PortablePath implements PacketPath {
     this.#rows.reset(row)
   }
 
+  async isPlain(rows: readonly number[]): Promise<boolean> {
+    return this.#rows.isPlain(rows, performance.now())
+  }
+
   async capture(row: number, memory: SharedArrayBuffer | null): Promise<void> {
     this.#rows.capture(row, memory)
   }

@@ -7,6 +7,9 @@ import { isLoopbackEndpoint } from './nio-transport.ts'
 import type { Prober } from './prober.ts'
 import { judgeJoined, judgeLink, refusingGuest, verdictReasonOf } from './verdict.ts'
 
+/** The number of no end: the path ignores it. */
+export const noEnd = { end: 0, port: 0 } as const
+
 /** A port of the switch: one of a node that runs, or of a bridge. */
 export interface OpenPort {
   readonly key: string
@@ -17,6 +20,9 @@ export interface OpenPort {
   /** Of that TAP device. */
   descriptor: number | undefined
   readonly guestEndPort: number
+  /** Whether something is to be done with its frames: the link has an impairment, or they are captured. */
+  isImpaired: boolean
+  isCaptured: boolean
   readonly recorder: Recorder
   link: SwitchLink | null
   /** The port at the other end of the link, if it is in this switch: frames then take one hop. */

@@ -11,12 +11,15 @@ import type {
   SwitchNio,
   SwitchPortState,
 } from '../../keeper/protocol/protocol.ts'
+import type { Panel } from '../cable/panel.ts'
 import { Recorder } from '../capture/recorder.ts'
 import { FastPath } from '../fast/fast-path.ts'
 import { PortablePath } from '../portable/portable-path.ts'
+import { BridgeNumbers } from './bridge-numbers.ts'
+import { Cables } from './cables.ts'
 import type { Loop } from './core/bridge.ts'
 import { at, Counters } from './core/counters.ts'
-import type { PacketPath, PathListener } from './core/path.ts'
+import type { PacketPath, PathListener, PortImpairment } from './core/path.ts'
 import { deviceIndex } from './device.ts'
 import { DeviceWatch } from './device-watch.ts'
 import {
@@ -30,7 +33,7 @@ import {
   udpPortOf,
 } from './guests.ts'
 import { endpointOf, isSameTransport, resourceOf } from './nio-transport.ts'
-import { isDead, type OpenLink, type OpenPort, otherEndOf, reportOf } from './open-port.ts'
+import { isDead, noEnd, type OpenLink, type OpenPort, otherEndOf, reportOf } from './open-port.ts'
 import { Prober } from './prober.ts'
 
 export interface SwitchOptions {
@@ -45,9 +48,6 @@ export interface SwitchOptions {
   readonly segmenting?: boolean
 }
 
-/** The number of no end: the path ignores it. */
-const noEnd = { end: 0, port: 0 } as const
-
 /**
  * The switch. Every adapter port of a node has a private socket pair with it, so that links change while guests run. A packet path
  * moves the frames; the switch controls it.
@@ -59,9 +59,7 @@ export class Switch {
   /** Port keys by the end of their link. */
   readonly #byEnd = new Map<number, string>()
   readonly #byRow = new Map<number, OpenPort>()
-  /** Numbers of bridges on the path, by their keys. */
-  readonly #bridges = new Map<string, number>()
-  #lastBridge = 0
+  readonly #bridges = new BridgeNumbers()
   /** Direct links by their ids, and by the keys of their ports, whether these are open or not. */
   readonly #links = new Map<string, JoinedLink>()
   readonly #linkOf = new Map<string, JoinedLink>()
@@ -74,10 +72,12 @@ export class Switch {
     (key) =>
       void this.#reopen(key).catch(ignore('the link is shown as failed, and tried again when the device changes')),
   )
+  readonly #cables: Cables
   #path: PacketPath
 
   private constructor(options: SwitchOptions) {
     this.#options = options
+    this.#cables = new Cables(() => this.#path, this.#counters, options.log)
     this.#path = new PortablePath(this.#counters, this.#listener)
   }
 
@@ -113,27 +113,20 @@ export class Switch {
 
   /** Has a bridge run with these ports and settings, or (null) stop. */
   configure(key: string, spec: BridgeSpec | null): Promise<void> {
-    return this.#path.configure(this.#bridgeOf(key), spec)
+    return this.#path.configure(this.#bridges.of(key), spec)
   }
 
   entries(key: string): Promise<MacEntry[]> {
-    return this.#path.entries(this.#bridgeOf(key))
+    return this.#path.entries(this.#bridges.of(key))
   }
 
   clear(key: string): Promise<void> {
-    return this.#path.clear(this.#bridgeOf(key))
+    return this.#path.clear(this.#bridges.of(key))
   }
 
   /** A port of the bridge with the key. */
   bridgePort(key: string, bridge_port: number): SwitchGuest {
-    return { bridge: this.#bridgeOf(key), bridge_port }
-  }
-
-  /** Its number on the path, also of one that does not run. */
-  #bridgeOf(key: string): number {
-    const number = this.#bridges.get(key) ?? ++this.#lastBridge
-    this.#bridges.set(key, number)
-    return number
+    return { bridge: this.#bridges.of(key), bridge_port }
   }
 
   /** Opens a port, or returns the open port of this guest. */
@@ -150,9 +143,10 @@ export class Switch {
       try {
         const { end, port } = isTap(guest) ? noEnd : await this.#path.open(guestEnd(guest, row))
         const { captureFailed } = this.#options
-        const recorder = new Recorder(this.#path, this.#counters, row, (file, why) => captureFailed(key, file, why))
-        const ends = { guest: end, descriptor: undefined, guestEndPort: port }
-        const opened = { key, at: guest, row, ...ends, recorder, link: null, joined: null }
+        const capture = (_: number, memory: SharedArrayBuffer | null) => this.#capture(opened, memory)
+        const recorder = new Recorder({ capture }, this.#counters, row, (file, why) => captureFailed(key, file, why))
+        const ends = { guest: end, descriptor: undefined, guestEndPort: port, isImpaired: false, isCaptured: false }
+        const opened: OpenPort = { key, at: guest, row, ...ends, recorder, link: null, joined: null }
         this.#ports.set(key, opened)
         this.#byRow.set(row, opened)
         const link = this.#linkOf.get(key)
@@ -167,15 +161,16 @@ export class Switch {
 
   /**
    * Has the port of a guest that starts use the descriptor of its TAP device, which it closes later unless it throws; a link of the
-   * port goes on. `unknown_key`, `bad_request`.
+   * port goes on. `panel`: where the adapter of the device may be. `unknown_key`, `bad_request`.
    */
-  bindTap(key: string, descriptor: number): Promise<void> {
+  bindTap(key: string, descriptor: number, panel?: Panel): Promise<void> {
     return this.#relink(key, async () => {
       const port = this.#require(key)
       const { end } = await this.#path.open({ type: 'tap', descriptor, row: port.row })
       await this.#closeGuest(port)
       port.guest = end
       port.descriptor = descriptor
+      if (panel !== undefined) this.#cables.plug(port, panel, descriptor)
       // Frames of the guest before are lost.
       await this.#path.reset(port.row)
       if (port.joined !== null) return this.#join(port, port.joined)
@@ -196,6 +191,7 @@ export class Switch {
 
   /** Closes the end of a guest. Its TAP device is removed beside the frames of others, and by threads of Node: many may end at once. */
   async #closeGuest(port: OpenPort): Promise<void> {
+    await this.#cables.unplug(port)
     await this.#path.close(port.guest)
     if (port.descriptor !== undefined) close(port.descriptor, ignore('the kernel has closed it in any case'))
     port.guest = noEnd.end
@@ -229,7 +225,7 @@ export class Switch {
       const direct = this.#linkOf.get(key)
       if (before !== null && isSameTransport(before.nio, nio) && !isDead(port, this.#counters)) {
         port.link = { ...before, nio }
-        await this.#path.impair(port.row, nio)
+        await this.#impair(port, nio)
         return
       }
       // The same port or device cannot be opened twice: the old link is closed first, and reopened if the new one fails.
@@ -300,16 +296,15 @@ export class Switch {
 
   /** The reports of one port, of those of a list that are open, or of all; `fresh`: after a new check of the link of the one. */
   async report(which?: string | readonly string[], fresh = false): Promise<PortReport[]> {
-    const reportOne = (port: OpenPort) => reportOf(port, this.#linkOf.get(port.key), this.#counters, this.#byLport)
-    if (which === undefined) return [...this.#ports.values()].map(reportOne)
-    if (typeof which !== 'string')
-      return which.flatMap((key) => {
-        const port = this.#ports.get(key)
-        return port === undefined ? [] : [reportOne(port)]
-      })
-    const port = this.#require(which)
-    if (fresh && port.joined === null) await port.link?.prober?.refresh()
-    return [reportOne(port)]
+    const one = typeof which === 'string' ? this.#require(which) : undefined
+    if (fresh && one?.joined === null) await one.link?.prober?.refresh()
+    const keys = which === undefined ? [...this.#ports.keys()] : [which].flat()
+    const ports = keys.flatMap((key) => this.#ports.get(key) ?? [])
+    await this.#cables.read(ports)
+    return ports.map((port) => {
+      const report = reportOf(port, this.#linkOf.get(port.key), this.#counters, this.#byLport)
+      return { ...report, path: this.#cables.wayOf(port) }
+    })
   }
 
   async closeAll(): Promise<void> {
@@ -369,7 +364,7 @@ export class Switch {
     await this.#path.reset(port.row)
     if (link.nio.type === 'udp') this.#byLport.set(link.nio.lport, port)
     else this.#deviceWatch.add(port.key)
-    await this.#path.impair(port.row, link.nio)
+    await this.#impair(port, link.nio)
     await this.#path.setLane(link.end, { output: port.guest, hops: [{ row: port.row, direction: 'in' }] })
     const other = otherEndOf(port, this.#byLport)
     if (other === null) {
@@ -389,6 +384,7 @@ export class Switch {
       this.#byEnd.delete(link.end)
       if (link.nio.type === 'udp' && this.#byLport.get(link.nio.lport) === port) this.#byLport.delete(link.nio.lport)
     }
+    await this.#cables.consider(port)
     const separated = [this.#path.setLane(port.guest, null)]
     if (joined !== null) {
       joined.joined = null
@@ -423,8 +419,8 @@ export class Switch {
   async #joinDirect({ link_id, ports, suspend, filters_ab, filters_ba }: JoinedLink): Promise<void> {
     if (this.#links.get(link_id)?.ports !== ports) return
     const [a, b] = ports.map((key) => this.#ports.get(key))
-    const impair = ({ row }: OpenPort, filters: JoinedLink['filters_ab']) =>
-      this.#path.impair(row, { suspend, filters, filters_in: [] })
+    const impair = (port: OpenPort, filters: JoinedLink['filters_ab']) =>
+      this.#impair(port, { suspend, filters, filters_in: [] })
     const changes = [a && impair(a, filters_ab), b && impair(b, filters_ba)]
     if (a !== undefined && b !== undefined && a.joined !== b && hasEthernet(a.at) === hasEthernet(b.at)) {
       changes.push(this.#path.reset(a.row), this.#path.reset(b.row), this.#join(a, b))
@@ -464,13 +460,26 @@ export class Switch {
         ],
       })
     await Promise.all([over(port, other), over(other, port)])
+    await this.#cables.consider(port)
+  }
+
+  /** What is to be done with frames is done from now on. */
+  async #impair(port: OpenPort, impairment: PortImpairment): Promise<void> {
+    const { suspend, filters, filters_in = [] } = impairment
+    port.isImpaired = suspend || filters.length > 0 || filters_in.length > 0
+    await this.#cables.consider(port)
+    await this.#path.impair(port.row, impairment)
+  }
+
+  async #capture(port: OpenPort, memory: SharedArrayBuffer | null): Promise<void> {
+    port.isCaptured = memory !== null
+    await this.#cables.consider(port)
+    await this.#path.capture(port.row, memory)
   }
 
   readonly #listener: PathListener = {
     probe: (end, frame) => this.#heard(end, frame),
-    looped: ({ bridge, ...loop }) => {
-      for (const [key, number] of this.#bridges) if (number === bridge) this.#options.looped?.(key, loop)
-    },
+    looped: ({ bridge, ...loop }) => this.#options.looped?.(this.#bridges.keyOf(bridge), loop),
     captured: (row, slot, length) => this.#byRow.get(row)?.recorder.record(slot, length),
   }
 

@@ -38,7 +38,7 @@ import type { DriverHost } from '../node-driver.ts'
 import { type Bundle, bundleOf, linesOf, pairsOf, settingFiles } from './bundle.ts'
 import { ControlGroups } from './control-groups.ts'
 import { requireEngine } from './engine.ts'
-import { holderCommand } from './holder.ts'
+import { holderCommand, panelCommand } from './holder.ts'
 import { findIds } from './ids.ts'
 import { ImageMaker } from './image-maker.ts'
 import { ImageStore, readyMs } from './image-store.ts'
@@ -157,6 +157,7 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
         log: join(node.directory, 'container.log'),
         stdio: 'pty',
         taps: taps.map(({ name, port }) => ({ name, port })),
+        ...(taps.length > 0 && { panel: panelCommand(engine.ids) }),
       },
     }
   }

@@ -3,6 +3,7 @@ import { findPerl } from '../../os/sandbox/step.ts'
 import { callNumbers } from '../../os/sandbox/system-calls.ts'
 import { type Limited, notLimited } from './control-groups.ts'
 import type { IdRange } from './ids.ts'
+import { panelScript } from './panel-script.ts'
 
 /**
  * The holder of a container, in Perl as the last step of a cell (os/sandbox/step.ts): Node has threads, and a process with threads
@@ -15,7 +16,7 @@ import type { IdRange } from './ids.ts'
 /** What the script calls, in the order of its first argument. */
 const calls = [
   ...(['mount', 'unshare', 'prctl', 'setresuid', 'setresgid', 'setgroups', 'prlimit64', 'sendmsg', 'statfs'] as const),
-  ...(['exit_group', 'close', 'recvmsg'] as const),
+  ...(['exit_group', 'close', 'recvmsg', 'setns'] as const),
 ]
 
 /** A directory or a file that is seen at `/mnt/{name}` in the namespaces. */
@@ -98,6 +99,13 @@ export const insideCommand = (
 ): { command: string; args: string[] } =>
   command({ ids, limits: notLimited, processes: 0, namespaces: 1, places }, ['tool', ...program])
 
+/**
+ * The command that makes a panel: a user namespace for all holders of a keeper, and a network namespace in it where the adapters of their
+ * containers are joined. It hands over `user`, `net`, and `netlink`, a socket for changes there, and ends.
+ */
+export const panelCommand = (ids: IdRange): { command: string; args: string[] } =>
+  command({ ids, limits: notLimited, processes: 0, namespaces: 1, places: [] }, ['panel'])
+
 /** What the kernel counts for the user of the service, and has few of: no container may have all (namespaces(7), inotify(7)). */
 const maxNamespaces = 256
 const maxInotifyInstances = 16
@@ -136,9 +144,11 @@ const failureCode = 125
 const script = String.raw`
 use strict;
 my ($numbers, $groups, $by, $first_ids, $ids, $processes, $limits, $count, @rest) = @ARGV;
-my ($MOUNT, $UNSHARE, $PRCTL, $SETRESUID, $SETRESGID, $SETGROUPS, $PRLIMIT, $SENDMSG, $STATFS, $EXIT, $CLOSE, $RECVMSG) = map { $_ + 0 } split /,/, $numbers;
+my ($MOUNT, $UNSHARE, $PRCTL, $SETRESUID, $SETRESGID, $SETGROUPS, $PRLIMIT, $SENDMSG, $STATFS, $EXIT, $CLOSE, $RECVMSG, $SETNS) = map { $_ + 0 } split /,/, $numbers;
 my ($first_uid, $first_gid) = split /,/, $first_ids;
-my $is_tool = $rest[3 * $count] eq 'tool';
+my $mode = $rest[3 * $count]; my $is_tool = $mode eq 'tool';
+# Descriptors of the namespaces that a panel has made.
+my $is_wired = $mode eq 'container' && -e '/proc/self/fd/6';
 # Modules would take a megabyte of each node. ps(1) shows whose holder it is, in place of this text.
 $0 = 'patchbay: holder of ' . ($rest[2] // 'a program');
 sub leave { my ($code) = @_; syscall($EXIT, $code) }
@@ -153,26 +163,35 @@ sub wait_for { my ($child) = @_; $SIG{TERM} = 'IGNORE'; $SIG{HUP} = 'IGNORE'; cl
 # The kernel forgets the death signal with a change of the user.
 sub become_root { call('setgroups', $SETGROUPS, 0, 0); call('setresgid', $SETRESGID, 0, 0, 0); call('setresuid', $SETRESUID, 0, 0, 0); die_with_parent() }
 
+${panelScript}
 # 1. The namespaces, and the ids in them: a user namespace in another one. The kernel counts what all users of the inner one have as
 # that of its maker, by limits of the outer one, which root of the inner one cannot change. The maker is the user of the service, who
 # has an id in the outer one only.
 $^F = 255;
 die_with_parent();
 put($_, '0') for split /,/, $groups;
+if ($is_wired) {
+  for ([5, 0x10000000], [6, 0x40000000]) { call('the namespaces of the panel', $SETNS, @$_); syscall($CLOSE, $$_[0]) }
+  # Its maker has to have a group there, and has to be let at the ids of its child.
+  call('setresgid', $SETRESGID, 0, 0, 0); attempt($PRCTL, 4, 1, 0, 0, 0); die_with_parent() }
 pipe(my $made, my $make) or fail('pipe'); pipe(my $mapped, my $map) or fail('pipe');
+pipe(my $spaced, my $space) or fail('pipe'); pipe(my $plugged, my $plug) or fail('pipe');
 my $child = fork; defined $child or fail('fork');
 if ($child) {
-  close $make; close $mapped;
+  close $make; close $mapped; close $space; close $plugged;
   if (sysread($made, my $byte, 1)) {
-    if ($by eq 'root') { put("/proc/$child/uid_map", "0 $first_uid $ids\n$ids 0 1"); put("/proc/$child/gid_map", "0 $first_gid $ids") }
+    if ($is_wired) { put("/proc/$child/uid_map", "0 0 $ids\n$ids $ids 1"); put("/proc/$child/gid_map", "0 0 $ids") }
+    elsif ($by eq 'root') { put("/proc/$child/uid_map", "0 $first_uid $ids\n$ids 0 1"); put("/proc/$child/gid_map", "0 $first_gid $ids") }
     else { for (['newuidmap', $first_uid, $ids, $ids, $<, 1], ['newgidmap', $first_gid, $ids]) { my ($program, @ranges) = @$_;
       system($program, $child, 0, @ranges) == 0 or do { kill 9, $child; print STDERR "the container cannot be made: $program failed\n"; leave(${failureCode}) } } }
     syswrite $map, 'x' }
-  close $map; wait_for($child) }
-close $made; close $map; die_with_parent();
+  close $map; plug_in($child, $spaced, $plug) if $is_wired;
+  close $spaced; close $plug; wait_for($child) }
+close $made; close $map; close $spaced; close $plug; die_with_parent();
 call('user namespaces', $UNSHARE, 0x10000000);
 syswrite $make, 'x'; close $make;
 sysread($mapped, my $byte, 1) or leave(${failureCode}); close $mapped;
+make_panel() if $mode eq 'panel';
 # Its maker has to have a group in the outer one, and processes of its user have to be let at its ids.
 call('setresgid', $SETRESGID, 0, 0, 0); attempt($PRCTL, 4, 1, 0, 0, 0); die_with_parent();
 pipe(my $inner, my $tell) or fail('pipe');
@@ -187,7 +206,7 @@ if (!$mapper) {
 close $inner;
 attempt($PRLIMIT, 0, 6, pack('QQ', $processes, $processes), 0) if $processes;
 call('namespaces', $UNSHARE, 0x10000000 | 0x40000000 | 0x20000 | 0x08000000);
-syswrite $tell, 'x'; close $tell;
+syswrite $tell, 'x'; close $tell; syswrite $space, 'x' if $is_wired;
 waitpid($mapper, 0); $? == 0 or leave(${failureCode});
 
 # 2. The places. Only the user of the service reaches them, and only root of the namespaces makes files there.
@@ -213,11 +232,11 @@ for (@places) { my ($name, $mode, $at) = @$_; my $from = '/proc/self/fd/' . file
   close $at }
 # Before the user changes: the device may be that of the service alone.
 my ($tun, $crun, $signals, $taps, @more) = $is_tool ? () : @rest[1 .. $#rest];
-my @tuns = map { sysopen(my $tap, $tun, 2 | 2048) or fail($tun); $tap } 1 .. $taps || 0;
+my @tuns = map { sysopen(my $tap, $tun, 2 | 2048) or fail($tun); $tap } 1 .. ($is_wired ? 0 : $taps || 0);
 become_root();
 call('PID namespaces', $UNSHARE, 0x20000000);
 my $init = fork; defined $init or fail('fork');
-wait_for($init) if $init;
+if ($init) { close $space; wait_for($init) }
 die_with_parent();
 call('proc', $MOUNT, 'proc', '/proc', 'proc', 2 | 4 | 8, 0);
 if ($is_tool) {
@@ -227,14 +246,14 @@ if ($is_tool) {
   for (;;) { my $pid = waitpid(-1, 0); leave(end_of($?)) if $pid == $tool; leave(1) if $pid < 0 } }
 
 # 3. The adapters (netdevice(7), linux/if_tun.h): TAP devices without packet information, with a virtio header.
-socket(my $control, 2, 2, 0) or fail('socket');
-sub request { my ($code, $name, $rest, $what) = @_; my $q = pack('a16 a24', $name, $rest); ioctl($control, $code, $q) or fail("$what of $name"); substr($q, 16) }
+sub request { my ($code, $name, $rest, $what) = @_; $control or socket($control, 2, 2, 0) or fail('socket'); my $q = pack('a16 a24', $name, $rest); ioctl($control, $code, $q) or fail("$what of $name"); substr($q, 16) }
 sub up { my ($name) = @_; my $is = unpack('S', request(0x8913, $name, '', 'the flags')); request(0x8914, $name, pack('S', $is | 1), 'the state') }
+sub tap_of { my ($tap, $name) = @_; my $q = pack('a16 S x22', $name, 2 | 0x1000 | 0x4000); ioctl($tap, 0x400454ca, $q) or fail("the device $name") }
 up('lo');
+if ($is_wired) { sysread($plugged, $byte, 1) or leave(${failureCode}) }
 my @made;
-for (1 .. $taps) { my ($name, $mac) = splice(@more, 0, 2);
-  my $tap = shift @tuns; my $q = pack('a16 S x22', $name, 2 | 0x1000 | 0x4000);
-  ioctl($tap, 0x400454ca, $q) or fail("the device $name");
+for (1 .. $taps) { my ($name, $mac) = splice(@more, 0, 2); if ($is_wired) { up($name); next }
+  my $tap = shift @tuns; tap_of($tap, $name);
   request(0x8924, $name, pack('S a6', 1, pack('H12', join '', split /:/, $mac)), 'the address');
   up($name); push @made, [$name, $tap] }
 # As ip(8) would with an image that has it: the address of the first adapter, its mask, and the default route (route(7), linux/route.h).
@@ -295,6 +314,7 @@ accept(my $peer, $consoles) or fail('the console');
 hand_over('console', receive($peer));
 close $peer; close $consoles;
 hand_over($$_[0], fileno $$_[1]) for @made;
+if ($is_wired) { syswrite $space, 'x'; close $space; sysread($plugged, $byte, 1) or leave(${failureCode}) }
 # Further commands: a process of its own waits for requests of the keeper (keeper/process/inside-commands.ts), another one runs each.
 sub close_all { syscall($CLOSE, $_) for 3 .. 255 }
 sub say { my ($door, @words) = @_; send($door, join(' ', @words), 0x4000) }

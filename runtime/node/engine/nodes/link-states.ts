@@ -111,5 +111,6 @@ export class LinkStates {
 const isSameState = (one: DirectLinkState, other: DirectLinkState): boolean =>
   one.verdict === other.verdict &&
   one.reason === other.reason &&
+  one.path === other.path &&
   isSameTraffic(one.ab, other.ab) &&
   isSameTraffic(one.ba, other.ba)

@@ -50,7 +50,7 @@ export class LinkViews {
       reports === undefined
         ? (this.#samples.get(link_id)?.read ?? [noTraffic, noTraffic])
         : this.#traffic(link_id, [passed(a, b), passed(b, a)])
-    return { link_id, verdict, reason, ab, ba }
+    return { link_id, verdict, reason, ...(a?.path !== undefined && { path: a.path }), ab, ba }
   }
 
   /** Forgets the traffic of a link. */

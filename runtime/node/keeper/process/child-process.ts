@@ -7,6 +7,7 @@ import { setImmediate } from 'node:timers/promises'
 import { ReadStream } from 'node:tty'
 import { SerialQueue } from '../../../../src/lib/async/serial-queue.ts'
 import { withTimeout } from '../../../../src/lib/async/timeout.ts'
+import type { Panel } from '../../dataplane/cable/panel.ts'
 import { startProgram } from '../../os/programs/start.ts'
 import { findProgram } from '../../os/system/find-program.ts'
 import { openPty } from '../../os/system/pty.ts'
@@ -78,7 +79,11 @@ export class ChildProcessRunner implements Runner {
   }
 
   /** Resolves when the kernel has accepted the program; `spawn_failed` when it cannot be started. */
-  static async start(spec: ProcessSpec, output: (bytes: Uint8Array) => void): Promise<ChildProcessRunner> {
+  static async start(
+    spec: ProcessSpec,
+    output: (bytes: Uint8Array) => void,
+    panel?: Panel,
+  ): Promise<ChildProcessRunner> {
     const descriptors: number[] = []
     let terminal: ReadStream | undefined
     let channel: DescriptorChannel | undefined
@@ -114,7 +119,7 @@ export class ChildProcessRunner implements Runner {
                 ? ['pipe' as const, 'pipe' as const, log]
                 : ['ignore' as const, log, log]),
           ...(isWrapped ? ['pipe' as const] : sockets.length > 0 ? ['ignore' as const] : []),
-          ...(channel === undefined ? sockets : [channel.theirs]),
+          ...(channel === undefined ? sockets : [channel.theirs, ...(panel?.descriptors ?? [])]),
         ],
       })
       const streams = terminal === undefined ? [child.stdout, child.stdin] : [terminal]

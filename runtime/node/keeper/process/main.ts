@@ -7,6 +7,7 @@ import { version } from '../../os/system/version.ts'
 import { ChildRecords } from './child-records.ts'
 import { EmbeddedPcs } from './embedded-pcs.ts'
 import { exitCode, generation, keeperDirectory, lockOf } from './generation.ts'
+import { Panels } from './panels.ts'
 import { KeeperServer } from './server.ts'
 import { Units } from './units.ts'
 
@@ -32,7 +33,7 @@ const packetSwitch = await Switch.start({
   // For measurements, and for hosts where the native library fails.
   ...(process.env.PATCHBAY_PACKET_PATH === 'portable' && { path: 'portable' as const }),
 })
-const units: Units = new Units(records, pcs, packetSwitch, (key, run, exit) => {
+const units: Units = new Units(records, pcs, packetSwitch, new Panels(log), (key, run, exit) => {
   server.emit('unit.exit', { key, run, exit })
   endWhenIdle()
 })

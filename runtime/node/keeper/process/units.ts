@@ -2,6 +2,7 @@ import { closeSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
 import { withTimeout } from '../../../../src/lib/async/timeout.ts'
+import type { Panel } from '../../dataplane/cable/panel.ts'
 import type { Switch } from '../../dataplane/switch/switch.ts'
 import { KeeperError } from '../protocol/error.ts'
 import type { BridgeSpec, Exit, ProcessSpec, UnitSpec, UnitState } from '../protocol/protocol.ts'
@@ -13,6 +14,7 @@ import type { ChildRecords } from './child-records.ts'
 import { ConsoleHub } from './console-hub.ts'
 import type { EmbeddedPcs } from './embedded-pcs.ts'
 import type { InsideCommands } from './inside-commands.ts'
+import type { Panels } from './panels.ts'
 import type { Runner } from './runner.ts'
 
 const lastWordsBytes = 2048
@@ -38,6 +40,7 @@ export class Units {
   readonly #serial = new KeyedMutex()
   readonly #records: ChildRecords
   readonly #pcs: EmbeddedPcs
+  readonly #panels: Panels
   /**
    * Starts at the time of day, so that runs of other keepers have other numbers. A service may handle an exit when another keeper
    * already runs the node.
@@ -51,11 +54,13 @@ export class Units {
     records: ChildRecords,
     pcs: EmbeddedPcs,
     packetSwitch: Switch,
+    panels: Panels,
     onExit: (key: string, run: number, exit: Exit) => void,
   ) {
     this.#records = records
     this.#pcs = pcs
     this.#packetSwitch = packetSwitch
+    this.#panels = panels
     this.#onExit = onExit
   }
 
@@ -177,8 +182,9 @@ export class Units {
     const logStart = log?.size ?? 0
     // Binds the port first, because a failure then needs no undo.
     await hub.setListen(spec.console ?? null)
+    const panel = spec.run.type === 'process' && spec.run.panel && (await this.#panels.open(spec.run.panel))
     try {
-      runner = await this.#run(spec, output)
+      runner = await this.#run(spec, output, panel || undefined)
     } catch (error) {
       hub.close()
       throw error
@@ -186,7 +192,7 @@ export class Units {
     // Before its end is watched, which unbinds them: a program may end at once.
     const failure =
       runner instanceof ChildProcessRunner && spec.run.type === 'process' && spec.run.taps !== undefined
-        ? await bindTaps(this.#packetSwitch, spec.run.taps, runner.taps)
+        ? await bindTaps(this.#packetSwitch, spec.run.taps, runner.taps, panel || undefined)
         : undefined
     const unit = this.#watch(spec, hub, runner, logStart)
     this.#units.set(spec.key, unit)
@@ -235,10 +241,10 @@ export class Units {
     return exit
   }
 
-  async #run({ key, run }: UnitSpec, output: (bytes: Uint8Array) => void): Promise<Runner> {
+  async #run({ key, run }: UnitSpec, output: (bytes: Uint8Array) => void, panel?: Panel): Promise<Runner> {
     if (run.type === 'bridge') return BridgeRunner.start(key, run, this.#packetSwitch)
     if (run.type === 'pc') return this.#pcs.start(run, output)
-    return run.type === 'attached' ? new AttachedRunner(run, output) : ChildProcessRunner.start(run, output)
+    return run.type === 'attached' ? new AttachedRunner(run, output) : ChildProcessRunner.start(run, output, panel)
   }
 
   #watch(spec: UnitSpec, hub: ConsoleHub, runner: Runner, logStart: number): Unit {
@@ -271,13 +277,14 @@ async function bindTaps(
   lan: Switch,
   taps: NonNullable<ProcessSpec['taps']>,
   handed: ReadonlyMap<string, number>,
+  panel: Panel | undefined,
 ): Promise<string | undefined> {
   const left = new Map(handed)
   try {
     const missing = taps.find(({ name }) => !left.has(name))
     if (missing !== undefined) return `the program handed over no device ${missing.name}`
     for (const { name, port } of taps) {
-      await lan.bindTap(port, left.get(name) as number)
+      await lan.bindTap(port, left.get(name) as number, panel)
       left.delete(name)
     }
     return undefined

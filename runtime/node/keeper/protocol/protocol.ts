@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import type { LinkVerdict, NioState } from '../../../../src/model/schema/nio.ts'
+import type { FramePath, LinkVerdict, NioState } from '../../../../src/model/schema/nio.ts'
 import { Filter } from '../../dataplane/filters/index.ts'
 import { longestSocketPath } from '../../os/system/socket-path.ts'
 
@@ -118,6 +118,14 @@ const ProcessSpec = Type.Object({
    */
   taps: Type.Optional(
     list(Type.Object({ name: Type.String({ minLength: 1, maxLength: 15 }), port: Key }), { maxItems: 64 }),
+  ),
+  /**
+   * The program that makes the panel of the devices in `taps`: a user namespace and a network namespace in it, in which the keeper joins the
+   * adapters of programs itself (dataplane/cable). It hands over their descriptors as `user` and `net`, and a netlink socket of the latter as
+   * `netlink`. The keeper runs it once, and hands the first two over to each program behind `firstSocket`, or none if it failed.
+   */
+  panel: Type.Optional(
+    Type.Object({ command: Type.String({ minLength: 1, maxLength: 4096, pattern: noNul }), args: list(Text) }),
   ),
   /**
    * Where the program serves its console by telnet, at a loopback address. The keeper connects whenever it listens there; stdout is
@@ -336,6 +344,8 @@ export interface PortReport {
   /** Why no frames pass; absent in keepers of earlier versions. */
   readonly reason?: string | null
   readonly capture: CaptureState | null
+  /** Who has the frames; absent in keepers of earlier versions. */
+  readonly path?: FramePath
 }
 
 export interface Inventory {

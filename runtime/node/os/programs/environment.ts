@@ -7,7 +7,13 @@ const always = [
 ]
 
 /** Variables for Node programs of this project: options of Node, and the packet path. */
-export const forNode = ['NODE_OPTIONS', 'NODE_COMPILE_CACHE', 'TSX_TSCONFIG_PATH', 'PATCHBAY_PACKET_PATH']
+export const forNode = [
+  'NODE_OPTIONS',
+  'NODE_COMPILE_CACHE',
+  'TSX_TSCONFIG_PATH',
+  'PATCHBAY_PACKET_PATH',
+  'PATCHBAY_CABLES',
+]
 /** Variables for programs that may open a window, or play sound. */
 export const forDesktop = [
   ...['DISPLAY', 'WAYLAND_DISPLAY', 'XAUTHORITY', 'XDG_CONFIG_HOME', 'XDG_RUNTIME_DIR', 'XDG_SESSION_TYPE'],

@@ -39,6 +39,8 @@ export interface Libc {
   eventfd(initial: number, flags: number): number
   inet_pton(family: number, text: Pointer, address: Pointer): number
   if_nametoindex(name: Pointer): number
+  /** `send` in another thread, for requests that the kernel carries out while they are sent. */
+  sendLater(fd: number, bytes: Uint8Array): Promise<number>
   errno(): number
   /** The address of the bytes. It stays the same while their ArrayBuffer lives. */
   addressOf(bytes: Uint8Array): Pointer
@@ -92,6 +94,13 @@ export function loadLibc(): Libc {
     // On an older system the fast path waits in whole milliseconds.
     epoll_pwait2: callIfAny('int epoll_pwait2(int, uintptr_t, int, uintptr_t, uintptr_t)'),
     malloc_trim: callIfAny('int malloc_trim(size_t)'),
+    sendLater: (fd: number, bytes: Uint8Array) =>
+      new Promise<number>((resolve, reject) => {
+        // It has the bytes, which have to live until the call ends.
+        const done = (error: Error | null, sent: number) =>
+          error === null ? resolve(Math.min(sent, bytes.length)) : reject(error)
+        calls.send?.async(fd, Number(koffi.address(bytes)), bytes.length, 0, done)
+      }),
     errno: () => koffi.errno(),
     addressOf: (bytes: Uint8Array) => Number(koffi.address(bytes)),
   } as unknown as Libc
@@ -180,6 +189,7 @@ export const linux = {
   MADV_DONTNEED: 4,
   SIOCOUTQ: 0x5411,
   SIOCGIFFLAGS: 0x8913,
+  SIOCGIFINDEX: 0x8933,
   SIOCSIFFLAGS: 0x8914,
   SIOCGIFMTU: 0x8921,
   IFF_UP: 1,

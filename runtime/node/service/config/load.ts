@@ -55,7 +55,14 @@ interface Layer {
 
 /** Variables with our prefix that are not settings. */
 const otherVariables = new Set([
-  ...['PATCHBAY_COMPLETION_WAIT', 'PATCHBAY_CONFIG', 'PATCHBAY_ORGANIZATION', 'PATCHBAY_REQUIRE', 'PATCHBAY_SERVER'],
+  ...[
+    'PATCHBAY_CABLES',
+    'PATCHBAY_COMPLETION_WAIT',
+    'PATCHBAY_CONFIG',
+    'PATCHBAY_ORGANIZATION',
+    'PATCHBAY_REQUIRE',
+    'PATCHBAY_SERVER',
+  ],
 ])
 
 /** The configuration of this process: flags win over the environment, the file and the defaults. ConfigError when it is not valid. */

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import type { Switch } from '../../../../runtime/node/dataplane/switch/switch.ts'
 import { ChildRecords } from '../../../../runtime/node/keeper/process/child-records.ts'
 import { EmbeddedPcs } from '../../../../runtime/node/keeper/process/embedded-pcs.ts'
+import { Panels } from '../../../../runtime/node/keeper/process/panels.ts'
 import { Units } from '../../../../runtime/node/keeper/process/units.ts'
 import type { Exit, ProcessSpec, UnitSpec } from '../../../../runtime/node/keeper/protocol/protocol.ts'
 import { findProgram } from '../../../../runtime/node/os/system/find-program.ts'
@@ -33,10 +34,16 @@ async function openBench(): Promise<Bench> {
   const records = new ChildRecords(directory)
   const told: { key: string; run: number; exit: Exit }[] = []
   let wake: () => void = () => {}
-  const units = new Units(records, new EmbeddedPcs(records, () => {}), {} as Switch, (key, run, exit) => {
-    told.push({ key, run, exit })
-    wake()
-  })
+  const units = new Units(
+    records,
+    new EmbeddedPcs(records, () => {}),
+    {} as Switch,
+    new Panels(() => {}),
+    (key, run, exit) => {
+      told.push({ key, run, exit })
+      wake()
+    },
+  )
   onTestFinished(() => units.stopAll(100))
   const exit = async () => {
     for (;;) {

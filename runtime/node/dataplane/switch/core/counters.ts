@@ -31,6 +31,11 @@ export const at = {
   /** Frames that a bridge did not forward: of another VLAN, to where they came from, or in a circle. */
   filtered: 18,
   inAtGuestRefusal: 19,
+  /** Frames that the kernel took past the packet path. Their writer is the main thread. */
+  kernelOutFrames: 20,
+  kernelOutBytes: 21,
+  kernelInFrames: 22,
+  kernelInBytes: 23,
 } as const
 
 const names = Object.keys(filterRows) as readonly FilterName[]
@@ -93,10 +98,10 @@ export class Counters {
     const get = (column: number) => this.get(row, column)
     const all = (counters: typeof dropping) => Object.fromEntries(counters.map(([name, column]) => [name, get(column)]))
     return {
-      out_frames: get(at.outFrames),
-      out_bytes: get(at.outBytes),
-      in_frames: get(at.inFrames),
-      in_bytes: get(at.inBytes),
+      out_frames: get(at.outFrames) + get(at.kernelOutFrames),
+      out_bytes: get(at.outBytes) + get(at.kernelOutBytes),
+      in_frames: get(at.inFrames) + get(at.kernelInFrames),
+      in_bytes: get(at.inBytes) + get(at.kernelInBytes),
       dropped: {
         suspended: get(at.suspended),
         ...all(dropping),

@@ -18,6 +18,8 @@ export interface PacketPath {
   impair(row: number, impairment: PortImpairment): Promise<void>
   /** The next frames of a row need not wait for earlier ones. */
   reset(row: number): Promise<void>
+  /** Whether the next frames of the rows only need counting: no stage or capture is left, and no earlier frame waits. */
+  isPlain(rows: readonly number[]): Promise<boolean>
   /**
    * Begins or (null) ends the delivery of frames of a row. Resolves when all earlier frames were delivered; a call with the same
    * memory only does this.

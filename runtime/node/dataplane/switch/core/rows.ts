@@ -49,6 +49,11 @@ export class Rows {
     this.#row(row).in.reset()
   }
 
+  /** Whether frames of the rows only need counting. */
+  isPlain(rows: readonly number[], now: number): boolean {
+    return rows.every((row) => this.#row(row).out.isPlain(now) && this.#row(row).in.isPlain(now))
+  }
+
   /** Delivers earlier captured frames first. */
   capture(row: number, memory: SharedArrayBuffer | null): void {
     const it = this.#row(row)

@@ -1,0 +1,61 @@
+import { once } from 'node:events'
+import { closeSync } from 'node:fs'
+import { text } from 'node:stream/consumers'
+import { Panel } from '../../dataplane/cable/panel.ts'
+import { startProgram } from '../../os/programs/start.ts'
+import { loadLibc } from '../../os/system/libc.ts'
+import type { ProcessSpec } from '../protocol/protocol.ts'
+import { DescriptorChannel } from './handed-descriptors.ts'
+
+type PanelSpec = NonNullable<ProcessSpec['panel']>
+
+/** Time that a program has to make a panel, ms. */
+const longestMs = 10_000
+
+/** The panels of the keeper: one for each program that makes one, usually one in all. They are gone when the keeper ends. */
+export class Panels {
+  readonly #panels = new Map<string, Promise<Panel | undefined>>()
+  readonly #log: (message: string) => void
+
+  constructor(log: (message: string) => void) {
+    this.#log = log
+  }
+
+  /** The panel of the program; undefined if this host cannot have one: the switch has all frames then. */
+  async open(spec: PanelSpec): Promise<Panel | undefined> {
+    // For measurements, and for kernels with faults in it.
+    if (process.env.PATCHBAY_CABLES === 'off') return undefined
+    const key = JSON.stringify(spec)
+    const known = this.#panels.get(key)
+    if (known !== undefined) return known
+    const made = make(spec).catch((error: Error) => {
+      this.#log(`no patch cables here, the switch has all frames: ${error.message}`)
+      return undefined
+    })
+    this.#panels.set(key, made)
+    return made
+  }
+}
+
+async function make({ command, args }: PanelSpec): Promise<Panel> {
+  const channel = DescriptorChannel.open()
+  let handed = new Map<string, number>()
+  try {
+    const child = startProgram(command, args, {
+      stdio: ['ignore', 'ignore', 'pipe', 'ignore', channel.theirs],
+      timeout: longestMs,
+      killSignal: 'SIGKILL',
+    })
+    const [said] = await Promise.all([child.stderr === null ? '' : text(child.stderr), once(child, 'close')])
+    handed = channel.take()
+    const [user, net, netlink] = ['user', 'net', 'netlink'].map((name) => handed.get(name))
+    if (user === undefined || net === undefined || netlink === undefined)
+      throw new Error(said.trim().slice(-500) || 'its program ended early')
+    handed = new Map()
+    return new Panel(loadLibc(), { user, net, netlink })
+  } finally {
+    for (const descriptor of handed.values()) closeSync(descriptor)
+    closeSync(channel.theirs)
+    channel.close()
+  }
+}
