@@ -15,7 +15,15 @@ const within = (value: number) =>
 export type ConsoleExpect = Static<typeof ConsoleExpect>
 export const ConsoleExpect = closedSchema('ConsoleExpect', 'Text to type on a console, and output to wait for', {
   send: Type.Optional(Type.String({ maxLength: 16_384, description: 'Typed verbatim: end a line with \\n or \\r' })),
-  expect: Pattern,
+  expect: Type.Optional(Pattern),
+  quiet_s: Type.Optional(
+    Type.Number({
+      minimum: 0.1,
+      maximum: 60,
+      description:
+        'The wait ends, too, when nothing was shown for this time, s: `matched` is then empty, and `before` has the output. Needed without `expect`',
+    }),
+  ),
   echoes: Type.Optional(
     Type.Boolean({
       default: false,

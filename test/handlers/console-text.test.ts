@@ -31,6 +31,21 @@ test('input is answered, and a regular expression finds the answer, with the out
   expect(found.body.before).toContain('echo one two')
 })
 
+test('without an expression, the answer is the output until the console is quiet', async () => {
+  const path = await startedPc()
+  await ask(`${path}/console/expect`, { expect: 'PC> ', within_s: 20 })
+  const said = await ask(`${path}/console/expect`, { send: 'echo all of it\r', quiet_s: 0.5, echoes: true })
+  expect(said).toMatchObject({
+    status: 200,
+    body: { matched: '', before: expect.stringContaining('all of it'), groups: [] },
+  })
+  // Output that never pauses ends with the wait.
+  const busy = await ask(`${path}/console/expect`, { send: 'ping 127.0.0.1 -t\r', quiet_s: 60, within_s: 0.2 })
+  expect([busy.status, busy.body.matched]).toEqual([200, ''])
+  const neither = await ask(`${path}/console/expect`, { send: 'x' })
+  expect([neither.status, neither.body.message]).toEqual([400, 'body: expected `expect`, `quiet_s`, or both'])
+})
+
 test('output that does not come in time is a conflict with the last lines', async () => {
   const path = await startedPc()
   await ask(`${path}/console/expect`, { expect: 'PC> ', within_s: 20 })

@@ -125,7 +125,7 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
   })
   const expect = endpoint({
     ...{ method: 'POST', path: `${node}/console/expect`, tag, params },
-    summary: 'Type on the console, and wait until its output matches a regular expression',
+    summary: 'Type on the console, and wait until its output matches a regular expression, or the console is quiet',
     description: 'With `send`, only later output is searched; without it, also what the console has already shown.',
     body: ConsoleExpect,
     replies: { 200: { description: 'The output matches', schema: ConsoleMatch } },

@@ -51,7 +51,7 @@ const longestEscape = 64
 
 /** The output of a console as text without escape sequences, CR and NUL, and the search for an expression in it. */
 export class ConsoleSearch {
-  readonly #expression: Expression
+  readonly #expression: Expression | undefined
   readonly #echo: EchoFilter | undefined
   readonly #decoder = new TextDecoder()
   #text = ''
@@ -62,8 +62,8 @@ export class ConsoleSearch {
   /** Where the output begins that was not searched yet. */
   #searched = 0
 
-  /** `echo`: takes out what is no output. */
-  constructor(expression: Expression, echo?: EchoFilter) {
+  /** Without an expression nothing matches. `echo`: takes out what is no output. */
+  constructor(expression: Expression | undefined, echo?: EchoFilter) {
     this.#expression = expression
     this.#echo = echo
   }
@@ -82,11 +82,12 @@ export class ConsoleSearch {
   }
 
   get isSearched(): boolean {
-    return this.#searched === this.#text.length
+    return this.#expression === undefined || this.#searched === this.#text.length
   }
 
   /** Searches the next piece. */
   next(): ConsoleMatch | undefined {
+    if (this.#expression === undefined) return undefined
     const begin = Math.max(0, this.#searched - pieceSize)
     const end = Math.min(this.#text.length, this.#searched + pieceSize)
     // `^` and `\b` need the character before it.
@@ -99,6 +100,11 @@ export class ConsoleSearch {
     if (found.end() === piece.length && end < this.#text.length) return undefined
     const groups = Array.from({ length: found.groupCount() }, (_, index) => found.group(index + 1) ?? null)
     return { matched: found.group() ?? '', before: this.#text.slice(0, offset + found.start()), groups }
+  }
+
+  /** The output, when nothing of it matches. */
+  get unmatched(): ConsoleMatch {
+    return { matched: '', before: this.#text, groups: [] }
   }
 
   /** The last lines, for a message. */

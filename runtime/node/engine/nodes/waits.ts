@@ -2,7 +2,7 @@ import { connect } from 'node:net'
 import { onAbort } from '../../../../src/lib/async/abort.ts'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { pause } from '../../../../src/lib/async/pause.ts'
-import { conflict, tooMany } from '../../../../src/lib/errors/api-error.ts'
+import { badRequest, conflict, tooMany } from '../../../../src/lib/errors/api-error.ts'
 import type { ConsoleExpect, ConsoleMatch, NodeReady } from '../../../../src/model/console.ts'
 import { EchoFilter } from './console-echo.ts'
 import { ConsoleSearch, compiled } from './console-search.ts'
@@ -95,21 +95,24 @@ export class NodeWaits {
 
   async #search(
     node: EngineNode,
-    { send, expect, echoes = false, within_s = 10 }: ConsoleExpect,
+    { send, expect, quiet_s, echoes = false, within_s = 10 }: ConsoleExpect,
     over: AbortSignal,
     field = 'expect',
   ): Promise<ConsoleMatch> {
+    if (expect === undefined && quiet_s === undefined) throw badRequest('body: expected `expect`, `quiet_s`, or both')
     const echo = echoes && send !== undefined ? new EchoFilter(send) : undefined
-    const search = new ConsoleSearch(await compiled(field, expect), echo)
+    const search = new ConsoleSearch(expect === undefined ? undefined : await compiled(field, expect), echo)
     const { readable, writable } = await this.#consoles.open(node, over, { replay: false })
     // Read separately, so that also a wait of 0 s sees it. What comes meanwhile is seen twice.
     if (send === undefined) search.push(await this.#consoles.log(node))
     const until = performance.now() + within_s * 1000
     let isEnded = false
+    let heardAt = performance.now()
     let wake = () => {}
     const read = async () => {
       for await (const bytes of readable) {
         search.push(bytes)
+        heardAt = performance.now()
         wake()
       }
     }
@@ -130,12 +133,15 @@ export class NodeWaits {
       over.throwIfAborted()
       const now = performance.now()
       const left = until - now
+      const quietLeft = quiet_s === undefined ? Number.POSITIVE_INFINITY : heardAt + quiet_s * 1000 - now
       const shown = search.tail && `; its last output was:\n${search.tail}`
       if (!search.isSearched) await pause(Math.min(left, (now - began) * restShare), over)
-      else if (isEnded) throw conflict(`The node stopped before its console showed ${expect}${shown}`, stopped)
+      else if (isEnded)
+        throw conflict(`The node stopped before its console showed ${expect ?? 'all of its output'}${shown}`, stopped)
+      else if (quietLeft <= 0 || (left <= 0 && expect === undefined)) return search.unmatched
       else if (left <= 0) throw late(`The console did not show ${expect} within ${within_s} s${shown}`)
       else
-        await pause(left, over, (it) => {
+        await pause(Math.min(left, quietLeft), over, (it) => {
           wake = it
         })
     }

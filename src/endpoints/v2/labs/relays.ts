@@ -106,7 +106,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${node}/console/expect`, owner, tag: 'v2 nodes', params },
-    summary: 'Type on the console, and wait until its output matches a regular expression',
+    summary: 'Type on the console, and wait until its output matches a regular expression, or the console is quiet',
     body: ConsoleExpect,
     replies: { 200: { description: 'The output matches', schema: ConsoleMatch } },
     errors: {
