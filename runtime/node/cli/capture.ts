@@ -1,3 +1,4 @@
+import { linkText } from '../../../src/client/link-names.ts'
 import { type LabLink, type LabNode, PatchbayError } from '../../../src/client/patchbay.ts'
 import { ApiError } from '../../../src/lib/errors/api-error.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
@@ -11,7 +12,7 @@ import type { capturing } from './command-flags.ts'
 import { CommandError, type ExitCode, exits, wrongArguments } from './exits.ts'
 import { linkOf } from './link.ts'
 import type { CommandOutcome } from './outcome.ts'
-import { labOf, linksOf, linkText } from './targets.ts'
+import { labOf, linksOf } from './targets.ts'
 
 /** What is captured, and where it comes from. */
 interface Source {

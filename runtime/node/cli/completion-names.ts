@@ -1,3 +1,4 @@
+import { endsText, stateOf } from '../../../src/client/link-names.ts'
 import type { LabProject, Patchbay } from '../../../src/client/patchbay.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
 import { escapeUnsafe } from '../../../src/lib/text/escape.ts'
@@ -5,7 +6,7 @@ import { clientOf } from './client.ts'
 import type { Completion } from './command.ts'
 import type { Candidate, Names } from './completion.ts'
 import { secondsOf } from './durations.ts'
-import { endsText, linksOf, nodesOf, stateOf } from './targets.ts'
+import { linksOf, nodesOf } from './targets.ts'
 
 /** A person waits at a key: a service that has not answered by then offers nothing, s. PATCHBAY_COMPLETION_WAIT gives it more. */
 const defaultWaitS = 1

@@ -1,9 +1,10 @@
+import { endText, linkState, stateOf } from '../../../src/client/link-names.ts'
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
 import { kindIfKnown } from '../../../src/model/kinds/node.ts'
 import type { CommandContext } from './client.ts'
 import { coloured } from './colours.ts'
 import type { CommandOutcome } from './outcome.ts'
-import { computeNames, endText, linkState, linksOf, type NodeTarget, nodesOf, stateOf } from './targets.ts'
+import { computeNames, linksOf, type NodeTarget, nodesOf } from './targets.ts'
 
 /** `patchbay inspect LAB/NODE`: its state, its console, what it runs, and where its ports lead; with `--json` all its settings. */
 export async function inspectNode({ lab, node }: NodeTarget, context: CommandContext): Promise<CommandOutcome> {

@@ -1,3 +1,4 @@
+import { endsText, linkState, linkText, stateOf } from '../../../src/client/link-names.ts'
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
 import { clientOf } from './client.ts'
@@ -5,19 +6,7 @@ import type { CommandInput, serviceFlags } from './command.ts'
 import { stopText } from './durations.ts'
 import { inspectNode } from './inspect-node.ts'
 import type { CommandOutcome } from './outcome.ts'
-import {
-  computeNames,
-  endsText,
-  labOf,
-  linkState,
-  linksOf,
-  linkText,
-  nameOrder,
-  nodeOf,
-  nodesOf,
-  runningText,
-  stateOf,
-} from './targets.ts'
+import { computeNames, labOf, linksOf, nameOrder, nodeOf, nodesOf, runningText } from './targets.ts'
 
 /** `patchbay inspect LAB[/NODE]`: the nodes and links of a lab, or one node. */
 export async function inspect({
@@ -72,7 +61,10 @@ const nodeRow = (node: LabNode, compute: string) => [
 
 /** The links of a lab as a table. */
 export async function linkTable(links: readonly LabLink[], nodes: readonly LabNode[]): Promise<string> {
-  const [{ impairmentText }, { tableOf }] = await Promise.all([import('./impairment.ts'), import('./table.ts')])
+  const [{ impairmentText }, { tableOf }] = await Promise.all([
+    import('../../../src/labfile/changed-impairment.ts'),
+    import('./table.ts'),
+  ])
   const rows = links.map((link) => [linkText(link, nodes), linkState(link), impairmentText(link)])
   return tableOf(['LINK', 'STATE', 'IMPAIRMENT'], rows)
 }

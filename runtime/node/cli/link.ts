@@ -1,3 +1,4 @@
+import { endsText, linkState, linksNamed, linkText } from '../../../src/client/link-names.ts'
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
 import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput, FlagValues } from './command.ts'
@@ -5,7 +6,7 @@ import type { linking } from './command-flags.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
 import { linkJson, linkReasons, linkTable } from './inspect.ts'
 import type { CommandOutcome } from './outcome.ts'
-import { endsText, labOf, linkState, linksOf, linkText, nodeOf, nodesOf } from './targets.ts'
+import { labOf, linksOf, nodeOf, nodesOf } from './targets.ts'
 
 /** `patchbay link LAB[/LINK]`: shows the links of a lab, or one link; with flags it changes what the link does to frames. */
 export async function link({
@@ -34,7 +35,7 @@ export async function link({
       traffic_ba: now.traffic_ba,
     },
     async text() {
-      const { impairmentText } = await import('./impairment.ts')
+      const { impairmentText } = await import('../../../src/labfile/changed-impairment.ts')
       const { shown } = await import('./table.ts')
       const state = linkState(now)
       const reason = now.verdict_reason === null ? '' : ` (${now.verdict_reason})`
@@ -84,10 +85,10 @@ async function changeOf(found: LabLink, flags: FlagValues<typeof linking>) {
   const { server: _, json: __, suspend, resume, there, back, clear, ...words } = flags
   const isImpaired = clear || Object.values(words).some((it) => it !== undefined)
   if (!isImpaired && !suspend && !resume) return undefined
-  const { changedFilters } = await import('./impairment.ts')
+  const { filtersByFlags } = await import('./impairment.ts')
   const way = there ? 'there' : back ? 'back' : undefined
   return {
-    ...(isImpaired && changedFilters(found, words, { way, clears: clear })),
+    ...(isImpaired && filtersByFlags(found, words, { way, clears: clear })),
     ...((suspend || resume) && { suspend }),
   }
 }
@@ -100,23 +101,7 @@ export async function linkOf(word: string, context: CommandContext): Promise<{ f
     context,
   )
   const [nodes, links] = await Promise.all([nodesOf(lab, context), linksOf(lab, context)])
-  const wanted = plain(word.slice(slash + 1))
-  const textsOf = (link: LabLink): string[] => {
-    const ends = endsText(link, nodes).split(' -- ')
-    const names = ends.map((end) => end.slice(0, end.lastIndexOf(':')))
-    const [a = '', b = ''] = ends
-    const [nodeA = '', nodeB = ''] = names
-    return [
-      link.name ?? '',
-      link.link_id,
-      ...ends,
-      `${a}--${b}`,
-      `${b}--${a}`,
-      `${nodeA}--${nodeB}`,
-      `${nodeB}--${nodeA}`,
-    ]
-  }
-  const found = links.filter((it) => textsOf(it).map(plain).includes(wanted))
+  const found = linksNamed(word.slice(slash + 1), links, nodes)
   const [one] = found
   if (one !== undefined && found.length === 1) return { found: one, nodes }
   const list = (found.length > 0 ? found : links).slice(0, 20).map((it) => it.name ?? endsText(it, nodes))
@@ -130,5 +115,3 @@ export async function linkOf(word: string, context: CommandContext): Promise<{ f
     },
   ])
 }
-
-const plain = (text: string): string => text.toLowerCase().replaceAll(' ', '')

@@ -124,28 +124,3 @@ export async function linksOf(
   if (status !== 'opened') return []
   return client.call('GET /v2/projects/{project_id}/links', { params: { project_id }, signal })
 }
-
-/** An end of a link, such as `R1:eth0`. */
-export function endText(
-  { node_id, adapter_number, port_number }: LabLink['nodes'][number],
-  nodes: readonly LabNode[],
-): string {
-  const node = nodes.find((it) => it.node_id === node_id)
-  const port = node?.ports?.find((it) => it.adapter_number === adapter_number && it.port_number === port_number)
-  return `${node?.name ?? '?'}:${port?.short_name ?? `${adapter_number}/${port_number}`}`
-}
-
-/** The ends of a link, such as `R1:eth0 -- R2:eth0`. */
-export const endsText = (link: LabLink, nodes: readonly LabNode[]): string =>
-  link.nodes.map((end) => endText(end, nodes)).join(' -- ')
-
-/** A link for people: its ends, after its name when it has one. */
-export const linkText = (link: LabLink, nodes: readonly LabNode[]): string =>
-  link.name == null ? endsText(link, nodes) : `${link.name} (${endsText(link, nodes)})`
-
-/** The word for what a link does to frames. */
-export const linkState = ({ suspend, verdict }: Pick<LabLink, 'suspend' | 'verdict'>): string =>
-  suspend ? 'suspended' : (verdict ?? 'unknown')
-
-/** The words of users for the states of nodes. */
-export const stateOf = ({ status }: Pick<LabNode, 'status'>): string => (status === 'started' ? 'running' : status)

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { stateOf } from '../../../src/client/link-names.ts'
 import type { Calls, LabJob, LabNode, LabPlan, Patchbay } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
@@ -27,7 +28,7 @@ import type { CommandOutcome } from './outcome.ts'
 import { ownService } from './own-service.ts'
 import { noProgress, progressOf } from './progress.ts'
 import { jobEnd } from './run-nodes.ts'
-import { labIfAny, stateOf } from './targets.ts'
+import { labIfAny } from './targets.ts'
 import { trusting } from './trust.ts'
 
 type Step = LabPlan['steps'][number]

@@ -1,9 +1,10 @@
+import { linkState, linkText, stateOf } from '../../../src/client/link-names.ts'
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
 import { clientOf } from './client.ts'
 import type { CommandInput, serviceFlags } from './command.ts'
 import { exits } from './exits.ts'
 import { linkJson, nodeJson } from './inspect.ts'
-import { labOf, linkState, linksOf, linkText, nameOrder, nodesOf, runningText, stateOf } from './targets.ts'
+import { labOf, linksOf, nameOrder, nodesOf, runningText } from './targets.ts'
 
 /** Least time between two pictures on a terminal, ms. */
 const pictureMs = 250
