@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { assistantPages } from './assistant-pages.js'
 import { exampleLabs } from './example-lab.js'
 import { licencesOf, packageOf } from './licences.js'
 
@@ -117,5 +118,10 @@ export async function bundleBrowser() {
     .replace('{{preloaded}}', preloaded.join('\n    '))
     .replace('{{script}}', `/app/${script}`)
     .replace('{{licences}}', `/app/${notice}`)
-  return new Map([...files, [notice, licences], ['index.html', filled]])
+  return new Map([
+    ...files,
+    [notice, licences],
+    ['index.html', filled],
+    ['assistant-pages.json', await assistantPages()],
+  ])
 }

@@ -20,6 +20,7 @@ const beside = {
   packets: { imports: ['lib'], users: ['endpoints'] },
   iso: { imports: ['lib'], users: ['labs'] },
   client: { imports: ['lib', 'model', 'compute'], users: [] },
+  mcp: { imports: ['lib', 'model', 'labfile', 'importers', 'packets', 'client'], users: ['endpoints'] },
 }
 
 const root = join(import.meta.dirname, '..')

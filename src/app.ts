@@ -89,7 +89,7 @@ export function createApp(options: AppOptions): App {
   const parts = appParts(
     options,
     { endpoints, fallback: newerPaths, openapi: reference },
-    compose([findEndpoint, ...handle]),
+    { answerAdmitted: compose([findEndpoint, ...handle]), answerAsClient },
   )
   const { admission, requests, nextId, clock } = parts
   const [fromOutside, fromTunnel, fromService] = [
@@ -97,6 +97,13 @@ export function createApp(options: AppOptions): App {
     compose([recordRequest, answerErrors, findEndpoint, ...handle]),
     compose([answerErrors, findEndpoint, ...handle]),
   ]
+  /** The caller of a request that came through a tunnel or of the service itself is no client. */
+  function answerAsClient(request: Request, { peer, identity }: Pick<RequestContext, 'peer' | 'identity'>) {
+    if (options.answerAsClient !== undefined && identity !== undefined) return options.answerAsClient(request, identity)
+    const id = nextId()
+    const more = { answerHeaders: serviceHeaders(version, id), peer, ...(identity !== undefined && { identity }) }
+    return fromOutside(contextOf(request, id, more)) as Promise<Response>
+  }
   /** The context of a request whose sender was admitted; `more`: what differs for one from outside. */
   const contextOf = (request: Request, id: string, more: Partial<RequestContext> = {}): RequestContext => ({
     app: parts,

@@ -4,6 +4,7 @@ import { kindEndpoints } from './compute/kinds.ts'
 import { nodeEndpoints } from './compute/nodes.ts'
 import { projectEndpoints } from './compute/projects.ts'
 import { serverEndpoints } from './compute/server.ts'
+import { assistantEndpoints } from './service/assistants.ts'
 import { docsEndpoints } from './service/docs.ts'
 import { metricsEndpoints } from './service/metrics.ts'
 import { uiEndpoints } from './service/ui.ts'
@@ -43,6 +44,7 @@ import { labTopologyEndpoints } from './v2/labs/topology.ts'
 export const endpoints: readonly Endpoint[] = [
   ...uiEndpoints,
   ...docsEndpoints,
+  ...assistantEndpoints,
   ...serverEndpoints,
   ...metricsEndpoints,
   ...projectEndpoints,

@@ -12,7 +12,7 @@ import type { LoginLimit } from './auth/login-limit.ts'
 import type { RateLimit } from './auth/rate-limit.ts'
 import type { Sessions } from './auth/sessions.ts'
 import type { Dialect } from './http/dialect.ts'
-import type { Context } from './http/endpoint.ts'
+import type { AssistantSettings, Context } from './http/endpoint.ts'
 import type { RequestMetrics } from './http/request-metrics.ts'
 import type { TicketOffice } from './http/tickets.ts'
 import type { RequestStep } from './request-context.ts'
@@ -37,6 +37,8 @@ export interface AppOptions {
   readonly requests?: RequestMetrics
   /** Called for every request when its answer begins. */
   readonly trace?: (entry: Trace) => void
+  /** Answers a request of this service to itself as one of a client; absent: the app does. */
+  readonly answerAsClient?: (request: Request, identity: Identity) => Promise<Response>
   /** The way of a request; absent: that of a compute or of a gateway (see `app.ts`). */
   readonly steps?: Partial<AppSteps>
 }
@@ -90,6 +92,8 @@ export interface RuntimeParts extends Pick<Context, 'json' | 'upgrade' | 'assets
   readonly apiErrorOf?: (error: unknown) => ApiError | undefined
   /** Called with every error that became a 500. */
   readonly report: (error: unknown, requestId: string) => void
+  /** Absent: changes need no confirmation, but for clients that want it. */
+  readonly assistants?: AssistantSettings
   /** Its clock, ms since any moment; absent: `performance.now`. */
   readonly clock?: () => number
 }

@@ -29,6 +29,8 @@ export interface AppParts {
   readonly shared: SharedContext
   /** Answers a request whose sender was admitted: finds its endpoint, and runs the steps of `AppSteps.handle`. */
   readonly answerAdmitted: (context: RequestContext) => StepResult
+  /** Answers a request that the service sends as the client of another one: it passes all steps, but its sender is known. */
+  readonly answerAsClient: (request: Request, client: Pick<RequestContext, 'peer' | 'identity'>) => Promise<Response>
 }
 
 /** Members of the context of handlers that are the same for all requests. */
@@ -42,6 +44,8 @@ type SharedContext = Omit<
   | 'noteCompute'
   | 'dispatchInternally'
   | 'dispatchToSelf'
+  | 'askAsClient'
+  | 'report'
   | 'peer'
   | 'acceptsEvent'
   | 'conventions'
@@ -60,7 +64,7 @@ export interface AppEndpoints {
 export function appParts(
   options: AppOptions,
   { endpoints, fallback, openapi }: AppEndpoints,
-  answerAdmitted: AppParts['answerAdmitted'],
+  { answerAdmitted, answerAsClient }: Pick<AppParts, 'answerAdmitted' | 'answerAsClient'>,
 ): AppParts {
   const { agent, version, services = {}, runtime, dialect } = options
   const { access, sessions, hasOrganization, rateLimit, ...admits } = options.admission
@@ -86,6 +90,7 @@ export function appParts(
     admission,
     requests,
     answerAdmitted,
+    answerAsClient,
     nextId: requestIds(),
     clock: runtime.clock ?? (() => performance.now()),
     peerOf: admits.peer ?? peerByUrl,
@@ -122,6 +127,7 @@ export function appParts(
       json: runtime.json,
       assets: runtime.assets,
       startLine: runtime.startLine,
+      assistants: runtime.assistants ?? { approves: () => false },
       openapi: () => openapi(version),
     },
   }

@@ -8,6 +8,7 @@ const ofService: readonly string[] = [
   '/',
   '/app/',
   '/docs',
+  '/mcp',
   '/metrics',
   '/openapi.json',
   '/schemas/',

@@ -137,6 +137,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
       upgrade: webSockets.upgrade,
       assets: assetsWith(current.clients_web_ui),
       startLine: () => startLine(config, port),
+      assistants: { approves: () => config.current.mcp.approve },
       apiErrorOf: replacedFileError,
       report: (error, request) => log.error({ err: error, request }, 'a request failed'),
     },

@@ -2,6 +2,7 @@ import { waitUntil } from 'cloudflare:workers'
 import { Check } from '@sinclair/typebox/value'
 import { type App, createApp } from '../../../src/app.ts'
 import { ticketPath } from '../../../src/endpoints/compute/server.ts'
+import { mcpPath } from '../../../src/endpoints/service/assistants.ts'
 import { metricsPath } from '../../../src/endpoints/service/metrics.ts'
 import { noJoinToken } from '../../../src/endpoints/v2/fleet/join.ts'
 import { sessionPath } from '../../../src/endpoints/v2/fleet/session.ts'
@@ -66,6 +67,9 @@ import { PlacementCache } from './placement-cache.ts'
 
 /** Time between two reports of request counts to the directory, ms. */
 const countMs = 5000
+
+/** Paths that need neither the directory nor a compute. */
+const answeredHere = new Set([ticketPath, sessionPath, mcpPath])
 
 export interface EdgeRouterOptions {
   /** Of all organizations. */
@@ -187,7 +191,7 @@ export class EdgeRouter {
     if (endpoint.owner === 'self' && params.project_id !== undefined)
       return this.#toLab(await this.#labOf(params.project_id, endpoint.makesLab === true), request, identity)
     // Requests without credentials must not reach the object: anybody may send them.
-    if (endpoint.public === true || endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
+    if (endpoint.public === true || answeredHere.has(endpoint.path)) return undefined
     if (endpoint.path === metricsPath) await this.#count()
     const isHere = isFeed(endpoint) || (await this.#forwardsHere(admitted))
     this.#countInTime()
@@ -308,6 +312,7 @@ export class EdgeRouter {
     const reads = directReads((projectId, identity) => this.#localRoute(projectId, identity))
     return createApp({
       ...commonOptions(env, this.#objects.named),
+      answerAsClient: (request, identity) => this.answer(request, identity),
       agent: (requester) => {
         const agent = gateway().agent(requester)
         const { forwardRequest } = agent

@@ -26,6 +26,9 @@ export const tokenKey = (env: Env): (() => Promise<CryptoKey>) => keyFor(env, 't
 /** The key that signs sessions. */
 export const sessionKey = (env: Env): (() => Promise<CryptoKey>) => keyFor(env, 'sessions')
 
+/** The key that signs the numbers of confirmations. */
+export const confirmationKey = (env: Env): (() => Promise<CryptoKey>) => keyFor(env, 'confirmations')
+
 function keyFor({ FLEET_KEY = '' }: Env, use: string): () => Promise<CryptoKey> {
   let key: CryptoKey | undefined
   // Requests share the key, not its promise: a Worker must not wait for a promise of another request.

@@ -36,12 +36,14 @@ export interface Env {
   readonly CLIENTS?: string
   /** The version for GNS3 clients that do not send theirs; default 2.2.59. */
   readonly CLIENTS_VERSION?: string
+  /** `true`: assistants (MCP) change nothing before they confirm the number of its plan. */
+  readonly MCP_APPROVE?: string
 }
 
 /** Settings that are no secrets, and may be left out. */
 export const settingNames = [
   ...(['ACCESS_TEAM_DOMAIN', 'ACCESS_AUDIENCE', 'ACCESS_ADMINS', 'ACCESS_ORGANIZATIONS'] as const),
-  ...(['ALLOWED_ORIGINS', 'RATE_PER_S', 'ALIASES', 'CLIENTS', 'CLIENTS_VERSION'] as const),
+  ...(['ALLOWED_ORIGINS', 'RATE_PER_S', 'ALIASES', 'CLIENTS', 'CLIENTS_VERSION', 'MCP_APPROVE'] as const),
 ] satisfies (keyof Env)[]
 
 const shortestKey = 32
@@ -58,6 +60,7 @@ export function missingSetting({ FLEET_KEY = '', ADMIN_TOKEN = '', ...more }: En
     return 'ACCESS_TEAM_DOMAIN is set without ACCESS_AUDIENCE: set that to the AUD tag of the application'
   if (!(rateOf(more) >= 0)) return 'RATE_PER_S: a number of requests is needed, or 0'
   if (!['', 'patchbay', 'gns3'].includes(more.CLIENTS ?? '')) return 'CLIENTS: patchbay or gns3 is needed'
+  if (!['', 'true', 'false'].includes(more.MCP_APPROVE ?? '')) return 'MCP_APPROVE: true or false is needed'
   if (listSetting(more.ALIASES).some((pair) => !aliasForm.test(pair)))
     return 'ALIASES: pairs such as vpcs=pc are needed'
   if (Object.values(organizationsOf(more)).some((id) => !organizationIdForm.test(id)))

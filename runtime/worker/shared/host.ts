@@ -10,6 +10,7 @@ import type { Dialect } from '../../../src/server/http/dialect.ts'
 import type { Json } from '../../../src/server/http/endpoint.ts'
 import { jsonHeaders } from '../../../src/server/http/json-headers.ts'
 import script from '../../vendor/rapidoc-min.js'
+import { confirmationKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import { pageFile } from './page-files.ts'
 import { upgrade } from './sockets.ts'
@@ -95,7 +96,10 @@ const runtime: RuntimeParts = {
 export const commonOptions = (env: Env, organization: string | undefined) => ({
   version: PATCHBAY_VERSION,
   jsonBytes,
-  runtime,
+  runtime: {
+    ...runtime,
+    assistants: { approves: () => env.MCP_APPROVE === 'true', confirmKey: confirmationKey(env) },
+  },
   aliases: aliasesOf(env),
   dialect: dialectOf(env),
   ...(organization !== undefined && { organization }),

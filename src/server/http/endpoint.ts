@@ -64,6 +64,11 @@ export interface Context<Agent = FleetAgent> {
   readonly dispatchInternally: (request: Request, path: string, over?: Upgrade) => Promise<Response>
   /** The same, where this service is what the compute `local` means: at a gateway. */
   readonly dispatchToSelf: ((request: Request, path: string) => Promise<Response>) | undefined
+  /** Sends a request to this service as the client of this one does: it passes all steps, limits and roles among them. Never rejects. */
+  readonly askAsClient: (request: Request) => Promise<Response>
+  readonly assistants: AssistantSettings
+  /** Logs an error that is a defect. */
+  readonly report: (error: unknown) => void
   readonly tickets: TicketOffice
   readonly tokens: Tokens | undefined
   /** The organizations of the deployment; undefined for a service that has none. */
@@ -86,6 +91,14 @@ export interface Context<Agent = FleetAgent> {
   readonly startLine: (() => string) | undefined
   /** The OpenAPI document, as text. */
   readonly openapi: () => string
+}
+
+/** How assistants may change labs. */
+export interface AssistantSettings {
+  /** Whether each change needs a confirmation. */
+  readonly approves: () => boolean
+  /** The key of confirmations, where several processes answer; absent: one of the process. */
+  readonly confirmKey?: () => Promise<CryptoKey>
 }
 
 /** Builds a JSON answer; a runtime may have a faster Response for it. */

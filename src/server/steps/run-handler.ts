@@ -74,6 +74,8 @@ function handlerContextOf(context: RequestContext): Context<LocalHostAgent> {
     // The process that checks projects knows the names of labs, and filters the events of feeds by them.
     projects: context.projects ?? new ProjectAccess({ name: identity.name }, app.shared.catalog?.registry),
     dispatchToSelf: hasNoLocal ? dispatchInternally : undefined,
+    askAsClient: (request) => app.answerAsClient(request, { peer, identity }),
+    report: (error) => app.options.runtime.report(error, context.id),
     acceptsEvent: (action) => dialect?.hears(action) ?? true,
     conventions: dialect?.conventions,
     feeds: services?.feeds ?? feedsOf(agent.events, app.serviceEvents),

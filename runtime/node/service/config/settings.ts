@@ -261,6 +261,9 @@ export const Settings = Type.Object(
       header_timeout_ms: whole(100, 10_000, 'Timeout for receiving the headers of a request, ms'),
       body_timeout_ms: whole(100, 60_000, 'Timeout for receiving more of a request body, ms'),
     }),
+    mcp: group({
+      approve: off('Assistants (MCP) change nothing before they confirm the number of its plan', { reload: true }),
+    }),
     rate_limit: group({
       per_s: Type.Optional(
         Type.Integer({

@@ -69,6 +69,8 @@ test('endpoints with another effect than their method suggests declare their rol
     [
       ...['/v1/version', '/v2/version', '/v2/compute/version'].map((path) => `read POST ${path}`),
       'read POST /v2/projects/{project_id}/presence',
+      // Its tools ask the service again, and need roles of their own.
+      'read POST /mcp',
       // Answers with a lab file, and changes nothing.
       'read POST /v2/imports',
       ...[

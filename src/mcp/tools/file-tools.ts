@@ -1,0 +1,194 @@
+import { type Static, Type } from '@sinclair/typebox'
+import type { LabJob, LabPlan } from '../../client/patchbay.ts'
+import { labFileSchema } from '../../labfile/json-schema.ts'
+import { badRequest } from '../../lib/errors/api-error.ts'
+import { omit } from '../../lib/omit.ts'
+import { counted } from '../../lib/text/counted.ts'
+import { applyOptions, LabApply } from '../../model/lab/topology.ts'
+import { named, someNamed } from '../parts/answer-text.ts'
+import { defaultWithinS, jobAtEnd, stillRunning } from '../parts/jobs.ts'
+import { labVerdict, linkRow, nodeRow, wholeLab, withinInput } from '../parts/labs.ts'
+import { type Tool, type ToolAnswer, type ToolContext, tool } from '../parts/tool.ts'
+
+const { files, vars } = LabApply.properties
+/** A lab file in the input of a tool. */
+export const fileInput = {
+  file: Type.String({ maxLength: 1 << 20, description: 'The text of the lab file: YAML or JSON' }),
+  files,
+  vars,
+}
+// A file that has to be trusted is applied by a person.
+const { trust: _, ...options } = applyOptions
+const applied = Type.Object({ ...fileInput, ...options }, { additionalProperties: false })
+type Applied = Static<typeof applied>
+
+/** A lab file that was read. ApiError with all that is wrong in it. */
+export const readFile = (
+  { file, files = {}, vars = {} }: Pick<Applied, 'file' | 'files' | 'vars'>,
+  { read }: Pick<ToolContext, 'read'>,
+) => read('labFile', { document: file, files, vars })
+
+/** Asks for the plan of a file, or has it applied. */
+async function put(input: Applied, context: ToolContext, dry_run: 'true' | 'false'): Promise<LabPlan> {
+  const { lab } = await readFile(input, context)
+  const { file: document, ...others } = input
+  return context.client.call('PUT /v2/projects/{project_id}/topology', {
+    params: { project_id: lab },
+    query: { dry_run },
+    body: { document, ...others },
+    signal: context.signal,
+  })
+}
+
+const stepText = ({ do: what, what: kind, how }: LabPlan['steps'][number]) => `${what} ${kind} (${how})`
+
+/** A plan in the data of an answer. */
+const planData = ({ lab, steps, withheld, extra, cannot_run }: LabPlan) => ({
+  lab,
+  steps: steps.map((step) => ({ step: stepText(step), name: step.name, because: step.because })),
+  withheld: withheld.map((step) => ({
+    step: stepText(step),
+    name: step.name,
+    because: step.because,
+    needs: step.flag,
+  })),
+  extra,
+  ...(cannot_run !== undefined && { cannot_run }),
+})
+
+const planSentence = ({ lab, steps, withheld }: LabPlan): string =>
+  steps.length + withheld.length === 0
+    ? `The lab ${named(lab)} is what the file says: nothing would change`
+    : `${counted(steps.length, 'step')} for the lab ${named(lab)}, ${withheld.length} withheld`
+
+/** What a plan leaves as it is, in sentences. */
+const leftBy = ({ withheld, extra, cannot_run = [] }: LabPlan): string[] => [
+  ...[...new Set(withheld.map(({ flag }) => flag))].map(
+    (flag) => `${counted(withheld.filter((it) => it.flag === flag).length, 'step')} withheld: needs ${flag}: true`,
+  ),
+  ...(extra.length > 0 ? [`${counted(extra.length, 'object')} of the lab not in the file: stay as they are`] : []),
+  ...(cannot_run.length > 0 ? [`${counted(cannot_run.length, 'node')} only placeholders: an image is missing`] : []),
+]
+
+export const fileTools: readonly Tool[] = [
+  tool({
+    name: 'schema',
+    title: 'Schema of lab files',
+    description: 'The JSON Schema of lab files: what a lab file has, or one of its parts, such as a kind of node.',
+    role: 'read',
+    input: Type.Object(
+      { part: Type.Optional(Type.String({ maxLength: 100, description: 'A definition, such as pc, qemu or switch' })) },
+      { additionalProperties: false },
+    ),
+    async run({ part }) {
+      const { definitions, ...top } = labFileSchema() as Readonly<Record<string, Readonly<Record<string, unknown>>>>
+      const parts = Object.keys(definitions ?? {})
+      if (part === undefined)
+        return { verdict: `A lab file; the parts are ${parts.join(', ')}`, data: { schema: top, parts } }
+      if (!parts.includes(part))
+        throw badRequest(`part: there is no ${named(part)}; expected one of ${parts.join(', ')}`)
+      return { verdict: `The part ${part} of lab files`, data: { schema: definitions?.[part] } }
+    },
+  }),
+  tool({
+    name: 'validate',
+    title: 'Check a lab file',
+    description: 'Checks a lab file and changes nothing. What is wrong has line, column and hint.',
+    role: 'read',
+    input: Type.Object(fileInput, { additionalProperties: false }),
+    async run(input, context) {
+      const { lab, nodes, links, checks } = await readFile(input, context)
+      return {
+        verdict: `The file is valid: ${counted(nodes.length, 'node')}, ${counted(links.length, 'link')}, ${counted(checks.length, 'check')}`,
+        not_done: ['Images were not looked for: "plan" says whether they are there'],
+        data: { lab },
+      }
+    },
+  }),
+  tool({
+    name: 'plan',
+    title: 'Plan a lab file',
+    description: 'Says which steps "apply" would run for a lab file, and changes nothing.',
+    role: 'operate',
+    input: applied,
+    async run(input, context) {
+      const plan = await put(input, context, 'true')
+      return { verdict: planSentence(plan), not_done: leftBy(plan), data: planData(plan) }
+    },
+  }),
+  tool({
+    name: 'apply',
+    title: 'Apply a lab file',
+    description:
+      'Makes or changes the lab of a lab file: all steps or none. With start: true its nodes are started, and it waits until they are ready. Steps that restart running nodes, lose disks or delete need an option.',
+    role: 'operate',
+    isDestructive: true,
+    input: Type.Object(
+      { ...applied.properties, within_s: withinInput(defaultWithinS) },
+      { additionalProperties: false },
+    ),
+    async plan(input, context) {
+      const plan = await put(omit(input, 'within_s'), context, 'true')
+      const start = input.start === true ? ', and start its nodes' : ''
+      return {
+        sentence: `${planSentence(plan)}${start}`,
+        data: { ...planData(plan), revision: plan.revision, start: input.start === true },
+      }
+    },
+    async run({ within_s = defaultWithinS, ...input }, context) {
+      const until = Date.now() + within_s * 1000
+      const plan = await put(input, context, 'false')
+      const { failed, isLate } = await endOf(plan, context, until)
+      return applyAnswer(plan, { failed, isLate }, context)
+    },
+  }),
+]
+
+interface ApplyEnd {
+  readonly failed: LabJob | 'gone' | undefined
+  readonly isLate: boolean
+}
+
+/** Waits for the jobs of an apply: that of the steps, and that of the starts. */
+async function endOf({ job_id }: LabPlan, context: ToolContext, until: number): Promise<ApplyEnd> {
+  if (job_id === undefined) return { failed: undefined, isLate: false }
+  // The job of the steps runs until that of the starts has ended.
+  const isOver = ({ status, start_job_id }: LabJob) => status !== 'running' || start_job_id !== undefined
+  const steps = await jobAtEnd(job_id, context, { doing: 'applying', until, isOver })
+  if (steps === undefined) return { failed: 'gone', isLate: false }
+  if (steps.start_job_id === undefined)
+    return { failed: isFailed(steps) ? steps : undefined, isLate: steps.status === 'running' }
+  const starts = await jobAtEnd(steps.start_job_id, context, { doing: 'starting', until })
+  if (starts === undefined) return { failed: 'gone', isLate: false }
+  return { failed: isFailed(starts) ? starts : undefined, isLate: starts.status === 'running' }
+}
+
+const isFailed = ({ status }: LabJob): boolean => status === 'failed' || status === 'cancelled'
+
+async function applyAnswer(plan: LabPlan, { failed, isLate }: ApplyEnd, context: ToolContext): Promise<ToolAnswer> {
+  if (failed === 'gone')
+    return { verdict: 'Failed: the steps were undone, and the new lab is gone', data: planData(plan), isError: true }
+  const not_done = [...leftBy(plan), ...(isLate ? [`Not all of it yet: ${stillRunning}`] : [])]
+  if (failed !== undefined) {
+    const { action, reason, nodes, steps = [] } = failed
+    const isOfSteps = action === 'apply'
+    return {
+      verdict: isOfSteps ? 'Failed: the steps were undone' : 'The lab was made, but not all of its nodes are ready',
+      done: isOfSteps ? [] : [`${counted(plan.steps.length, 'step')} run`],
+      not_done: [...not_done, ...(nodes.length > 0 ? [`Nodes: ${someNamed(nodes.map(({ name }) => name))}`] : [])],
+      data: { reason, nodes: nodes.map(({ name, state, reason }) => ({ name, state, reason })), steps },
+      isError: true,
+    }
+  }
+  const whole = await wholeLab(plan.project_id, context)
+  return {
+    verdict: labVerdict(whole),
+    done: [plan.steps.length === 0 ? 'Nothing had to change' : `${counted(plan.steps.length, 'step')} run`],
+    not_done,
+    data: {
+      ...planData(plan),
+      nodes: whole.nodes.map(nodeRow),
+      links: whole.links.map((it) => linkRow(it, whole.nodes)),
+    },
+  }
+}
