@@ -9,7 +9,7 @@ test('docs/commands.md is the output of scripts/commands-page.ts for the table o
   expect(text).toBe(await commandsPage())
 })
 
-test('every command has --json, except console and serve', () => {
+test('every command has --json, except console, mcp and serve', () => {
   const without = Object.entries(commands).filter(([, { flags, hidden }]) => hidden !== true && !('json' in flags))
-  expect(without.map(([name]) => name)).toEqual(['console', 'serve'])
+  expect(without.map(([name]) => name)).toEqual(['console', 'serve', 'mcp'])
 })

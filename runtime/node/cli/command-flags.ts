@@ -34,6 +34,12 @@ export const consoling = {
   server: serviceFlags.server,
 } as const satisfies Readonly<Record<string, Flag>>
 
+/** Of `mcp`, whose standard output belongs to the protocol. */
+export const assisting = {
+  approve: { about: 'make no change before the tool "confirm" was called with the number of its plan' },
+  server: serviceFlags.server,
+} as const satisfies Readonly<Record<string, Flag>>
+
 export const executing = {
   expect: { value: 'REGEX', about: 'wait until the output matches (default: until the node is silent for 1.5 s)' },
   'no-echo': { about: 'with --expect: the node does not echo input, as at a password prompt' },

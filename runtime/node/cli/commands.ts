@@ -1,6 +1,7 @@
 import { type Command, command, logging, outputFlags, serviceFlags } from './command.ts'
 import {
   applying,
+  assisting,
   capturing,
   classCreating,
   classLinking,
@@ -438,6 +439,15 @@ them over; "patchbay down" stops them.`,
     text: 'Shows the last lines of the log.',
     flags: logging,
     run: async (input) => (await import('./service.ts')).serviceLogs(input),
+  }),
+  mcp: command({
+    group: 'service',
+    summary: 'run an MCP server for an assistant, on standard input and output',
+    text: `Gives an assistant tools for labs by the Model Context Protocol, on standard input and output, until the input ends. The
+assistant starts the command: claude mcp add patchbay -- patchbay mcp. The tools ask the service with your token, and may
+do what it may. With --approve each change is planned first, and made when "confirm" is called with its number.`,
+    flags: assisting,
+    run: async (input) => (await import('./assistants.ts')).mcp(input),
   }),
   login: command({
     group: 'service',
