@@ -7,7 +7,7 @@ test('the first word of several commands has a help that lists them', async () =
   const text = await (await help(['tokens'], commands)).text()
   expect(text).toContain('Usage: patchbay tokens COMMAND')
   expect([...text.matchAll(/^ {2}(\w+ \w+) /gm)].map(([, name]) => name)).toEqual([
-    ...['tokens ls', 'tokens create', 'tokens rm'],
+    ...['tokens ls', 'tokens create', 'tokens rm', 'tokens key'],
   ])
 })
 
