@@ -47,10 +47,7 @@ export function nodeNamed(word: string, { nodes }: Pick<WholeLab, 'nodes'>): Lab
   const found = nodes.find(({ name, node_id }) => name.toLowerCase() === wanted || node_id === wanted)
   if (found !== undefined) return found
   throw badRequest(
-    `node: there is no node ${named(word)}; the lab has ${someNamed(
-      nodes.map(({ name }) => name),
-      20,
-    )}`,
+    `node: there is no node ${named(word)}; the lab has ${someNamed(nodes.map(({ name }) => name).toSorted(), 20)}`,
   )
 }
 

@@ -70,6 +70,23 @@ const leftBy = ({ withheld, extra, cannot_run = [] }: LabPlan): string[] => [
   ...(cannot_run.length > 0 ? [`${counted(cannot_run.length, 'node')} only placeholders: an image is missing`] : []),
 ]
 
+type JsonSchema = Readonly<Record<string, unknown>>
+
+/** Characters of a section of the schema that is a part of its own. */
+const largeSection = 1500
+
+/** The schema of lab files in parts: its definitions and its large sections, which an answer could not have all at once. */
+function schemaParts(): { top: JsonSchema; parts: Readonly<Record<string, unknown>> } {
+  const { definitions, properties, ...top } = labFileSchema() as Readonly<Record<string, JsonSchema>>
+  const sections = Object.entries(properties ?? {})
+  const large = sections.filter(([, it]) => JSON.stringify(it).length > largeSection)
+  const named = Object.fromEntries(large.map(([name]) => [name, { description: `See the part ${name}` }]))
+  return {
+    top: { ...top, properties: { ...properties, ...named } },
+    parts: { ...definitions, ...Object.fromEntries(large) },
+  }
+}
+
 export const fileTools: readonly Tool[] = [
   tool({
     name: 'schema',
@@ -81,13 +98,13 @@ export const fileTools: readonly Tool[] = [
       { additionalProperties: false },
     ),
     async run({ part }) {
-      const { definitions, ...top } = labFileSchema() as Readonly<Record<string, Readonly<Record<string, unknown>>>>
-      const parts = Object.keys(definitions ?? {})
+      const { top, parts } = schemaParts()
+      const names = Object.keys(parts)
       if (part === undefined)
-        return { verdict: `A lab file; the parts are ${parts.join(', ')}`, data: { schema: top, parts } }
-      if (!parts.includes(part))
-        throw badRequest(`part: there is no ${named(part)}; expected one of ${parts.join(', ')}`)
-      return { verdict: `The part ${part} of lab files`, data: { schema: definitions?.[part] } }
+        return { verdict: `A lab file; the parts are ${names.join(', ')}`, data: { schema: top, parts: names } }
+      if (!Object.hasOwn(parts, part))
+        throw badRequest(`part: there is no ${named(part)}; expected one of ${names.join(', ')}`)
+      return { verdict: `The part ${part} of lab files`, data: { schema: parts[part] } }
     },
   }),
   tool({
