@@ -251,17 +251,17 @@ sub up { my ($name) = @_; my $is = unpack('S', request(0x8913, $name, '', 'the f
 sub tap_of { my ($tap, $name) = @_; my $q = pack('a16 S x22', $name, 2 | 0x1000 | 0x4000); ioctl($tap, 0x400454ca, $q) or fail("the device $name") }
 up('lo');
 if ($is_wired) { sysread($plugged, $byte, 1) or leave(${failureCode}) }
-my @made;
-for (1 .. $taps) { my ($name, $mac) = splice(@more, 0, 2); if ($is_wired) { up($name); next }
+my (@made, $first_name);
+for (1 .. $taps) { my ($name, $mac) = splice(@more, 0, 2); $first_name //= $name; if ($is_wired) { up($name); next }
   my $tap = shift @tuns; tap_of($tap, $name);
   request(0x8924, $name, pack('S a6', 1, pack('H12', join '', split /:/, $mac)), 'the address');
   up($name); push @made, [$name, $tap] }
 # As ip(8) would with an image that has it: the address of the first adapter, its mask, and the default route (route(7), linux/route.h).
 sub inet { pack('S x2 C4 x8', 2, split /\./, $_[0]) }
 my ($own, $prefix, $gateway) = splice(@more, 0, 3);
-if ($own && @made) { my $first = $made[0][0];
-  request(0x8916, $first, inet($own), "the address $own");
-  request(0x891c, $first, inet(join '.', unpack('C4', pack('N', 0xffffffff << (32 - $prefix) & 0xffffffff))), "the mask of $own");
+if ($own && defined $first_name) {
+  request(0x8916, $first_name, inet($own), "the address $own");
+  request(0x891c, $first_name, inet(join '.', unpack('C4', pack('N', 0xffffffff << (32 - $prefix) & 0xffffffff))), "the mask of $own");
   if ($gateway) { my $q = pack('x8 a16 a16 a16 S x62', inet('0.0.0.0'), inet($gateway), inet('0.0.0.0'), 3);
     ioctl($control, 0x890b, $q) or fail("the gateway $gateway") } }
 
