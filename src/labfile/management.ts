@@ -1,4 +1,5 @@
 import { omit } from '../lib/omit.ts'
+import { compareText } from '../lib/text/compare-text.ts'
 import { hostnameOf } from '../lib/text/host-name.ts'
 import type { NatGuest, PortForward } from '../model/kinds/nat-guests.ts'
 import { defaultSubnet, numberOf4, type Subnet, subnetOf, textOf4 } from '../model/kinds/nat-subnet.ts'
@@ -160,7 +161,7 @@ function addressesOf(
 ): Map<string, number> {
   const found = new Map(given)
   const taken = new Set(given.values())
-  const others = names.filter((name) => !given.has(name)).sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
+  const others = names.filter((name) => !given.has(name)).sort((a, b) => compareText(keyOf(a), keyOf(b)))
   // In a small network also the addresses that DHCP gives nobody.
   const hasRoom = names.length <= last - first + 1 - [...taken].filter((it) => it >= first && it <= last).length
   const [lowest, highest] = hasRoom ? [first, last] : [host + 1, broadcast - 1]

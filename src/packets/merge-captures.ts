@@ -1,3 +1,4 @@
+import { ignore } from '../lib/async/ignore.ts'
 import { type CapturedFrame, CaptureReader } from './capture-reader.ts'
 import { type CaptureInterface, lossBlock, packetBlocks, pcapngHead } from './pcapng.ts'
 
@@ -73,7 +74,7 @@ export function mergeCaptures(captures: readonly CapturedInterface[], comment: s
       source.ending = 'the link is gone'
     } catch (error) {
       source.ending = error instanceof Error ? error.message : String(error)
-      void reader.cancel().catch(() => {})
+      void reader.cancel().catch(ignore('the capture has failed already'))
     }
     source.isOver = true
     wake()
