@@ -20,7 +20,7 @@ test('a nat is created stopped, without a console, with a network of its own', a
     port_count: 1,
     subnet: '192.168.122.0/24',
     ipv6_prefix: expect.stringMatching(/^fd[0-9a-f]{2}:[0-9a-f]{4}:[0-9a-f]{4}::\/64$/),
-    port_forwards: [],
+    ...{ port_forwards: [], guests: [], management: false },
   })
   const other = await body<Record<string, unknown>>(post(nats(project), { name: 'other' }))
   expect(other.ipv6_prefix).not.toBe(node.ipv6_prefix)
@@ -45,7 +45,7 @@ test.for([
   [{ subnet: '127.0.0.0/8' }, 'subnet: 127.0.0.0/8 is not'],
   [{ ipv6_prefix: '2001:db8::/64' }, 'ipv6_prefix: expected a unique local IPv6 network'],
   [{ ipv6_prefix: 'fd00::1::/64' }, 'ipv6_prefix: fd00::1::/64 is not an IPv6 network'],
-  [{ port_count: 65 }, 'port_count: '],
+  [{ port_count: 257 }, 'port_count: '],
   [{ port_forwards: [{ protocol: 'icmp', host_port: 1, guest_port: 1 }] }, 'port_forwards'],
   [{ port_forwards: [{ host_address: 'localhost' }] }, 'host_address: localhost is not an address'],
   [{ port_forwards: [{ guest_address: '10.0.0.1' }] }, 'guest_address: 10.0.0.1 is not in the network of the guests'],

@@ -667,7 +667,7 @@ const mistakes: readonly Mistake[] = [
     `GET ${pc}/console/vnc`,
     undefined,
     404,
-    'No such endpoint: /v2/compute/projects/{P}/pc/nodes/{PC}/console/vnc. «Expected ws, reset, log, expect in place of "vnc"»',
+    'No such endpoint: /v2/compute/projects/{P}/pc/nodes/{PC}/console/vnc. «Expected ws, reset, watch, log, expect in place of "vnc"»',
   ],
   [
     `POST ${compute}/projects`,

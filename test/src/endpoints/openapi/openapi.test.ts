@@ -64,7 +64,7 @@ test('every schema has a description, and no reference leads nowhere', () => {
 })
 
 test('schemas that occur several times are components', () => {
-  expect(JSON.stringify(document).length).toBeLessThan(1_220_000)
+  expect(JSON.stringify(document).length).toBeLessThan(1_240_000)
   const paths = JSON.stringify(document.paths)
   for (const response of Object.values(document.components.responses)) {
     expect(paths).not.toContain(JSON.stringify(response))
