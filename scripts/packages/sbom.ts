@@ -31,7 +31,10 @@ export async function writeSbom(out: string): Promise<string> {
   // npm's own choice of what is for development alone also omits what a tool needs besides.
   const paths = (await shipped()).map(([path, version]) => `${path.replace(/^.*node_modules\//, '')}@${version}`)
   const names = new Set<string>(processors.map(nativePackage))
-  const components = bill.components.filter((it) => names.has(it.name) || paths.includes(`${it.name}@${it.version}`))
+  const listed = bill.components.filter((it) => names.has(it.name) || paths.includes(`${it.name}@${it.version}`))
+  const components = await Promise.all(
+    listed.map(async (it) => ({ ...it, licenses: it.licenses ?? (await licencesOf(it)) })),
+  )
   const refs = new Set([component, ...components].map((it) => it['bom-ref']))
   const text = JSON.stringify({
     ...bill,
@@ -50,6 +53,14 @@ export async function writeSbom(out: string): Promise<string> {
   await writeFile(`${file}.new`, `${text}\n`)
   await rename(`${file}.new`, file)
   return file
+}
+
+/** The licences of a package that names them in the former way, by `licenses`, which npm does not read. */
+async function licencesOf({ name }: Component): Promise<object[]> {
+  const text = await readFile(join(root, 'node_modules', name, 'package.json'), 'utf8')
+  const { licenses = [] } = JSON.parse(text) as { licenses?: readonly { readonly type: string }[] }
+  if (licenses.length === 0) throw new Error(`the package ${name} names no licence`)
+  return licenses.map(({ type }) => ({ license: { id: type } }))
 }
 
 /** RapiDoc, which is a file of the checkout (docs/decisions/packaging.md). */
