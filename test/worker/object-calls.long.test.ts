@@ -235,7 +235,7 @@ test('every endpoint calls the objects that it is about, and the directory only 
     } else if (endpoint.createsLab === true || path.startsWith('/v2/projects/{project_id}')) {
       // Its object is asked, also for one that is not there.
       note(ofLab, endpoint)
-    } else if (endpoint.public === true || ['/v2/compute/tickets', '/v2/session'].includes(path)) {
+    } else if (endpoint.public === true || ['/v2/compute/tickets', '/v2/session', '/mcp'].includes(path)) {
       note(none, endpoint)
     } else note(ofAll, endpoint)
   }
