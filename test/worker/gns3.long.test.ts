@@ -96,7 +96,7 @@ async function conversation(asked: Asked): Promise<unknown[]> {
   await ask('PUT', `${project}/links/${link_id}`, { filters: { delay: [10, 0] }, suspend: false })
   await ask('GET', `${project}/links/${link_id}/available_filters`)
   await ask('POST', `${project}/drawings`, { svg: '<svg width="1" height="1"></svg>', x: 1, y: 1, z: 1 })
-  await ask('POST', `${project}/nodes`, { name: 'M', node_type: 'docker', compute_id: 'one', properties: {} })
+  await ask('POST', `${project}/nodes`, { name: 'M', node_type: 'none_such', compute_id: 'one', properties: {} })
   await ask('GET', `${project}/nodes/${crypto.randomUUID()}`)
   await ask('GET', `/v2/compute/projects/${project_id}/vpcs/nodes/${pcs[1]?.node_id}`)
   await ask('POST', `${project}/nodes/stop`, {})
