@@ -21,7 +21,7 @@ async function offered(line: string): Promise<string[]> {
 }
 
 test.each([
-  ['in', ['inspect']],
+  ['in', ['inventory', 'inspect']],
   ['service st', ['status', 'start', 'stop']],
   ['inspect w', ['wan']],
   ['inspect wan/', ['wan/R1', 'wan/R2']],
@@ -41,7 +41,7 @@ test.each([
   ['up --dry-run --dr', []],
   ['up --var a=1 --va', ['--var']],
   ['capture -w ', [':files']],
-  ['capture -w out.pcap w', ['wan/']],
+  ['capture -w out.pcap w', ['wan']],
   ['capture --link-type ', ['hdlc', 'ppp']],
   ['capture --link-type=p', ['--link-type=ppp']],
   ['inspect --server http://away a', ['away']],
