@@ -140,6 +140,19 @@ test('the checks of a lab file run on the service', async () => {
     status: 'done',
     checks: [{ name: 'PC1 pings PC2', state: 'ok' }, { state: 'ok' }],
   })
+
+  const some = (only: string[]) =>
+    send(`${projects}/${lab}/checks`, {
+      method: 'POST',
+      body: JSON.stringify({ document: fileOf(lab), only }),
+      headers: { 'content-type': 'application/json' },
+    })
+  const { job_id } = await body<LabJob>(some(['PC1 pings PC2']))
+  expect((await ended(job_id)).checks).toMatchObject([{ name: 'PC1 pings PC2', state: 'ok' }])
+  const refused = await some(['PC1 pings PC2', 'PC1 pings PC7'])
+  expect([refused.status, (await body<{ message: string }>(Promise.resolve(refused))).message]).toEqual([
+    ...[400, 'body.only: the lab file has no check "PC1 pings PC7"'],
+  ])
   await del(`${projects}/${lab}`)
 })
 

@@ -1,8 +1,8 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, chown, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
@@ -10,6 +10,7 @@ import { beforeAll, expect, onTestFinished, type TestContext, test } from 'vites
 import { packNpm } from '../../scripts/packages/npm.ts'
 import { parse } from '../documents/markdown.ts'
 import { callsAt } from '../support/calls.ts'
+import { checkout, ownEnv as env, isOffline, npm, type User, workplace } from '../support/checkout.ts'
 import { endsWithUs } from '../support/ends-with-us.ts'
 import { createLab, startPcs } from '../support/lab.ts'
 import { hangMs } from '../support/limits.ts'
@@ -17,55 +18,6 @@ import { freePort, portArguments } from '../support/ports.ts'
 
 const root = join(import.meta.dirname, '../..')
 const run = promisify(execFile)
-
-/** The machine's own Node and npm, as a user has them, and not those of the development dependencies. */
-const env = {
-  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_)/.test(name))),
-  PATH: (process.env.PATH ?? '')
-    .split(delimiter)
-    .filter((it) => !it.includes('node_modules'))
-    .join(delimiter),
-}
-
-/** What git would clone, as it is now, in a directory of its own. */
-async function checkout(): Promise<string> {
-  const directory = await workplace()
-  const { stdout } = await run('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], { cwd: root })
-  for (const name of stdout.split('\0').filter((it) => it !== '')) {
-    await cp(join(root, name), join(directory, name), { recursive: true }).catch(() => {})
-  }
-  return directory
-}
-
-/** An empty directory, of a user if one is given. */
-async function workplace(user?: User): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), 'patchbay-packaging-'))
-  if (user !== undefined) await chown(directory, user.uid, user.gid)
-  onTestFinished(() => rm(directory, { recursive: true, force: true }))
-  return directory
-}
-
-/** What npm says; the test is skipped where neither the registry nor npm's cache has the packages. */
-async function npm({ skip }: TestContext, cwd: string, ...args: string[]): Promise<string> {
-  try {
-    const { stdout, stderr } = await run('npm', [...args, '--prefer-offline', '--fetch-retries=0'], { cwd, env })
-    return stdout + stderr
-  } catch (error) {
-    const { stderr = '' } = error as { stderr?: string }
-    if (isOffline(stderr)) {
-      return skip('no network, and the packages are not in the cache of npm')
-    }
-    throw error
-  }
-}
-
-const isOffline = (message: string): boolean =>
-  /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ENOTCACHED|ETIMEDOUT|network/.test(message)
-
-interface User {
-  readonly uid: number
-  readonly gid: number
-}
 
 /** Starts a command that becomes the service, has a lab in it, and ends it as a supervisor does. */
 async function serves(cwd: string, user: User | undefined, command: string, ...args: string[]): Promise<void> {

@@ -208,7 +208,7 @@ export class CommandLine {
   }
 }
 
-const rangesAsVariables = (): NodeJS.ProcessEnv =>
+export const rangesAsVariables = (): NodeJS.ProcessEnv =>
   Object.fromEntries(
     Object.entries(portRanges()).map(([key, [first, last]]) => [`PATCHBAY_${key.toUpperCase()}`, `${first}-${last}`]),
   )

@@ -1,5 +1,5 @@
 import { inventoryFormats } from '../../../src/model/lab/inventory.ts'
-import { type Flag, logging, serviceFlags } from './command.ts'
+import { type Flag, logging, outputFlags, serviceFlags } from './command.ts'
 
 // Flags of commands in the table; the modules of the commands know their types by them.
 
@@ -106,7 +106,15 @@ export const testFlags = {
   running: { about: 'check the existing lab as it is; create and delete no lab' },
   keep: { about: 'keep the lab running afterwards' },
   tasks: { about: 'print which tasks are done, and the score' },
+  list: { about: 'list the checks with their files and lines; run nothing' },
+  only: { value: 'NAME', about: 'run only the check with this name', many: true },
   junit: { value: 'FILE', about: 'write the results as JUnit XML, for CI', complete: 'file' },
+  artifacts: {
+    value: 'DIRECTORY',
+    about: 'of each lab that fails, keep a capture of its links, consoles and events',
+    complete: 'file',
+  },
+  'no-pull': upFlags['no-pull'],
   jobs: { value: 'NUMBER', about: 'number of labs at once (default: 1)' },
   ...trusting,
   ...serviceFlags,
@@ -135,6 +143,15 @@ export const exporting = {
   snapshots: { about: 'include the snapshots (archives only)' },
   force: { about: 'overwrite an existing file' },
   ...serviceFlags,
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const schemaFlags = {
+  of: {
+    value: 'WHAT',
+    about: 'of lab files (lab, the default), or of the output of "up --json" or "test --json"',
+    choices: ['lab', 'up', 'test'],
+  },
+  ...outputFlags,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const inventoryFlags = {

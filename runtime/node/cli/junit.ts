@@ -34,8 +34,9 @@ export async function junitFile(path: string): Promise<JunitFile> {
 }
 
 /**
- * Results in the form that CI systems read: a suite for each lab, a case for each part and for each task, and the score as properties. Elements and attributes are those that both
- * jenkins-junit.xsd (github.com/jenkinsci/xunit-plugin) and GitLab (docs.gitlab.com, "Unit test reports") know.
+ * Results in the form that CI systems read: a suite for each lab, a case for each part and for each task, and the score as properties. Elements
+ * and attributes are those of junit-10.xsd (github.com/jenkinsci/xunit-plugin), and `file` of a case, which GitLab shows (docs.gitlab.com, "Unit
+ * test reports"). The line of a check has no attribute there, and stands in its output.
  */
 function junitText(results: readonly LabTestResult[], seconds: number): string {
   const document = new DOMImplementation().createDocument(null, 'testsuites')
@@ -58,7 +59,8 @@ const totalOf = (all: readonly Counts[]): Counts => {
   return { tests: sum('tests'), failures: sum('failures'), errors: sum('errors'), skipped: sum('skipped') }
 }
 
-function suiteOf(document: Document, { lab, file, began, seconds, parts, tasks = [], score, errors }: LabTestResult) {
+function suiteOf(document: Document, result: LabTestResult) {
+  const { lab, file, began, seconds, parts, tasks = [], score, errors, artifacts } = result
   const of = (state: TestPart['state']) => parts.filter((part) => part.state === state).length
   const hasErrors = errors.length > 0
   const counts: Counts = {
@@ -76,12 +78,16 @@ function suiteOf(document: Document, { lab, file, began, seconds, parts, tasks =
     add(properties, 'property', { name: 'score', value: score.points })
     add(properties, 'property', { name: 'points', value: score.of })
   }
-  for (const { name, state, seconds, saw } of parts) {
+  const left = artifacts === undefined ? [] : [`left in ${artifacts}`]
+  for (const { name, state, seconds, saw, line } of parts) {
     const child = add(element, 'testcase', { name, classname: lab, time: seconds, file })
     if (state === 'not run') add(child, 'skipped', {})
-    if (state !== 'failed') continue
-    const message = saw?.split('\n')[0] ?? 'The check has failed'
-    add(child, 'failure', { message, type: 'check' }).textContent = legal(saw ?? message)
+    if (state === 'failed') {
+      const message = saw?.split('\n')[0] ?? 'The check has failed'
+      add(child, 'failure', { message, type: 'check' }).textContent = legal(saw ?? message)
+    }
+    const output = [...(line === undefined ? [] : [`${file}:${line}`]), ...(state === 'failed' ? left : [])]
+    if (output.length > 0) add(child, 'system-out', {}).textContent = legal(output.join('\n'))
   }
   for (const { name, points, isDone, holding, checks } of tasks) {
     const child = add(element, 'testcase', { name, classname: `${lab} tasks`, time: 0, file })

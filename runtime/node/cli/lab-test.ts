@@ -5,16 +5,21 @@ import { type Score, type ScoredTask, scoredTasks, scoreOf } from '../../../src/
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { mapLimit } from '../../../src/lib/async/map-limit.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
+import { nearest } from '../../../src/lib/text/nearest-word.ts'
+import { ArtifactDirectory, type Artifacts } from './artifacts.ts'
+import { ciSystem } from './ci-system.ts'
 import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { testFlags } from './command-flags.ts'
 import { type CommandDiagnostic, CommandError, type ExitCode, exits, wrongArguments } from './exits.ts'
+import type { LabResult } from './json-outputs.ts'
 import { junitFile } from './junit.ts'
 import { type LabSource, onlyLabFile, readLab } from './lab-file.ts'
 import type { CommandOutcome } from './outcome.ts'
 import { noProgress, progressOf } from './progress.ts'
 import { faultOf } from './run.ts'
 import { jobEnd } from './run-nodes.ts'
+import { shown } from './table.ts'
 import { labOf } from './targets.ts'
 import { linesOf, type TestLines } from './test-lines.ts'
 import { faultsOf, jobsOf, put, serviceOrOwn } from './topology.ts'
@@ -28,6 +33,8 @@ export interface TestPart {
   readonly seconds: number
   /** What a failed part saw instead. */
   readonly saw: string | null
+  /** Of a check: its line in the lab file. */
+  readonly line?: number
 }
 
 /** The test of one lab file. */
@@ -46,6 +53,8 @@ export interface LabTestResult {
   readonly score?: Score
   /** Errors that ended the test early. */
   readonly errors: readonly CommandDiagnostic[]
+  /** The directory of what the failed test has left behind, with `--artifacts`. */
+  readonly artifacts?: string
 }
 
 type Flags = CommandInput<typeof testFlags>['flags']
@@ -63,8 +72,10 @@ export async function test({ args, flags, signal }: CommandInput<typeof testFlag
   const words = args.length > 0 ? args : [onlyLabFile()]
   const atOnce = jobsIn(flags.jobs)
   if (flags.name !== undefined && words.length > 1) throw wrongArguments('--name can be used with one file only')
-  if (flags.running && flags.keep) throw wrongArguments('--keep and --running exclude each other')
-  const sources = await readAll(words, flags)
+  for (const flag of ['keep', 'artifacts'] as const)
+    if (flags.running && flags[flag]) throw wrongArguments(`--${flag} and --running exclude each other`)
+  const sources = onlyChecks(await readAll(words, flags), flags.only)
+  if (flags.list) return listOf(sources)
   if (flags.tasks && !sources.some(({ desired }) => countsTasks(desired)))
     throw new CommandError(exits.wrong, [
       {
@@ -73,13 +84,21 @@ export async function test({ args, flags, signal }: CommandInput<typeof testFlag
       },
     ])
   const junit = flags.junit === undefined ? undefined : await junitFile(flags.junit)
+  const kept = flags.artifacts === undefined ? undefined : await ArtifactDirectory.open(flags.artifacts)
   const began = Date.now()
   const { client, lastLine } = flags.running
     ? { client: await clientOf(flags), lastLine: '' }
     : await serviceOrOwn(flags)
-  const lines = (source: LabSource) => linesOf(source, { json: flags.json, atOnce })
-  const results = await mapLimit(sources, (source) => testOne(source, { client, signal }, flags, lines(source)), atOnce)
+  const ci = ciSystem(flags)
+  const context = { client, signal }
+  ci.begin()
+  const one = async (source: LabSource) => {
+    const lines = linesOf(source, { json: flags.json, atOnce, section: ci.section(source.desired.lab) })
+    return testOne(source, { context, flags, lines, artifacts: kept?.of(source.desired.lab, context) })
+  }
+  const results = await mapLimit(sources, one, atOnce)
   const seconds = (Date.now() - began) / 1000
+  await ci.end(results)
   await junit?.write(results, seconds)
   return {
     exit: worstOf(results),
@@ -114,13 +133,47 @@ async function readAll(words: readonly string[], flags: Flags): Promise<LabSourc
   return sources
 }
 
+/** The files with only the checks that `--only` names; those without any are left out. CommandError 64 for a name that none has. */
+function onlyChecks(sources: LabSource[], names: readonly string[]): LabSource[] {
+  if (names.length === 0) return sources
+  const all = sources.flatMap(({ desired }) => desired.checks.map(({ name }) => name))
+  const unknown = names.find((name) => !all.includes(name))
+  if (unknown !== undefined)
+    throw wrongArguments(
+      `--only: there is no check ${JSON.stringify(unknown)}`,
+      `did you mean ${JSON.stringify(nearest(unknown, all) ?? all[0])}? --list shows the checks`,
+    )
+  return sources.flatMap((source) => {
+    const checks = source.desired.checks.filter(({ name }) => names.includes(name))
+    return checks.length === 0 ? [] : [{ ...source, desired: { ...source.desired, checks } }]
+  })
+}
+
+/** The checks of the files, with their lines; nothing is run. */
+function listOf(sources: readonly LabSource[]): CommandOutcome {
+  const labs = sources.map((source) => ({
+    file: source.name,
+    lab: source.desired.lab,
+    checks: source.desired.checks.map((it) => ({ name: it.name, ...lineOf(source, it), within_s: it.within_s })),
+  }))
+  return {
+    json: { labs },
+    text: () =>
+      labs
+        .flatMap(({ file, checks }) =>
+          checks.map(({ name, line }) => [line === undefined ? file : `${file}:${line}`, name]),
+        )
+        .map((row) => shown(row.join('  ')))
+        .join('\n'),
+  }
+}
+
+/** The line of a check, unless the file was made of one of another program. */
+const lineOf = ({ imported }: LabSource, { at }: { readonly at: { readonly line: number } }): { line?: number } =>
+  imported === undefined ? { line: at.line } : {}
+
 /** Tests one file. Rejects only for a defect, and deletes the lab then, too. */
-async function testOne(
-  source: LabSource,
-  context: CommandContext,
-  flags: Flags,
-  lines: TestLines,
-): Promise<LabTestResult> {
+async function testOne(source: LabSource, { context, flags, lines, artifacts }: LabTest): Promise<LabTestResult> {
   const { lab, checks, tasks = [] } = source.desired
   const name = flags.running ? lab : nameFor(lab)
   const began = new Date()
@@ -137,29 +190,35 @@ async function testOne(
     ended.exit = fault.exit
     errors.push(...fault.diagnostics)
   }
+  const hasFailed = () => errors.length > 0 || parts.some(({ state }) => state === 'failed')
   const isKept = () => flags.running || (flags.keep && !context.signal.aborted)
   const isLent = !flags.running && !flags.keep
   const renewal = isLent ? setInterval(() => void renew(name, context), renewMs) : undefined
   try {
-    const isReady = flags.running ? await isThere(lab, context) : await starts(source, name, { context, flags, show })
-    if (isReady && checks.length > 0) await check(source, name, { context, flags, show })
+    const run = { context, flags, show, artifacts }
+    const isReady = flags.running ? await isThere(lab, context) : await starts(source, name, run)
+    if (isReady && checks.length > 0) await check(source, name, run)
   } catch (error) {
     note(error)
   } finally {
     clearInterval(renewal)
+    await artifacts?.end(hasFailed())
     if (!isKept()) await takeAway(name, context).catch(note)
   }
   const reached = parts.filter(({ kind }) => kind === 'check').length
-  for (const { name } of checks.slice(reached)) show({ kind: 'check', name, state: 'not run', seconds: 0, saw: null })
+  for (const it of checks.slice(reached))
+    show({ kind: 'check', name: it.name, state: 'not run', seconds: 0, saw: null, ...lineOf(source, it) })
+  const left = artifacts?.directory === undefined ? {} : { artifacts: artifacts.directory }
   if (checks.length === 0) errors.push({ message: 'the file has no checks', hint: 'add "checks" to it' })
   const exit = ended.exit === exits.done ? exitOf(parts, checks.length) : ended.exit
   const holding = parts.filter(({ kind, state }) => kind === 'check' && state === 'ok').map((part) => part.name)
   const scored = scoredTasks(tasks, new Set(holding))
   const result = { ...(flags.tasks && scored.length > 0 && { tasks: scored, score: scoreOf(scored) }) }
   if (flags.tasks && scored.length > 0) lines.tasks(scored, scoreOf(scored))
-  lines.end(exit === exits.interrupted ? [] : errors, !flags.running && isKept() && parts.length > 0 ? name : undefined)
+  const running = !flags.running && isKept() && parts.length > 0 ? name : undefined
+  lines.end(exit === exits.interrupted ? [] : errors, { running, ...left })
   const seconds = (Date.now() - began.getTime()) / 1000
-  return { file: source.name, lab, name, exit, began, seconds, parts, ...result, errors }
+  return { file: source.name, lab, name, exit, began, seconds, parts, ...result, errors, ...left }
 }
 
 /** A name that no other lab has: the lab may run already, and several tests of it. */
@@ -168,11 +227,14 @@ function nameFor(lab: string): string {
   return lab.slice(0, maxNameLength - mark.length) + mark
 }
 
-interface Run {
+interface LabTest {
   readonly context: CommandContext
   readonly flags: Flags
-  readonly show: (part: TestPart) => void
+  readonly lines: TestLines
+  readonly artifacts: Artifacts | undefined
 }
+
+type Run = Omit<LabTest, 'lines'> & { readonly show: (part: TestPart) => void }
 
 async function isThere(lab: string, context: CommandContext): Promise<boolean> {
   const { status } = await labOf(lab, context)
@@ -184,16 +246,24 @@ async function isThere(lab: string, context: CommandContext): Promise<boolean> {
 }
 
 /** Makes and starts a lab. True when it is ready. */
-async function starts(source: LabSource, name: string, { context, flags, show }: Run): Promise<boolean> {
+async function starts(source: LabSource, name: string, { context, flags, show, artifacts }: Run): Promise<boolean> {
   const began = Date.now()
   const { desired } = source
   // Ctrl-C does not abort this request: otherwise it would be unknown whether there is a lab to delete.
   const unbroken = { ...context, signal: new AbortController().signal }
   const lent = flags.keep ? {} : { ttl_s: leftS, ttl_deletes: true }
-  const { plan } = await trusting(source.name, flags, (trust) =>
-    put({ ...source, desired: { ...desired, lab: name } }, unbroken, { start: 'true', ...trust }, lent),
-  )
-  const jobs = await jobsOf(plan, context, { json: flags.json, title: desired.lab })
+  const applied = async (start: { readonly start?: 'true' }) => {
+    const { plan } = await trusting(source.name, flags, (trust) =>
+      put({ ...source, desired: { ...desired, lab: name } }, unbroken, { ...start, ...trust }, lent),
+    )
+    return { plan, jobs: await jobsOf(plan, context, { json: flags.json, title: desired.lab }) }
+  }
+  if (!flags['no-pull'])
+    await (await import('./images-pull.ts')).pullMissing(source, context, { ...flags, partial: false })
+  // The capture begins before the first frame.
+  const made = artifacts && (await applied({}))
+  if (made?.jobs.every(({ status }) => status === 'done')) await artifacts?.begin(made.plan)
+  const { jobs } = await applied({ start: 'true' })
   const failed = jobs.findLast(({ status }) => status !== 'done')
   const saw = failed === undefined ? null : faultsOf(failed).join('\n')
   show({
@@ -207,28 +277,28 @@ async function starts(source: LabSource, name: string, { context, flags, show }:
 }
 
 /** Runs the checks of a file on a lab, and shows each when it is over. */
-async function check(
-  { name: file, document, files, vars, desired }: LabSource,
-  name: string,
-  { context, flags, show }: Run,
-): Promise<void> {
+async function check(source: LabSource, name: string, { context, flags, show }: Run): Promise<void> {
+  const { name: file, document, files, vars, desired } = source
   const params = { project_id: name }
-  const body = { document, files, vars }
+  // A service of an earlier version does not know `only`.
+  const only = flags.only.length > 0 ? { only: [...new Set(desired.checks.map(({ name }) => name))] } : {}
+  const body = { document, files, vars, ...only }
   const { job_id } = await trusting(file, flags, (query) =>
     context.client.call('POST /v2/projects/{project_id}/checks', { params, query, body, signal: context.signal }),
   )
   const progress = flags.json || process.stderr.isTTY ? await progressOf(`Checking ${desired.lab}`, flags) : noProgress
-  let shown = 0
+  let finished = 0
   const onState = ({ checks = [] }: LabJob) => {
-    for (const { name, state, seconds, saw } of checks.slice(shown)) {
+    for (const { name, state, seconds, saw } of checks.slice(finished)) {
       if (state !== 'ok' && state !== 'failed') return
       progress.end()
-      show({ kind: 'check', name, state, seconds, saw })
-      shown += 1
+      const of = desired.checks[finished]
+      show({ kind: 'check', name, state, seconds, saw, ...(of !== undefined && lineOf(source, of)) })
+      finished += 1
     }
   }
   const { status, reason } = await jobEnd(job_id, { ...context, progress, onState })
-  if (shown < desired.checks.length)
+  if (finished < desired.checks.length)
     throw new CommandError(exits.failed, `the checks ended with the status ${status}: ${reason ?? 'no reason given'}`)
 }
 
@@ -266,24 +336,37 @@ const worstOf = (results: readonly LabTestResult[]): ExitCode =>
 
 const rounded = (seconds: number): number => Math.round(seconds * 10) / 10
 
-const resultJson = ({ file, lab, name, exit, seconds, parts, tasks, score, errors }: LabTestResult) => ({
+const resultJson = ({
+  file,
+  lab,
+  name,
+  exit,
+  seconds,
+  parts,
+  tasks,
+  score,
+  errors,
+  artifacts,
+}: LabTestResult): LabResult => ({
   file,
   lab,
   name,
   ok: exit === exits.done,
   seconds: rounded(seconds),
-  checks: parts.map(({ name, state, seconds, saw }) => ({
+  checks: parts.map(({ name, state, seconds, saw, line }) => ({
     name,
     ok: state === 'ok',
     state,
     seconds: rounded(seconds),
     ...(saw !== null && { saw }),
+    ...(line !== undefined && { line }),
   })),
   ...(tasks !== undefined && {
     tasks: tasks.map(({ isDone, holding, ...task }) => ({ ...task, done: isDone, holding })),
     score,
   }),
-  errors,
+  errors: [...errors],
+  ...(artifacts !== undefined && { artifacts }),
 })
 
 /** `2 labs, 5 checks: all ok in 3.1 s` */

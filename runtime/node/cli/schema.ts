@@ -1,9 +1,18 @@
 import { labFileSchema } from '../../../src/labfile/json-schema.ts'
-import type { CommandInput, outputFlags } from './command.ts'
+import type { CommandInput } from './command.ts'
+import type { schemaFlags } from './command-flags.ts'
 import type { CommandOutcome } from './outcome.ts'
 
-/** `patchbay schema`: the JSON Schema of lab files. */
-export async function schema(_: CommandInput<typeof outputFlags>): Promise<CommandOutcome> {
-  const found = labFileSchema()
+/** `patchbay schema`: the JSON Schema of lab files, or of what a command prints with `--json`. */
+export async function schema({ flags }: CommandInput<typeof schemaFlags>): Promise<CommandOutcome> {
+  const found = await schemaOf(flags.of)
   return { json: { schema: found }, isVerbatim: true, text: () => JSON.stringify(found, null, 2) }
+}
+
+async function schemaOf(what: string | undefined): Promise<object> {
+  if (what !== 'up' && what !== 'test') return labFileSchema()
+  const { jsonOutputs } = await import('./json-outputs.ts')
+  // Words of our own messages are no keyword of JSON Schema.
+  const plain = JSON.stringify(jsonOutputs[what], (key, value) => (key === 'expects' ? undefined : value))
+  return { $schema: 'http://json-schema.org/draft-07/schema#', ...JSON.parse(plain) }
 }

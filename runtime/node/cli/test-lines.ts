@@ -1,5 +1,6 @@
 import type { Score, ScoredTask } from '../../../src/labfile/score.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
+import type { LogSection } from './ci-system.ts'
 import { coloured, colours, heading } from './colours.ts'
 import type { CommandDiagnostic } from './exits.ts'
 import type { LabSource } from './lab-file.ts'
@@ -11,8 +12,11 @@ import { columnsOf, wrapped } from './wrapping.ts'
 export interface TestLines {
   part(part: TestPart): void
   tasks(tasks: readonly ScoredTask[], score: Score): void
-  /** `kept`: the name of the lab that keeps running. */
-  end(errors: readonly CommandDiagnostic[], kept: string | undefined): void
+  /** `running`: the name of the lab that keeps running; `artifacts`: the directory of what the test has left behind. */
+  end(
+    errors: readonly CommandDiagnostic[],
+    left: { readonly running?: string | undefined; readonly artifacts?: string },
+  ): void
 }
 
 /** Lines of output that a failed check shows. */
@@ -21,7 +25,7 @@ const maxLines = 12
 /** A line for each part on standard output, at once; of labs that are tested at the same time at the end of each. With `--json` none. */
 export function linesOf(
   { name, desired }: LabSource,
-  { json, atOnce }: { readonly json: boolean; readonly atOnce: number },
+  { json, atOnce, section }: { readonly json: boolean; readonly atOnce: number; readonly section: LogSection },
 ): TestLines {
   if (json) return { part() {}, tasks() {}, end() {} }
   const waiting: string[] = []
@@ -30,7 +34,7 @@ export function linesOf(
     if (atOnce === 1) process.stdout.write(`${fitting}\n`)
     else waiting.push(fitting)
   }
-  write(`${heading(shown(desired.lab))}  ${colours.dim(shown(name))}`)
+  write(`${section.before}${heading(shown(desired.lab))}  ${colours.dim(shown(name))}`)
   return {
     part(part) {
       for (const line of partLines(part)) write(line)
@@ -39,10 +43,14 @@ export function linesOf(
       for (const task of tasks) write(taskLine(task))
       write(`  score: ${score.points} of ${counted(score.of, 'point')}`)
     },
-    end(errors, kept) {
+    end(errors, { running, artifacts }) {
       for (const { message, hint } of errors)
         write(colours.red(shown(`  ${message}${hint === undefined ? '' : ` (${hint})`}`)))
-      if (kept !== undefined) write(`  still running: patchbay inspect ${kept}; patchbay down ${kept} --delete`)
+      if (artifacts !== undefined) write(`  left in ${shown(artifacts)}`)
+      if (running !== undefined)
+        write(`  still running: patchbay inspect ${running}; patchbay down ${running} --delete`)
+      const end = section.after()
+      if (end !== '') write(end)
       if (waiting.length > 0) process.stdout.write(`${waiting.join('\n')}\n`)
     },
   }

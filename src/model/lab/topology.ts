@@ -121,7 +121,16 @@ export const LabApply = closedSchema('LabApply', 'A lab file, with the files tha
 })
 
 /** Input of a run of the checks of a lab file. */
-export const LabCheckRun = closedSchema('LabCheckRun', 'A lab file whose checks are run', source)
+export const LabCheckRun = closedSchema('LabCheckRun', 'A lab file whose checks are run', {
+  ...source,
+  only: Type.Optional(
+    Type.Array(Type.String(), {
+      minItems: 1,
+      maxItems: 1000,
+      description: 'Names of checks; the others are not run',
+    }),
+  ),
+})
 
 /** The result of a check. */
 export type LabCheckResult = Static<typeof LabCheckResult>

@@ -1,9 +1,12 @@
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Value } from '@sinclair/typebox/value'
 import { DOMParser, type Element } from '@xmldom/xmldom'
 import { beforeAll, expect, test } from 'vitest'
+import { jsonOutputs } from '../../../runtime/node/cli/json-outputs.ts'
 import type { LabProject } from '../../../src/client/patchbay.ts'
+import { CaptureReader } from '../../../src/packets/capture-reader.ts'
 import { CommandLine } from '../../support/command-line.ts'
 import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'
@@ -134,6 +137,58 @@ test('labs are tested at the same time with --jobs', async () => {
     expect(out).toMatch(new RegExp(`${name} {2}${name}.lab.yaml\n {2}ok .* starts\n {2}ok .* PC1 pings PC2\n`))
 })
 
+test('--list shows the checks with their lines, and --only runs one of them', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  const checks = `${pings}  - { name: the cable, link: cable, verdict: ok }\n`
+  await patchbay.file('one.lab.yaml', cable('one', checks))
+  await patchbay.file('two.lab.yaml', cable('two', pings))
+  expect(await patchbay.run(['test', '--list', 'one.lab.yaml', 'two.lab.yaml'])).toEqual({
+    code: 0,
+    out: 'one.lab.yaml:7  PC1 pings PC2\none.lab.yaml:8  the cable\ntwo.lab.yaml:7  PC1 pings PC2\n',
+    err: '',
+  })
+  const { code, out } = await patchbay.run(['test', 'one.lab.yaml', 'two.lab.yaml', '--only', 'the cable'])
+  expect(code).toBe(0)
+  expect(out).toMatch(/^one {2}one.lab.yaml\n {2}ok .* starts\n {2}ok .* the cable\n\n?1 lab, 1 check: all ok/)
+})
+
+test('--artifacts keeps a capture, consoles and events of a lab that fails, and nothing of one that passes', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  const never = '  - { on: PC1, type: show ip, expect: never, within: 1s }\n'
+  await patchbay.file('bad.lab.yaml', cable('bad', pings + never))
+  await patchbay.file('good.lab.yaml', cable('good', pings))
+  const argv = ['test', 'bad.lab.yaml', 'good.lab.yaml', '--artifacts', 'left', '--junit', 'out.xml']
+  const { out } = await patchbay.run(argv)
+  expect(out).toContain('  left in left/bad\n')
+  expect(await readdir(join(patchbay.home, 'left'))).toEqual(['bad'])
+  const text = (name: string) => readFile(join(patchbay.home, 'left/bad', name), 'utf8')
+  expect(JSON.parse(await text('plan.json')).steps[0]).toMatchObject({ do: 'create' })
+  expect(JSON.parse(await text('lab.json'))).toMatchObject({
+    nodes: [{ name: 'PC1', status: 'started' }, { name: 'PC2' }],
+    links: [{ name: 'cable', verdict: 'ok' }],
+  })
+  expect(await text('consoles/PC1.log')).toContain('show ip')
+  expect(await text('events.jsonl')).toContain('"action":"node.updated"')
+  const reader = new CaptureReader()
+  const frames = reader.push(new Uint8Array(await readFile(join(patchbay.home, 'left/bad/links.pcapng'))))
+  // The pcs ask for their own addresses when they start, and one for the other at the check.
+  expect(frames.length).toBeGreaterThan(4)
+  const cases = [...(await xml(join(patchbay.home, 'out.xml'))).getElementsByTagName('testcase')]
+  expect(cases[2]?.getElementsByTagName('system-out')[0]?.textContent).toBe('bad.lab.yaml:8\nleft in left/bad')
+})
+
+test('the output with --json is as its schema says', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  const never = '  - { on: PC1, type: show ip, expect: never, within: 1s }\n'
+  await patchbay.file('shape.lab.yaml', cable('shape', pings + never))
+  for (const command of ['test', 'up'] as const) {
+    const output = await patchbay.json<object>([command])
+    expect([...Value.Errors(jsonOutputs[command], output)]).toEqual([])
+    const { schema } = await patchbay.json<{ schema: { properties: object } }>(['schema', '--of', command])
+    expect(Object.keys(schema.properties)).toEqual(expect.arrayContaining(Object.keys(output)))
+  }
+})
+
 /** A test of a lab that goes on until it is ended; its first check is over. */
 async function endless(patchbay: CommandLine, name: string) {
   const never = '  - { name: never, on: PC1, type: show ip, expect: never, within: 5m }\n'
@@ -186,6 +241,9 @@ test('faults are reported before a lab is made', async () => {
     [['good.lab.yaml', '--jobs', '0'], 64, '--jobs: expected a number from 1 to 16'],
     [['good.lab.yaml', 'bad.lab.yaml', '--name', 'x'], 64, '--name can be used with one file only'],
     [['good.lab.yaml', '--running', '--keep'], 64, '--keep'],
+    [['good.lab.yaml', '--running', '--artifacts', 'left'], 64, '--artifacts and --running'],
+    [['good.lab.yaml', '--artifacts', 'file/left'], 64, '--artifacts: file/left'],
+    [['good.lab.yaml', '--only', 'PC1 pings PC3'], 64, 'did you mean "PC1 pings PC2"?'],
   ] as const
   for (const [argv, code, message] of wrong)
     expect(await patchbay.run(['test', ...argv])).toMatchObject({

@@ -229,7 +229,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
     async handle({ params, query, request }, context) {
       const { labs, agentFor } = labsOf(context)
       const lab = await labs.lab(params.project_id)
-      const { document, files = {}, vars = {} } = await readBody(LabCheckRun, request)
+      const { document, files = {}, vars = {}, only } = await readBody(LabCheckRun, request)
       const desired = await context.read('labFile', {
         document,
         files,
@@ -237,7 +237,9 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
         name: lab.document.project.name,
         maxObjects: Math.max(labs.limits().lab_objects, lab.document.objects),
       })
-      const { checks } = desired
+      const unknown = only?.find((name) => !desired.checks.some((it) => it.name === name))
+      if (unknown !== undefined) throw badRequest(`body.only: the lab file has no check ${JSON.stringify(unknown)}`)
+      const checks = desired.checks.filter(({ name }) => only?.includes(name) !== false)
       if (checks.length === 0) throw badRequest('body: the lab file has no checks')
       await requireTrust(labs.trust, await untrustedIn(labs.trust, desired), query.trust === 'true')
       const { id, listed } = runChecks(labs, lab, { checks, by: context.identity.name }, agentFor)
