@@ -38,7 +38,7 @@ export async function parseSshKey(text: string): Promise<ParsedSshKey> {
     throw wrong('this is in the format of RFC 4716; "ssh-keygen -i -f FILE" shows it as a line of OpenSSH')
   if (/[\r\n]/.test(line)) throw wrong('expected one line with one key')
   const [type = '', base64 = '', ...comment] = line.split(/\s+/)
-  const [what, isOne] = keyTypes[type] ?? []
+  const [what, isOne] = (Object.hasOwn(keyTypes, type) ? keyTypes[type] : undefined) ?? []
   if (what === undefined || isOne === undefined) {
     const types = Object.keys(keyTypes).join(', ')
     throw wrong(`expected a line that begins with one of ${types}; it begins with ${JSON.stringify(type.slice(0, 40))}`)

@@ -28,6 +28,8 @@ test.for([
   [`${ed25519}\n${ed25519}`, 'expected one line with one key'],
   [`restrict ${ed25519}`, 'it begins with "restrict"'],
   ['ssh-dss AAAA', 'expected a line that begins with one of ssh-ed25519, '],
+  ['__proto__ AAAA', 'it begins with "__proto__"'],
+  ['constructor AAAA', 'it begins with "constructor"'],
   ['sk-ssh-ed25519@openssh.com AAAA', 'it begins with "sk-ssh-ed25519@openssh.com"'],
   ['ssh-ed25519', 'expected 32 bytes, in base64'],
   ['ssh-ed25519 %%%%', 'expected 32 bytes, in base64'],
