@@ -2,5 +2,7 @@
 export const hostnameOf = (name: string): string =>
   name
     .replace(/[^A-Za-z0-9-]+/g, '-')
-    .replace(/^-+|-+$/g, '')
-    .slice(0, 63) || 'node'
+    .replace(/^-+/, '')
+    .slice(0, 63)
+    // Last, as what was cut off may leave one at the end.
+    .replace(/-+$/, '') || 'node'
