@@ -1,4 +1,5 @@
 import { stringify } from 'yaml'
+import { hostnameOf } from '../../lib/text/host-name.ts'
 import { guestDomain } from '../../model/kinds/nat-subnet.ts'
 import type { InventoryFormat, InventoryHost, LabInventory } from '../../model/lab/inventory.ts'
 
@@ -16,9 +17,12 @@ const reachable = (address: string): string =>
 /** In YAML 1.1, too: Ansible and pyATS read this. */
 const yaml = (value: unknown): string => stringify(value, { version: '1.2', compat: 'yaml-1.1', lineWidth: 0 })
 
+/** A kind is a word: what is none could be markup. */
+const isPlain = (kind: string): boolean => /^[\w-]{1,50}$/.test(kind)
+
 /**
- * An inventory as text of a format. Ansible evaluates templates in variables: no text of the lab is in one, but its names as names of
- * hosts and groups.
+ * An inventory as text of a format. Ansible evaluates templates in variables, and pyATS markup such as `%ENV{}` in each text: no text of
+ * the lab is in one, but its names as names of hosts and groups.
  */
 export const inventoryTexts: Readonly<Record<Exclude<InventoryFormat, 'json'>, (inventory: LabInventory) => string>> = {
   ansible({ hosts }) {
@@ -30,7 +34,7 @@ export const inventoryTexts: Readonly<Record<Exclude<InventoryFormat, 'json'>, (
     const variablesOf = ({ kind, address, console }: InventoryHost, ssh: { host: string; port: number }) => ({
       ansible_host: ssh.host,
       ...(ssh.port !== 22 && { ansible_port: ssh.port }),
-      ...(/^[\w-]{1,50}$/.test(kind) && { patchbay_kind: kind }),
+      ...(isPlain(kind) && { patchbay_kind: kind }),
       patchbay_address: address,
       ...(console !== null && { patchbay_console_host: console.host, patchbay_console_port: console.port }),
     })
@@ -67,9 +71,9 @@ export const inventoryTexts: Readonly<Record<Exclude<InventoryFormat, 'json'>, (
         ...(ssh !== undefined && { ssh: { protocol: 'ssh', ip: ssh.host, port: ssh.port } }),
       }
       if (Object.keys(connections).length === 0) return []
-      return [[host_name, { os: 'generic', type: kind, connections }] as const]
+      return [[host_name, { os: 'generic', type: isPlain(kind) ? kind : 'node', connections }] as const]
     })
-    return yaml({ testbed: { name: lab }, devices: Object.fromEntries(devices) })
+    return yaml({ testbed: { name: hostnameOf(lab) }, devices: Object.fromEntries(devices) })
   },
   ssh({ lab, hosts }) {
     const domain = /^[A-Za-z0-9.-]{1,100}$/.test(lab) ? lab : guestDomain
