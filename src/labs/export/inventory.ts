@@ -15,7 +15,7 @@ export interface InventoryInput {
 
 /** Texts of nodes and labels are of strangers: what is no address, and no plain word, is in no inventory. */
 const isAddress = (text: unknown): text is string =>
-  typeof text === 'string' && (new RegExp(`^${ip4Pattern}$`).test(text) || /^[0-9a-f:]{2,45}$/i.test(text))
+  typeof text === 'string' && (new RegExp(`^${ip4Pattern}$`).test(text) || /^(?=.*:)[0-9a-f:]{2,45}$/i.test(text))
 /** The name of a group, which is a variable of Python in Ansible. */
 const groupOf = (text: string): string =>
   text
@@ -23,6 +23,8 @@ const groupOf = (text: string): string =>
     .replaceAll(/[^a-z0-9_]+/g, '_')
     .replace(/^(?=\d)/, '_')
     .slice(0, 100)
+/** Groups that Ansible makes itself: all nodes are in the one, and none in the other, as a node is in the group of its kind. */
+const ownGroups = ['all', 'ungrouped']
 
 /** The inventory of a lab: its nodes without the segments, in the order of their names. */
 export function inventoryOf({ name, nodes, links }: InventoryInput): LabInventory {
@@ -47,7 +49,9 @@ export function inventoryOf({ name, nodes, links }: InventoryInput): LabInventor
         host_name: free(hostnameOf(node.name)),
         node_id,
         kind,
-        groups: [...new Set([kind, labels.group ?? ''].map(groupOf))].filter((it) => /[a-z0-9]/.test(it)),
+        groups: [...new Set([kind, labels.group ?? ''].map(groupOf))].filter(
+          (group) => /[a-z0-9]/.test(group) && !ownGroups.includes(group),
+        ),
         address: guest?.address ?? null,
         forwards: guest?.forwards ?? [],
         console: hasConsole ? { type: console_type, host: console_host, port: console } : null,

@@ -90,6 +90,27 @@ test('each format has what its program reads', () => {
   expect(inventoryTexts.hosts(lab)).toBe('172.20.20.12 R10 R10.internal\n172.20.20.11 web-1 web-1.internal\n')
 })
 
+test('an address is one of IPv4 or IPv6, and not a word of hexadecimal digits', () => {
+  const at = (host: string) =>
+    inventoryOf({ name: 'lab', nodes: [node('R1', 'pc', { console_host: host })], links: [] }).hosts[0]?.console?.host
+  expect(['10.0.0.1', '::1', 'fd00::5', 'cafe'].map(at)).toEqual(['10.0.0.1', '::1', 'fd00::5', undefined])
+})
+
+test('a label is not a group that Ansible has itself', () => {
+  const groups = ['all', 'Ungrouped', 'DMZ'].map(
+    (group) =>
+      inventoryOf({ name: 'lab', nodes: [node('R1', 'pc', { labels: { group } })], links: [] }).hosts[0]?.groups,
+  )
+  expect(groups).toEqual([['pc'], ['pc'], ['pc', 'dmz']])
+})
+
+test('what pyATS evaluates is in no testbed', () => {
+  const markup = "%CALLABLE{os.system('id')} %ENV{HOME} %{testbed.name}"
+  const text = inventoryTexts.pyats(inventoryOf({ name: markup, nodes: [node(markup, markup)], links: [] }))
+  expect(text).not.toContain('%')
+  expect(parse(text)).toMatchObject({ testbed: { name: 'CALLABLE-os-system-id-ENV-HOME-testbed-name' } })
+})
+
 test('texts of a stranger are in no line of another program', () => {
   const evil = 'x\n  ProxyCommand touch /tmp/owned {{ 1 + 1 }}'
   const hostile = inventoryOf({
