@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import type { NatGuest } from '../../../../src/model/kinds/nat-guests.ts'
 import { bytesOf4, guestDomain, numberOf4 } from '../../../../src/model/kinds/nat-subnet.ts'
+import { reasonOf } from '../../os/system/error-reason.ts'
 import { guestsName } from './addresses.ts'
 
 const headerBytes = 12
@@ -20,13 +21,16 @@ export interface KnownGuest {
 /** The guests that have a port, a name and an address. They come from a file, which is read again when it has changed. */
 export class Guests {
   readonly #file: string
+  readonly #log: (line: string) => void
+  #problem = ''
   #version = Number.NaN
   #ports: ReadonlyMap<number, KnownGuest> = new Map()
   #names: ReadonlyMap<string, KnownGuest> = new Map()
   #addresses: ReadonlyMap<number, KnownGuest> = new Map()
 
-  constructor(file = guestsName) {
+  constructor(file = guestsName, log = (line: string): void => void process.stderr.write(line)) {
     this.#file = file
+    this.#log = log
   }
 
   /** The guest at a port. */
@@ -59,6 +63,13 @@ export class Guests {
     return reply(query, end, isWanted ? { type: recordType.ptr, data: labelsOf([found.name, guestDomain]) } : undefined)
   }
 
+  /** Logs a problem once, as each frame would meet it again. */
+  #report(problem: string): void {
+    if (problem === this.#problem) return
+    this.#problem = problem
+    this.#log(`the guests stay as they were: ${problem}\n`)
+  }
+
   #refresh(): void {
     try {
       const { mtimeMs, ino } = statSync(this.#file)
@@ -75,8 +86,10 @@ export class Guests {
       )
       this.#addresses = new Map(known.map((guest) => [guest.address, guest]))
       this.#version = version
-    } catch {
+      this.#problem = ''
+    } catch (error) {
       // A nat of an earlier version has no such file, and no guests.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') this.#report(reasonOf(error))
     }
   }
 }

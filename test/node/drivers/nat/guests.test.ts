@@ -1,4 +1,4 @@
-import { rename, writeFile } from 'node:fs/promises'
+import { rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Guests } from '../../../../runtime/node/drivers/nat/guests.ts'
@@ -22,17 +22,18 @@ function read(asked: Uint8Array, answer: Uint8Array | undefined) {
 
 async function guestsOf(list: readonly object[]) {
   const file = join(await freshDirectory(), 'guests.json')
+  const logged: string[] = []
   const write = async (now: readonly object[]) => {
     await writeFile(`${file}.new`, JSON.stringify(now))
     await rename(`${file}.new`, file)
   }
   await write(list)
-  const guests = new Guests(file)
+  const guests = new Guests(file, (line) => logged.push(line))
   const ask = (name: string, type: number) => {
     const asked = query(name, type)
     return read(asked, guests.answer(asked))
   }
-  return { guests, write, ask }
+  return { guests, write, ask, file, logged }
 }
 
 const r1 = { port_number: 0, name: 'R1', address: '10.0.0.5' }
@@ -56,6 +57,20 @@ test('guests are others as soon as their file has changed', async () => {
   expect([guests.at(0), guests.at(1)]).toMatchObject([undefined, { name: 'R2', address: 0x0a000006 }])
   expect([guests.isReserved(0x0a000005), guests.isReserved(0x0a000006)]).toEqual([false, true])
   expect([ask('r1', a), ask('r2', a)]).toEqual([undefined, [1, 10, 0, 0, 6]])
+})
+
+test('a file that cannot be read is logged once, and the guests stay as they were; a missing one is none', async () => {
+  const { guests, write, file, logged } = await guestsOf([r1])
+  expect(guests.at(0)).toMatchObject({ name: 'R1' })
+  await writeFile(`${file}.new`, 'not JSON')
+  await rename(`${file}.new`, file)
+  expect([guests.at(0), guests.at(1), guests.at(0)]).toMatchObject([{ name: 'R1' }, undefined, { name: 'R1' }])
+  expect(logged).toEqual([expect.stringMatching(/^the guests stay as they were: .*JSON/)])
+  await write([{ ...r1, name: 'R2' }])
+  expect(guests.at(0)).toMatchObject({ name: 'R2' })
+  await rm(file)
+  expect(guests.at(0)).toMatchObject({ name: 'R2' })
+  expect(logged).toHaveLength(1)
 })
 
 test('broken queries are left to the resolvers of the host', async () => {
