@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { createSocket } from 'node:dgram'
 import { once } from 'node:events'
 import { existsSync, realpathSync } from 'node:fs'
-import { rename, rm, writeFile } from 'node:fs/promises'
+import { rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { createServer, isIP, isIPv6 } from 'node:net'
 import { dirname, join } from 'node:path'
@@ -15,6 +15,7 @@ import { numberOf4, type Subnet, subnetOf } from '../../../../src/model/kinds/na
 import type { Launch, NodeKind, PortWire } from '../../engine/nodes/kind.ts'
 import { withChanges } from '../../engine/nodes/record.ts'
 import { fieldsOf } from '../../engine/nodes/view-fields.ts'
+import { replaceOwn } from '../../engine/storage/own-files.ts'
 import type { ProcessSpec } from '../../keeper/protocol/protocol.ts'
 import { programArguments } from '../../os/programs/own-program.ts'
 import { give } from '../../os/sandbox/box.ts'
@@ -195,11 +196,9 @@ function checkGuests(guests: readonly NatGuest[], port_count: number, subnet: Su
 }
 
 /** Writes the guests for the process of the nat, which reads them when they have changed. */
-async function writeGuests({ directory, record }: NatKindNode): Promise<void> {
-  const path = join(directory, guestsName)
-  await writeFile(`${path}.writing`, JSON.stringify(record.properties.guests), { mode: 0o644 })
-  await rename(`${path}.writing`, path)
-}
+const writeGuests = ({ directory, record }: NatKindNode): Promise<void> =>
+  // The process may run as another user, which writes in the directory, too.
+  replaceOwn(directory, guestsName, JSON.stringify(record.properties.guests), 0o644)
 
 /** The unique local prefix of a node, derived from its id (RFC 4193, 3.2). */
 function ownPrefix(nodeId: string): string {

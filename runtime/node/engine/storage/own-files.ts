@@ -69,8 +69,16 @@ export interface Staged {
   discard(): Promise<void>
 }
 
+/** Only the service reads and writes a file, unless its caller says otherwise. */
+const ownMode = 0o600
+
 /** Writes a new version beside the file. */
-export async function stageOwn(directory: string, name: string, content: string | Buffer): Promise<Staged> {
+export async function stageOwn(
+  directory: string,
+  name: string,
+  content: string | Buffer,
+  mode = ownMode,
+): Promise<Staged> {
   const file = join(directory, name)
   const temporary = `${file}.${randomBytes(6).toString('hex')}.writing`
   const discard = () => rm(temporary, { force: true })
@@ -82,13 +90,18 @@ export async function stageOwn(directory: string, name: string, content: string 
   if ((await lstat(file).catch(() => undefined))?.isDirectory()) {
     throw conflict(`Writing ${name}: a directory is in the way`)
   }
-  await writeFile(temporary, content, { mode: 0o600, flag: 'wx', flush: true }).catch(clean)
+  await writeFile(temporary, content, { mode, flag: 'wx', flush: true }).catch(clean)
   return { commit: () => rename(temporary, file).catch(clean), discard }
 }
 
 /** Replaces a file atomically. */
-export async function replaceOwn(directory: string, name: string, content: string | Buffer): Promise<void> {
-  const staged = await stageOwn(directory, name, content)
+export async function replaceOwn(
+  directory: string,
+  name: string,
+  content: string | Buffer,
+  mode = ownMode,
+): Promise<void> {
+  const staged = await stageOwn(directory, name, content, mode)
   await staged.commit()
 }
 
