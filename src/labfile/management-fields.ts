@@ -39,8 +39,7 @@ export function readNodeManagement(
       )
     return undefined
   }
-  const { adapters } = kindOf(kind).create.properties as unknown as Record<string, AdaptersSchema>
-  const { default: usual = 1, maximum = 1 } = adapters?.anyOf[0] ?? {}
+  const { usual, maximum } = adaptersOf(kind)
   const count = Number(fields.adapters ?? usual) + 1
   if (count > maximum)
     diagnostics.add(
@@ -57,6 +56,13 @@ export function readNodeManagement(
     isGiven: address !== undefined,
     ports: ports.flatMap((text, index) => portIn(text, positionOf(index), diagnostics) ?? []),
   }
+}
+
+/** The number of adapters that nodes of a kind have by default, and at most. */
+function adaptersOf(kind: NodeKindName): { usual: number; maximum: number } {
+  const { adapters } = kindOf(kind).create.properties as unknown as Record<string, AdaptersSchema>
+  const { default: usual = 1, maximum = 1 } = adapters?.anyOf[0] ?? {}
+  return { usual, maximum }
 }
 
 interface AdaptersSchema {
@@ -106,8 +112,7 @@ export function ownProperties(
   if (management === undefined) return properties
   const follows = Object.keys(settingsAt(kind, management.address, network))
   const { adapters, ...own }: Readonly<Record<string, unknown>> = omit(properties, ...follows)
-  const { default: usual = 1 } =
-    (kindOf(kind).create.properties as unknown as Record<string, AdaptersSchema>).adapters?.anyOf[0] ?? {}
+  const { usual } = adaptersOf(kind)
   const count = Number(adapters ?? usual) - 1
   return { ...(count !== usual && { adapters: count }), ...own }
 }
