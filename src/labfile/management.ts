@@ -1,7 +1,7 @@
 import { omit } from '../lib/omit.ts'
 import { compareText } from '../lib/text/compare-text.ts'
 import { hostnameOf } from '../lib/text/host-name.ts'
-import type { NatGuest, PortForward } from '../model/kinds/nat-guests.ts'
+import { forwardsCollide, maxForwards, type NatGuest, type PortForward } from '../model/kinds/nat-guests.ts'
 import { defaultSubnet, numberOf4, type Subnet, subnetOf, textOf4 } from '../model/kinds/nat-subnet.ts'
 import type { Desired, DesiredLink, DesiredManagement, DesiredNode } from './desired.ts'
 import { type Diagnostics, quoted } from './diagnostics.ts'
@@ -36,7 +36,7 @@ export function readManagement(
   }
   const managed = nodes.filter(({ management }) => management !== undefined)
   checkHostNames(managed, diagnostics)
-  checkPorts(managed, diagnostics)
+  checkPorts(managed, section, diagnostics)
   const addresses = addressesIn(managed, { network, subnet, section, diagnostics })
   if (addresses === undefined) return undefined
   const joined = nodes.map((node) => {
@@ -94,16 +94,19 @@ function checkHostNames(nodes: readonly DesiredNode[], diagnostics: Diagnostics)
   }
 }
 
-function checkPorts(nodes: readonly DesiredNode[], diagnostics: Diagnostics): void {
-  const seen = new Map<string, string>()
-  for (const { name, management, keys, at: position } of nodes)
-    for (const { protocol, host_port, host_address = '127.0.0.1' } of management?.ports ?? []) {
-      const key = `${protocol} ${host_address} ${host_port}`
-      const other = seen.get(key)
-      if (other !== undefined)
-        diagnostics.add(keys.management ?? position, `port ${host_port} of the host already leads to ${quoted(other)}`)
-      seen.set(key, name)
-    }
+function checkPorts(nodes: readonly DesiredNode[], section: Value, diagnostics: Diagnostics): void {
+  const all = nodes.flatMap(({ name, management, keys, at: position }) =>
+    (management?.ports ?? []).map((port) => ({ name, port, where: keys.management ?? position })),
+  )
+  if (all.length > maxForwards) {
+    diagnostics.add(section.at, `the nodes have ${all.length} ports of the host, expected at most ${maxForwards}`)
+    return
+  }
+  for (const [index, { port, where }] of all.entries()) {
+    const other = all.slice(0, index).find((it) => forwardsCollide(it.port, port))
+    if (other !== undefined)
+      diagnostics.add(where, `port ${port.host_port} of the host already leads to ${quoted(other.name)}`)
+  }
 }
 
 interface AddressInputs {

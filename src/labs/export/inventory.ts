@@ -1,6 +1,6 @@
 import { isSegmentKind } from '../../labfile/segment-kinds.ts'
 import { hostnameOf } from '../../lib/text/host-name.ts'
-import type { NatGuest, PortForward } from '../../model/kinds/nat-guests.ts'
+import { defaultHostAddress, type NatGuest, type PortForward } from '../../model/kinds/nat-guests.ts'
 import { ip4Pattern } from '../../model/kinds/nat-subnet.ts'
 import type { InventoryHost, LabInventory } from '../../model/lab/inventory.ts'
 import type { LabLink } from '../../model/lab/link.ts'
@@ -79,8 +79,8 @@ function guestsOf(nodes: readonly LabNode[], links: readonly LabLink[]): Map<str
       const address = byPort.get(own?.port_number ?? -1)
       if (other === undefined || !isAddress(address) || found.has(other.node_id)) continue
       const forwards = port_forwards
-        .filter((it) => it.guest_address === address && isAddress(it.host_address ?? '127.0.0.1'))
-        .map(({ protocol, host_address = '127.0.0.1', host_port, guest_port }) => ({
+        .filter((it) => it.guest_address === address && isAddress(it.host_address ?? defaultHostAddress))
+        .map(({ protocol, host_address = defaultHostAddress, host_port, guest_port }) => ({
           ...{ protocol, host_address, host_port, guest_port },
         }))
       found.set(other.node_id, { address, forwards })

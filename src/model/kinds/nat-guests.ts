@@ -3,6 +3,11 @@ import { PortNumber } from '../schema/fields.ts'
 
 /** Most ports of a nat. */
 export const maxPorts = 256
+/** Most ports of the host that one nat forwards. */
+export const maxForwards = 256
+
+/** The address of the host at which a forwarded port is open, where none is given. */
+export const defaultHostAddress = '127.0.0.1'
 
 const address = (description: string) => Type.Optional(Type.String({ minLength: 2, maxLength: 45, description }))
 
@@ -12,12 +17,24 @@ export const PortForward = Type.Object(
   {
     protocol: Type.Union([Type.Literal('tcp'), Type.Literal('udp')]),
     host_port: Type.Integer({ ...PortNumber, description: 'Port of the host' }),
-    host_address: address('Address of the host to listen at. Default: 127.0.0.1; outside local mode only loopback'),
+    host_address: address(
+      `Address of the host to listen at. Default: ${defaultHostAddress}; outside local mode only loopback`,
+    ),
     guest_port: Type.Integer({ ...PortNumber, description: 'Port of the guest' }),
     guest_address: address('Address of the guest. Default: the first one that DHCP gives'),
   },
   { additionalProperties: false, description: 'A port of the host that leads to a guest' },
 )
+
+type HostPort = Pick<PortForward, 'protocol' | 'host_port' | 'host_address'>
+
+/** Whether two forwards cannot have their ports of the host at once. */
+export function forwardsCollide(one: HostPort, other: HostPort): boolean {
+  if (one.protocol !== other.protocol || one.host_port !== other.host_port) return false
+  const [a, b] = [one.host_address ?? defaultHostAddress, other.host_address ?? defaultHostAddress]
+  return a === b || [a, b].some((it) => it === '0.0.0.0' || it === '::')
+}
+
 /** The guest at a port: its address by DHCP, and its name. */
 export type NatGuest = Static<typeof NatGuest>
 export const NatGuest = Type.Object(

@@ -3,7 +3,7 @@ import { ethernetNios } from '../schema/nio.ts'
 import { noConsole, nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
 import { gns3Kind, kind, type PortShape } from './kind.ts'
-import { maxPorts, NatGuest, PortForward } from './nat-guests.ts'
+import { maxForwards, maxPorts, NatGuest, PortForward } from './nat-guests.ts'
 import { defaultSubnet } from './nat-subnet.ts'
 import type { PortsFor } from './segment.ts'
 import { v1Of } from './v1.ts'
@@ -27,7 +27,7 @@ const ipv6_prefix = Type.String({
   description: 'IPv6 network of the guests, empty for none. Default: a unique local one (RFC 4193)',
 })
 const port_forwards = Type.Array(PortForward, {
-  maxItems: maxPorts,
+  maxItems: maxForwards,
   default: [],
   description: 'Ports of the host that lead to guests',
 })

@@ -113,6 +113,10 @@ describe('a file is refused', () => {
       `{ lab: l, management: {}, nodes: { ${a}, management: { ports: ["80:80"] } }, ${b}, management: { ports: ["80:1"] } } } }`,
       'port 80 of the host already leads to "a"',
     ],
+    [
+      `{ lab: l, management: {}, nodes: { ${a}, management: { ports: ["80:80"] } }, ${b}, management: { ports: ["0.0.0.0:80:1"] } } } }`,
+      'port 80 of the host already leads to "a"',
+    ],
     [`{ lab: l, management: {}, nodes: { ${a}, management: { ports: ["70000:80"] } } } }`, 'there is no port 70000'],
     [`{ lab: l, management: {}, nodes: { ${a}, management: { ports: ["80"] } } } }`, 'expected HOST:NODE'],
     [
@@ -130,6 +134,15 @@ describe('a file is refused', () => {
     ],
   ])('%s', async (text, message) => {
     expect((await faultsOf(text)).join('\n')).toContain(message)
+  })
+
+  test('that forwards more ports than a nat can', async () => {
+    const ports = (node: number) =>
+      Array.from({ length: 64 }, (_, port) => `"${1000 + 64 * node + port}:80"`).join(', ')
+    const node = (number: number) =>
+      `n${number}: { kind: container, image: a.tar, management: { ports: [${ports(number)}] } }`
+    const text = `{ lab: a, management: {}, nodes: { ${[0, 1, 2, 3, 4].map(node).join(', ')} } }`
+    expect(await faultsOf(text)).toEqual(['1: the nodes have 320 ports of the host, expected at most 256'])
   })
 
   test('whose network is too small for its nodes', async () => {

@@ -10,7 +10,12 @@ import type { PortRef } from '../../../../src/host-agent.ts'
 import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
 import { type NatCreate, type NatNode, type NatUpdate, nat, natSettings } from '../../../../src/model/kinds/nat.ts'
-import type { NatGuest, PortForward } from '../../../../src/model/kinds/nat-guests.ts'
+import {
+  defaultHostAddress,
+  forwardsCollide,
+  type NatGuest,
+  type PortForward,
+} from '../../../../src/model/kinds/nat-guests.ts'
 import { numberOf4, type Subnet, subnetOf } from '../../../../src/model/kinds/nat-subnet.ts'
 import type { Launch, NodeKind, PortWire } from '../../engine/nodes/kind.ts'
 import { withChanges } from '../../engine/nodes/record.ts'
@@ -30,7 +35,6 @@ import { type NatKindNode, NatProperties } from './properties.ts'
 type NatHost = DriverHost<NatProperties, { readonly reach: readonly string[] }>
 
 const settingNames = Object.keys(natSettings) as (keyof typeof natSettings)[]
-const loopback = '127.0.0.1'
 const resolvConf = '/etc/resolv.conf'
 
 /** The nat kind: libslirp in a Node process of its own, for each node (docs/decisions/nat.md). */
@@ -144,7 +148,7 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
     )
     for (const [index, forward] of port_forwards.entries()) {
       const where = `port_forwards/${index}`
-      const { host_address = loopback, guest_address } = forward
+      const { host_address = defaultHostAddress, guest_address } = forward
       if (isIP(host_address) === 0) throw badRequest(`${where}/host_address: ${host_address} is not an address`)
       if (!this.#host.isLocal() && !isLoopback(host_address)) {
         throw conflict(`${where}/host_address: outside local mode ports are forwarded from loopback addresses only`)
@@ -163,7 +167,7 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
         }
       }
       const clash = [...port_forwards.slice(0, index).map((it) => ({ ...it, of: 'this nat' })), ...taken].find((it) =>
-        collide(it, forward),
+        forwardsCollide(it, forward),
       )
       if (clash !== undefined) {
         throw conflict(
@@ -212,14 +216,12 @@ const isIn = (address: string, prefix: string): boolean => {
   return a.subarray(0, 8).every((byte, index) => byte === b[index])
 }
 
-function collide(one: PortForward, other: PortForward): boolean {
-  if (one.protocol !== other.protocol || one.host_port !== other.host_port) return false
-  const [a, b] = [one.host_address ?? loopback, other.host_address ?? loopback]
-  return a === b || [a, b].some((it) => it === '0.0.0.0' || it === '::')
-}
-
 /** 409 when another program has the port. */
-async function requireFree({ protocol, host_port: port, host_address: host = loopback }: PortForward): Promise<void> {
+async function requireFree({
+  protocol,
+  host_port: port,
+  host_address: host = defaultHostAddress,
+}: PortForward): Promise<void> {
   try {
     if (protocol === 'tcp') {
       const server = createServer()

@@ -1,5 +1,5 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
-import type { PortForward } from '../../../../src/model/kinds/nat-guests.ts'
+import { defaultHostAddress, type PortForward } from '../../../../src/model/kinds/nat-guests.ts'
 import { bytesOf4, numberOf4, type Subnet, subnetOf } from '../../../../src/model/kinds/nat-subnet.ts'
 import { Memory } from '../../dataplane/fast/memory.ts'
 import { batch, Receiver } from '../../dataplane/fast/receiver.ts'
@@ -101,7 +101,7 @@ export class NatNetwork {
     }
     this.#slirp = new Slirp(libc, addresses, this.#takeOut)
     this.#coalescer = new Coalescer(libc, this.#receiver, (frame, length) => this.#slirp.input(frame, length))
-    for (const { protocol, host_address = '127.0.0.1', guest_address, host_port, guest_port } of port_forwards) {
+    for (const { protocol, host_address = defaultHostAddress, guest_address, host_port, guest_port } of port_forwards) {
       this.#slirp.forward({
         isUdp: protocol === 'udp',
         hostAddress: bytesOf(host_address),
