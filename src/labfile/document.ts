@@ -35,17 +35,13 @@ export function documentOf(desired: Desired): LabFileData {
   const net = nodes.find(({ name }) => name === desired.management)
   const computes = new Set(nodes.map(({ compute_id }) => compute_id))
   const [compute] = computes.size === 1 ? [...computes] : []
+  const computeOf = ({ compute_id }: DesiredNode): Fields =>
+    compute === undefined && compute_id !== undefined ? { compute: escaped(compute_id) } : {}
   const section = (isSegment: boolean, fields: (node: DesiredNode) => Fields) =>
     Object.fromEntries(
       nodes
         .filter((node) => node !== net && (node.segment !== undefined) === isSegment)
-        .map((node) => [
-          node.name,
-          {
-            ...fields(node),
-            ...(compute === undefined && node.compute_id !== undefined && { compute: escaped(node.compute_id) }),
-          },
-        ]),
+        .map((node) => [node.name, { ...fields(node), ...computeOf(node) }]),
     )
   const segments = section(true, (node) => segmentFields(node, links, ports))
   const plainLinks = links.filter(({ memberOf }) => memberOf === undefined).map((link) => linkFields(link, ports))
@@ -61,7 +57,7 @@ export function documentOf(desired: Desired): LabFileData {
     ...(compute !== undefined && { compute: escaped(compute) }),
     nodes: section(false, (node) => nodeFields(node, net)),
     ...(Object.keys(segments).length > 0 && { segments }),
-    ...(net !== undefined && { management: managementFields(net) }),
+    ...(net !== undefined && { management: { ...managementFields(net), ...computeOf(net) } }),
     ...(plainLinks.length > 0 && { links: plainLinks }),
     ...(Object.keys(how).length > 0 && { starting: how }),
     ...(checks.length > 0 && { checks: checks.map((check) => checkFields(check, 30)) }),

@@ -9,7 +9,7 @@ import { nodeIdOf } from './ids.ts'
 import { managedPort, partOf, settingsAt } from './management-fields.ts'
 import { keyOf } from './names.ts'
 import { type Common, common, type Reading, segmentSettings } from './nodes.ts'
-import { type ManagementMap, managementName, managementNetwork } from './schema.ts'
+import { type ManagementMap, managementName, managementNetwork, maxManagedPorts } from './schema.ts'
 import { managementKind } from './segment-kinds.ts'
 import { at, type Value } from './values.ts'
 
@@ -209,14 +209,15 @@ export function withManagement(desired: Desired): Desired {
     const ports = port_forwards.filter(({ guest_address }) => guest_address === guest.address)
     const management = {
       address: guest.address,
-      isGiven: true,
+      isGiven: false,
       ports: ports.map((port) => omit(port, 'guest_address')),
     }
     const follows = Object.entries(settingsAt(node.kind, guest.address, network))
+    // The name may be the former one of a node that was renamed: the nat gets the new one by the next apply.
     const isOfNode =
       partOf(node.kind) !== undefined &&
       end.adapter_number === 0 &&
-      guest.name === hostnameOf(node.name) &&
+      ports.length <= maxManagedPorts &&
       follows.every(([key, value]) => node.properties[key] === value)
     if (!isOfNode) return link
     managed.set(node.name, management)
@@ -224,21 +225,27 @@ export function withManagement(desired: Desired): Desired {
     const port = managedPort({ name: node.name, management })
     return { ...link, ends: [end, { ...plain, port_number: undefined, port }], isManagement: true }
   })
+  // A guest without a link is one whose node was deleted, or taken out of the network.
+  const linked = new Set(
+    desired.links.flatMap(({ memberOf, ends: [, own] }) => (memberOf === net.name ? (own.port_number ?? []) : [])),
+  )
+  const left = new Set(guests.filter(({ port_number }) => !linked.has(port_number)).map(({ address }) => address))
+  const forwards = port_forwards.filter(({ guest_address = '' }) => !left.has(guest_address))
   const all = [...managed.values()]
   const isWhole =
-    all.length === guests.length &&
-    all.reduce((sum, { ports }) => sum + ports.length, 0) === port_forwards.length &&
-    subnet !== undefined
+    all.length === guests.length - left.size &&
+    all.reduce((sum, { ports }) => sum + ports.length, 0) === forwards.length &&
+    new Set([...managed.keys()].map((name) => hostnameOf(name).toLowerCase())).size === managed.size
   if (!isWhole) return desired
-  const given = givenOf(managed, subnet)
+  const nodes = desired.nodes.map((node) => {
+    const management = managed.get(node.name)
+    if (management !== undefined) return { ...node, management }
+    return node === net ? { ...net, properties: omit(net.properties, 'guests', 'ipv6_prefix', 'port_count') } : node
+  })
   return {
     ...desired,
     management: net.name,
-    nodes: desired.nodes.map((node) => {
-      const management = managed.get(node.name)
-      if (management !== undefined) return { ...node, management: { ...management, isGiven: given.has(node.name) } }
-      return node === net ? { ...net, properties: omit(net.properties, 'guests', 'ipv6_prefix', 'port_count') } : node
-    }),
+    nodes: withGivenAddresses(nodes, network),
     // What else is at the nat is an entry of `links`.
     links: links.map((link) => {
       if (link.memberOf !== net.name || link.isManagement === true) return link
@@ -257,14 +264,24 @@ interface NatSettings {
 const isPlain = ({ name, suspend, capture, filters_ab, filters_ba }: DesiredLink): boolean =>
   name === undefined && !suspend && capture === undefined && Object.keys({ ...filters_ab, ...filters_ba }).length === 0
 
-/** The nodes whose addresses do not follow from their names. */
-function givenOf(managed: ReadonlyMap<string, DesiredManagement>, subnet: Subnet): Map<string, number> {
-  const wanted = new Map([...managed].map(([name, { address }]) => [name, numberOf4(address)]))
-  const given = new Map<string, number>()
+/** Nodes of a management network; those whose addresses do not follow from the names of all say so. */
+export function withGivenAddresses(nodes: readonly DesiredNode[], network: string): readonly DesiredNode[] {
+  const subnet = subnetOf(network)
+  if (subnet === undefined) return nodes
+  const managed = nodes.flatMap(({ name, management }) => (management === undefined ? [] : [{ name, ...management }]))
+  const given = new Map(
+    managed.flatMap(({ name, address, isGiven }) => (isGiven ? [[name, numberOf4(address)] as const] : [])),
+  )
+  const names = managed.map(({ name }) => name)
   for (;;) {
-    const chosen = addressesOf([...wanted.keys()], given, subnet)
-    const others = [...wanted].filter(([name, address]) => !given.has(name) && chosen.get(name) !== address)
-    if (others.length === 0) return given
-    for (const [name, address] of others) given.set(name, address)
+    const chosen = addressesOf(names, given, subnet)
+    const others = managed.filter(({ name, address }) => chosen.get(name) !== numberOf4(address))
+    if (others.length === 0) break
+    for (const { name, address } of others) given.set(name, numberOf4(address))
   }
+  return nodes.map((node) =>
+    node.management !== undefined && given.has(node.name)
+      ? { ...node, management: { ...node.management, isGiven: true } }
+      : node,
+  )
 }

@@ -47,7 +47,10 @@ export class Edits {
   all(before: Desired, after: Desired, lost: Lost): EditedObject[] {
     const numbers = new Map<string | undefined, number>()
     return [
-      ...after.nodes.map((node) => (lost.nodes.has(node) ? lostNode(node) : this.#node(node))),
+      // The nat of the management network has a section of its own.
+      ...after.nodes
+        .filter(({ name }) => name !== before.management && name !== after.management)
+        .map((node) => (lost.nodes.has(node) ? lostNode(node) : this.#node(node))),
       ...managementEdits(this.#before, this.#after, this.#raw),
       ...after.links.flatMap((link, index) => {
         if (link.isManagement === true) return []
@@ -64,8 +67,6 @@ export class Edits {
     const section = isSegmentKind(kind) ? 'segments' : 'nodes'
     const what = isSegmentKind(kind) ? 'segment' : 'node'
     const [before, after] = [this.#before[section]?.[name], this.#after[section]?.[name]]
-    // The nat of the management network has a section of its own.
-    if (before === undefined && after === undefined) return { do: 'update', what, name, keys: [], edits: [] }
     if (before === undefined)
       return { do: 'create', what, name, keys: [], edits: [{ path: [section, name], value: after }] }
     const raw = member(this.#raw, section)[name]
@@ -118,10 +119,14 @@ function managementEdits(
   { management: after }: LabFileData,
   raw: unknown,
 ): EditedObject[] {
-  if (before === undefined || after === undefined) return []
-  const edits = differences(before, after, member(raw, 'management'), ['management'])
-  const name = String(after.name ?? managementName)
-  return [{ do: 'update', what: 'segment', name, keys: edits.map(({ path }) => String(path.at(-1))), edits }]
+  const what = 'segment'
+  const path = ['management']
+  const name = String((after ?? before)?.name ?? managementName)
+  if (after === undefined)
+    return before === undefined ? [] : [{ do: 'delete', what, name, keys: [], edits: [{ path, value: undefined }] }]
+  if (before === undefined) return [{ do: 'create', what, name, keys: [], edits: [{ path, value: after }] }]
+  const edits = differences(before, after, member(raw, 'management'), path)
+  return [{ do: 'update', what, name, keys: edits.map(({ path }) => String(path.at(-1))), edits }]
 }
 
 const isNamed = (nodes: ReadonlySet<DesiredNode>, name: string): boolean =>

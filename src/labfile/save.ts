@@ -1,11 +1,22 @@
 import { Equal } from '@sinclair/typebox/value'
+import { omit } from '../lib/omit.ts'
 import type { KindDescriptor } from '../model/kinds/kind.ts'
+import { defaultSubnet } from '../model/kinds/nat-subnet.ts'
 import { kindOf } from '../model/kinds/node.ts'
-import type { Desired, DesiredConfig, DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from './desired.ts'
+import type {
+  Desired,
+  DesiredConfig,
+  DesiredEnd,
+  DesiredLink,
+  DesiredManagement,
+  DesiredNode,
+  SegmentPort,
+} from './desired.ts'
 import { Diagnostics } from './diagnostics.ts'
 import { documentOf, escaped } from './document.ts'
 import { editedLabFile, isMap, type LabFileEdit, plainOf, valueAt } from './edit.ts'
 import { ofCompute } from './from-project.ts'
+import { withGivenAddresses } from './management.ts'
 import { mapPositions } from './map-positions.ts'
 import { keyOf } from './names.ts'
 import { defaultOf } from './nodes.ts'
@@ -131,7 +142,8 @@ function computeEdits({ desired, records, computes = [] }: SaveInputs, raw: unkn
     const { name, compute_id: word, segment } = node
     const record = records?.get(name)
     if (word === undefined || record === undefined) return []
-    const path = [segment === undefined ? 'nodes' : 'segments', name, 'compute']
+    const own = name === desired.management ? ['management'] : [segment === undefined ? 'nodes' : 'segments', name]
+    const path = [...own, 'compute']
     const isOfLab = valueAt(raw, path) === undefined && escaped(word) === root.compute
     const isNamed = word !== idOf(word)
     const now = computes.find((compute) => compute.compute_id === record.compute_id)
@@ -155,7 +167,8 @@ const withComputes = (edits: readonly EditedObject[], computes: ReadonlyMap<stri
     if (edit === undefined) return edited
     const keys = [...edited.keys, 'compute']
     const [whole] = edited.edits
-    if (whole?.path.length !== 2 || edit.path.length === 1) return { ...edited, keys, edits: [...edited.edits, edit] }
+    const isWhole = whole?.path.length === 2 && whole.path[0] !== 'management'
+    if (!isWhole || edit.path.length === 1) return { ...edited, keys, edits: [...edited.edits, edit] }
     return { ...edited, keys, edits: [{ ...whole, value: { ...(whole.value as Fields), compute: edit.value } }] }
   })
 
@@ -187,6 +200,8 @@ class Save {
   readonly #inputs: SaveInputs
   readonly #raw: Readonly<Record<string, unknown>>
   readonly #actual: Desired
+  /** The name of the management network in the saved file. */
+  readonly #management: string | undefined
   /** How many configurations and parts of CDs come from a file. */
   readonly #uses = new Map<string, number>()
   /** Settings of ports that have a link in the file, by segment; undefined: the member has them. */
@@ -197,6 +212,7 @@ class Save {
     const { desired, all = false } = inputs
     this.#raw = { ...member(raw, 'segments'), ...member(raw, 'nodes') }
     this.#actual = inputs.actual
+    this.#management = managementIn(inputs)
     for (const { configs, day0 } of desired.nodes)
       for (const { file } of [...Object.values(configs), ...Object.values(day0?.files ?? {})])
         if (file !== undefined) this.#uses.set(file, (this.#uses.get(file) ?? 0) + 1)
@@ -211,7 +227,8 @@ class Save {
     const lost = nodes.filter(
       (it) => all && (turned.includes(it) || (!there.has(keyOf(it.name)) && !records.has(it.name))),
     )
-    const left = [...nodes.filter((it) => !lost.includes(it)), ...added]
+    const left = this.#withAddresses([...nodes.filter((it) => !lost.includes(it)), ...added])
+    const byName = new Map(left.map((node) => [node.name, node]))
     const lostLinks = all ? this.#lostLinks : new Set<DesiredLink>()
     const positions = automaticPositions({ nodes: left, links: links.filter((it) => !lostLinks.has(it)) }, there)
     const placed = (node: DesiredNode): DesiredNode => {
@@ -219,7 +236,15 @@ class Save {
       return position === undefined ? node : { ...node, settings: { ...node.settings, ...position } }
     }
     this.lost = { nodes: new Set(lost), links: lostLinks }
-    this.desired = { ...desired, nodes: [...nodes, ...added].map((node) => this.#withPorts(placed(node))), links }
+    this.desired = {
+      ...omit(desired, 'management'),
+      ...(this.#management !== undefined && { management: this.#management }),
+      nodes: [...nodes, ...added].map((node) => {
+        const own = lost.includes(node) ? node : (byName.get(node.name) ?? node)
+        return this.#withPorts(placed(own))
+      }),
+      links,
+    }
   }
 
   #node(node: DesiredNode, actual: DesiredNode | undefined): DesiredNode {
@@ -228,16 +253,35 @@ class Save {
     if (actual.kind !== node.kind) return all && !isTurned(node, actual) ? actual : node
     const { x, y } = actual.settings
     const isPlaced = node.settings.x !== undefined && x !== undefined && y !== undefined
+    const management = this.#managementOf(node, actual)
     const moved = {
-      ...node,
+      ...omit(node, 'management'),
       settings: { ...node.settings, ...(isPlaced && { x, y }) },
       labels: actual.labels,
-      ...(!isSameManagement(node, actual) && { management: actual.management }),
+      ...(management !== undefined && { management }),
     }
-    const own = changed.has(node.name) ? withSettings(moved, actual) : moved
+    // Its adapters and addresses are others, in the network and outside of it.
+    const isOther = (management === undefined) !== (node.management === undefined)
+    const own = changed.has(node.name) || isOther ? withSettings(moved, actual) : moved
     const record = records?.get(node.name)
     const saved = all && record !== undefined && changed.has(node.name) ? withRecord(own, record) : own
     return this.#inputs.configs === true ? { ...saved, configs: this.#configs(node, actual) } : saved
+  }
+
+  /** How a node is in the management network of the saved file. */
+  #managementOf({ management }: DesiredNode, actual: DesiredNode): DesiredNode['management'] {
+    if (this.#management === undefined) return undefined
+    // The lab has none that a file could have.
+    if (this.#actual.management === undefined) return management
+    const { all = false } = this.#inputs
+    if (actual.management === undefined) return all ? undefined : management
+    return isSameManagement(management, actual.management) ? management : actual.management
+  }
+
+  /** The nodes with those addresses that would be others, as names and nodes of the saved file are others. */
+  #withAddresses(nodes: readonly DesiredNode[]): readonly DesiredNode[] {
+    const net = nodes.find(({ name }) => name === this.#management)
+    return net === undefined ? nodes : withGivenAddresses(nodes, String(net.properties.subnet ?? defaultSubnet))
   }
 
   #configs(node: DesiredNode, actual: DesiredNode): DesiredNode['configs'] {
@@ -380,9 +424,17 @@ const endsLike = ({ ends: [a, b] }: DesiredLink, { ends }: DesiredLink): readonl
 const withPort = ({ port: _, ...end }: DesiredEnd, port: SegmentPort): DesiredEnd =>
   Object.keys(port).length === 0 ? end : { ...end, port }
 
-/** Whether a node is in the management network as the file says, or the lab has none that a file could have. */
-const isSameManagement = ({ management: a }: DesiredNode, { management: b }: DesiredNode): boolean =>
-  b === undefined || (a?.address === b.address && Equal(a.ports, b.ports))
+/** The name of the management network in the saved file: with `all` that of the lab, unless the file has it as a segment. */
+function managementIn({ desired, actual, all = false }: SaveInputs): string | undefined {
+  if (!all) return desired.management
+  const has = ({ nodes }: Desired, name: string | undefined) =>
+    name !== undefined && nodes.some((node) => keyOf(node.name) === keyOf(name))
+  if (has(actual, desired.management)) return desired.management
+  return has(desired, actual.management) ? undefined : actual.management
+}
+
+const isSameManagement = (a: DesiredNode['management'], b: DesiredManagement): boolean =>
+  a?.address === b.address && Equal(a.ports, b.ports)
 
 /** A node of the file with the settings that it has in the lab. */
 function withSettings(node: DesiredNode, actual: DesiredNode): DesiredNode {

@@ -169,6 +169,8 @@ const nodeKeys = {
     }),
   ),
 }
+/** Most ports of the host that lead to one node. */
+export const maxManagedPorts = 64
 const managementAddress = Type.String({
   pattern: `^${ip4Pattern}$`,
   expects: 'an IPv4 address such as 172.20.20.11',
@@ -189,7 +191,7 @@ const kindKeys = {
                 pattern: `^(?:${ip4Pattern}:)?\\d{1,5}:\\d{1,5}(?:/(?:tcp|udp))?$`,
                 expects: 'HOST:NODE, such as 8080:80, 8053:53/udp or 127.0.0.2:8080:80',
               }),
-              { maxItems: 64, description: 'Ports of the host that lead to ports of the node' },
+              { maxItems: maxManagedPorts, description: 'Ports of the host that lead to ports of the node' },
             ),
           ),
         }),

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { documentOf } from '../../../src/labfile/document.ts'
 import { LabFileError } from '../../../src/labfile/lab-file-error.ts'
+import { withManagement } from '../../../src/labfile/management.ts'
 import { readLabFile } from '../../../src/labfile/read.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
 
@@ -90,6 +91,37 @@ test('a file that is written says the same in the same words', async () => {
   expect(Object.keys(written.nodes.web ?? {})).not.toContain('adapters')
   const again = await readLabFile(labFileText(written))
   expect(again.nodes.map(({ properties }) => properties)).toEqual(desired.nodes.map(({ properties }) => properties))
+})
+
+test('a lab keeps the section when a node was renamed or deleted: the nat knows it by its former name', async () => {
+  const segment = (guests: string, members: string) => `
+lab: l
+nodes:
+  R9: { kind: machine, platform: x86_64, adapters: 2 }
+segments:
+  net:
+    kind: nat
+    management: true
+    subnet: 10.0.0.0/24
+    port_forwards:
+      - { protocol: tcp, host_port: 8080, guest_port: 80, guest_address: 10.0.0.20 }
+      - { protocol: tcp, host_port: 8081, guest_port: 80, guest_address: 10.0.0.21 }
+    guests: [${guests}]
+    members: [${members}]
+`
+  const r1 = '{ port_number: 0, name: R1, address: 10.0.0.20 }'
+  const r2 = '{ port_number: 1, name: R2, address: 10.0.0.21 }'
+  const desired = await readLabFile(segment(`${r1}, ${r2}`, '{ end: R9:e0, port: 0 }'))
+  const written = documentOf(withManagement(desired))
+  expect(written.segments).toBe(undefined)
+  expect(written.management).toEqual({ network: '10.0.0.0/24', name: 'net' })
+  expect(written.nodes.R9).toMatchObject({ management: { address: '10.0.0.20', ports: ['8080:80'] } })
+  await expect(readLabFile(labFileText(written))).resolves.toMatchObject({ management: 'net' })
+  // A guest whose link is impaired is not a part of what a section can say.
+  const impaired = await readLabFile(
+    segment(r1, '{ end: R9:e0, port: 0, down: true }').replace(/ *- .*10.0.0.21.*\n/, ''),
+  )
+  expect(documentOf(withManagement(impaired)).segments).toMatchObject({ net: { management: true } })
 })
 
 describe('a file is refused', () => {

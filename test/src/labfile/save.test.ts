@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Desired } from '../../../src/labfile/desired.ts'
+import { documentOf } from '../../../src/labfile/document.ts'
 import { mapPositions } from '../../../src/labfile/map-positions.ts'
 import { readLabFile } from '../../../src/labfile/read.ts'
 import { type SaveInputs, savedLab } from '../../../src/labfile/save.ts'
@@ -433,4 +434,59 @@ tasks:
   const saved = await save(file, expected, { renamed, changed: none })
   expect(saved.text).toBe(expected.replace('text: ip 10.0.0.1/24 }', 'text: ip 10.0.0.1/24 }, was: A'))
   await readLabFile(saved.text)
+})
+
+/** A lab of two machines, of which the first is in a management network. */
+const managedLab = (a: string, more: string) =>
+  lab(`  A: { kind: machine, platform: x86_64, at: [0, 0], ${a} }\n  B: { kind: pc, at: [0, 90] }`, more)
+const network = 'management: { network: 10.0.0.0/24, at: [90, 0] }\n'
+
+test('a management network that the lab has no longer is removed, with what nodes say of it', async () => {
+  const file = managedLab('adapters: 2, management: { ports: ["8080:80"] }', `${network}links:\n  - [A, B]\n`)
+  const now = managedLab('adapters: 3', 'links:\n  - [A:e1, B]\n')
+  const saved = await save(file, now, { all: true })
+  expect(saved.text).toBe(managedLab('adapters: 3', 'links:\n  - [A, B]\n'))
+  expect(saved.changes).toEqual([
+    { do: 'update', what: 'node', name: 'A', keys: ['adapters', 'management'] },
+    { do: 'delete', what: 'segment', name: 'management', keys: [] },
+  ])
+  // Only --all removes what the lab lacks.
+  expect((await save(file, now)).text).toBe(file)
+})
+
+test('a management network that only the lab has is written as one', async () => {
+  const file = managedLab('adapters: 2', '')
+  const now = managedLab('adapters: 1, management: { address: 10.0.0.9, ports: ["8080:80"] }', network)
+  const saved = await save(file, now, { all: true })
+  expect((await save(saved.text, now, { all: true })).changes).toEqual([])
+  const [again, wanted] = [await readLabFile(saved.text), await readLabFile(now)]
+  expect(again.management).toBe('management')
+  expect(again.nodes.map(({ properties }) => properties)).toEqual(wanted.nodes.map(({ properties }) => properties))
+})
+
+test('a node that has left the management network says so, and one that is renamed keeps its address', async () => {
+  const file = managedLab('adapters: 2', network)
+  const left = await save(file, managedLab('adapters: 3, management: false', network), { all: true })
+  expect(left.text).toBe(managedLab('adapters: 3, management: false', network))
+  const { management } = (await readLabFile(file)).nodes[0] as Desired['nodes'][number]
+  const now = managedLab(`adapters: 2, management: ${management?.address}`, network).replace('A:', 'Z:')
+  const renamed = await save(file, now, { renamed: new Map([['A', { name: 'Z', node_id: 'other' }]]) })
+  expect((await readLabFile(renamed.text)).nodes[0]).toMatchObject({
+    name: 'Z',
+    management: { address: management?.address },
+  })
+})
+
+test('the compute of the management network is written in its section', async () => {
+  const file = managedLab('adapters: 2, compute: one', network.replace('at:', 'compute: one, at:'))
+  const record = { compute_id: 'one', console: null, properties: {} }
+  const records = new Map([
+    ['A', record],
+    ['management', { ...record, compute_id: 'two' }],
+  ])
+  const now = managedLab('adapters: 2', network.replace('[90, 0]', '[95, 0]'))
+  const saved = await save(file, now, { records })
+  expect(saved.text).toBe(file.replace('compute: one, at: [90, 0]', 'compute: two, at: [95, 0]'))
+  // A lab of several computes has it in its export, too.
+  expect(documentOf(await readLabFile(saved.text)).management).toMatchObject({ compute: 'two' })
 })
