@@ -38,6 +38,11 @@ export class NodeSettings {
     return this.all(key)[0]
   }
 
+  /** Whether a section has the setting, which does not count as read. */
+  has(key: string): boolean {
+    return this.#sections.some((section) => section.has(key))
+  }
+
   /** The setting in all sections that have it, the nearest first. */
   all(key: string): Part[] {
     return this.#sections.map((section) => section.get(key)).filter((part) => !part.isAbsent)

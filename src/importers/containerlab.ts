@@ -138,7 +138,7 @@ class TopologyReader {
     const part = this.#topology.get('nodes')
     if (part.isAbsent) throw this.#topology.error('nodes is missing')
     const nodes = part.entries().flatMap(([name, it]) => this.draft.readNode(it, () => this.#settings(name, it)) ?? [])
-    const says = (node: NodeSettings) => managementKeys.some((key) => node.get(key) !== undefined)
+    const says = (node: NodeSettings) => managementKeys.some((key) => node.has(key))
     this.#isManaged = !this.#network.isAbsent || nodes.some(says)
     for (const node of nodes) this.draft.readNode(node.part, () => this.#addNode(node))
     for (const node of nodes) this.#addOrder(node)

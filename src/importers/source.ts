@@ -108,6 +108,11 @@ export class Part {
     return new Part(this.#source, entry?.key ?? { ...this.#at, path }, entry?.value)
   }
 
+  /** Whether an object has a member that is set. It does not count as read. */
+  has(key: string): boolean {
+    return !new Part(this.#source, this.#at, this.#entries().get(key)?.value).isAbsent
+  }
+
   /** This part, if it is an object or absent. Something else is left out, and an absent part is returned. */
   asObject(): Part {
     if (this.isAbsent || this.isObject) return this

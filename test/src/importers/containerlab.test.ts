@@ -284,6 +284,29 @@ test('the management network, addresses in it and ports of the host become that 
   ])
 })
 
+test('what nodes say of a management network in which they are not is listed', () => {
+  const { leftOut } = importLabFile({
+    text: `name: m
+topology:
+  nodes:
+    a: { kind: linux, image: alpine, mgmt-ipv4: 172.20.20.11 }
+    pc: { kind: linux, mgmt-ipv4: 172.20.20.12 }
+    alone: { kind: linux, image: alpine, network-mode: none, ports: ["80:80"] }
+    iol: { kind: cisco_iol, image: "iol:17", mgmt-ipv4: 172.20.20.13, ports: ["22:22"] }
+    br: { kind: bridge, mgmt-ipv4: 172.20.20.14 }
+  links: [{ endpoints: ["pc:eth1", "a:eth1"] }]
+`,
+  })
+  const notTaken = leftOut.filter(({ message }) => message.includes('the node is not in the management network'))
+  expect(notTaken.map(({ path }) => path)).toEqual([
+    'topology.nodes.pc.mgmt-ipv4',
+    'topology.nodes.alone.ports',
+    'topology.nodes.iol.mgmt-ipv4',
+    'topology.nodes.iol.ports',
+    'topology.nodes.br.mgmt-ipv4',
+  ])
+})
+
 test('variables and parameters of the kernel that a container cannot have are listed', () => {
   const { file, leftOut } = imported(
     topology(
