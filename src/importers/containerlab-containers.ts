@@ -65,6 +65,7 @@ export function readContainer(node: NodeSettings, input: ContainerInput): ReadCo
     files,
     sysctls: sysctls.join('\n'),
     capabilities,
+    consoles: needs.consoles.length === 0 ? [] : [...needs.consoles, ...containerSettings.consoles.default],
     exec: lines.join('\n'),
     ...limitOf(node.get('memory'), 'ram', Number(memoryOf(node).ram ?? 0)),
     ...limitOf(node.get('cpu'), 'cpus'),

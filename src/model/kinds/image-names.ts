@@ -49,7 +49,17 @@ export function imageCommands(reference: string): string | undefined {
 /** The name of the image that a text of `imageCommands` brings. */
 export const imageInCommands = (text: string): string | undefined => /^"patchbay images pull (\S+)" /.exec(text)?.[1]
 
-/** What the programs of an image need; zebra of FRR asks for a capability. */
-export function imageNeeds(image: string): { readonly symbol: string; readonly capabilities: readonly string[] } {
-  return /frr/i.test(image) ? { symbol: 'router', capabilities: ['SYS_ADMIN'] } : { symbol: '', capabilities: [] }
+/** What the programs of an image need, by its name. */
+interface ImageNeeds {
+  readonly symbol: string
+  readonly capabilities: readonly string[]
+  /** Further consoles, of images whose command has another terminal. */
+  readonly consoles: readonly { readonly name: string; readonly exec: string }[]
+}
+
+/** What the programs of an image need; zebra of FRR asks for a capability, and vtysh is where it is configured. */
+export function imageNeeds(image: string): ImageNeeds {
+  return /frr/i.test(image)
+    ? { symbol: 'router', capabilities: ['SYS_ADMIN'], consoles: [{ name: 'vtysh', exec: 'vtysh' }] }
+    : { symbol: '', capabilities: [], consoles: [] }
 }

@@ -193,6 +193,11 @@ test('containers of FRR and of hosts have the settings of their sections, and wh
       kind: 'container',
       image: `${frr}.tar`,
       symbol: 'router',
+      // The terminal of its command shows the log of its daemons.
+      consoles: [
+        { name: 'vtysh', exec: 'vtysh' },
+        { name: 'shell', exec: '/bin/sh' },
+      ],
       sysctls: 'net.ipv4.ip_forward=1\nnet.ipv6.conf.all.forwarding=1',
     },
     [multitool]: { kind: 'container', image: `${multitool}.tar`, environment: host },
