@@ -63,7 +63,7 @@ function readable(text: string): Source | undefined {
 /** Rounds of replacement: a default may have variables with defaults. */
 const maxNested = 5
 
-/** A text in which variables of the shell with a default have it, such as `${IMAGE:=alpine}`: the environment is not read. */
+/** A text in which variables of the shell with a default have it, such as `${IMAGE:=alpine}`, and `$$` is `$`: the environment is not read. */
 function withShellDefaults(text: string): string {
   let result = text
   for (let round = 0; round < maxNested; round++) {
@@ -73,7 +73,7 @@ function withShellDefaults(text: string): string {
     if (next === result) break
     result = next
   }
-  return result
+  return result.replaceAll('$$', () => '$')
 }
 const shellDefault = /(?<!\$)\$\{[A-Za-z_]\w{0,100}(:?[-=+])([^{}\n]{0,1000})\}/g
 

@@ -554,4 +554,7 @@ test('variables of the shell have their defaults, before the text is read as YAM
   )
   expect(file.nodes.h1).toMatchObject({ image: 'arista_veos-4.1.qcow2' })
   expect(file.segments).toMatchObject({ eth0: { device: 'eth0' } })
+  const exec = 'echo $$HOME $${A:-b} $HOME'
+  const dollars = imported(topology(`{ h1: { kind: linux, image: alpine, exec: ['${exec}'] } }`, '[]'))
+  expect(dollars.file.nodes.h1).toMatchObject({ exec: 'echo $HOME $${A:-b} $HOME' })
 })
