@@ -17,6 +17,7 @@ const layers = {
 const beside = {
   labfile: { imports: ['lib', 'model'], users: ['importers', 'labs', 'server', 'endpoints', 'app.ts'] },
   importers: { imports: ['lib', 'model', 'labfile'], users: ['labs', 'server', 'endpoints', 'app.ts'] },
+  exporters: { imports: ['lib', 'model', 'labfile'], users: [] },
   packets: { imports: ['lib'], users: ['endpoints'] },
   iso: { imports: ['lib'], users: ['labs'] },
   client: { imports: ['lib', 'model', 'compute'], users: [] },

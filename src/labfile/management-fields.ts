@@ -89,7 +89,7 @@ function portIn(text: string, where: Position, diagnostics: Diagnostics): Manage
 }
 
 /** The port, as a lab file has it. */
-const portText = ({ protocol, host_port, host_address, guest_port }: ManagedPort): string =>
+export const portText = ({ protocol, host_port, host_address, guest_port }: ManagedPort): string =>
   `${host_address === undefined ? '' : `${host_address}:`}${host_port}:${guest_port}${protocol === 'udp' ? '/udp' : ''}`
 
 /** The settings that give a node of a kind its address. */

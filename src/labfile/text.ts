@@ -23,8 +23,11 @@ export interface LabFileData {
 const lineWidth = 120
 
 /** A lab file as text: a line for each node, segment and link that fits into one. `comments` are lines before it. */
-export function labFileText(file: LabFileData, comments: readonly string[] = []): string {
-  const document = new Document(file, { version: '1.2', compat: 'yaml-1.1', aliasDuplicateObjects: false })
+export const labFileText = (file: LabFileData, comments: readonly string[] = []): string => yamlText(file, comments)
+
+/** A document of sections, in the form of a lab file. */
+export function yamlText(sections: object, comments: readonly string[]): string {
+  const document = new Document(sections, { version: '1.2', compat: 'yaml-1.1', aliasDuplicateObjects: false })
   visit(document, {
     Scalar: (key, node) => {
       if (typeof node.value !== 'string') return

@@ -136,8 +136,8 @@ export const confirming = {
 export const exporting = {
   format: {
     value: 'FORMAT',
-    about: 'lab file, or archive with disks and files (default: by the name of FILE)',
-    choices: ['lab', 'gns3project'],
+    about: 'lab file, archive with disks and files, or topology of containers (default: by the name of FILE)',
+    choices: ['lab', 'gns3project', 'containerlab'],
   },
   images: { about: 'include the images of nodes (archives only)' },
   snapshots: { about: 'include the snapshots (archives only)' },

@@ -146,9 +146,10 @@ and lists what the lab file leaves out. An archive (*.gns3project) becomes a clo
   }),
   export: command({
     group: 'files',
-    summary: 'write a lab as a lab file, or as an archive with its disks',
-    text: `Writes a lab as a lab file (LAB.lab.yaml), or as an archive (*.gns3project) with disks and files. For an archive the
-nodes must be stopped. The command lists what a lab file leaves out.`,
+    summary: 'write a lab as a lab file, as an archive with its disks, or as a topology of containerlab',
+    text: `Writes a lab as a lab file (LAB.lab.yaml), as an archive (*.gns3project) with disks and files, or its containers as a
+topology of containerlab (*.clab.yml) with their files beside it, in configs/NODE. For an archive the nodes must be stopped. The
+command lists what a lab file or a topology leaves out.`,
     args: [
       { name: 'LAB', about: 'a lab', complete: 'lab' },
       { name: 'FILE', about: 'the file, or - for standard output', optional: true, complete: 'file' },

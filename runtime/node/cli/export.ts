@@ -6,6 +6,8 @@ import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { ReadableStream } from 'node:stream/web'
 import { causeOf } from '../../../src/compute/remote/answer.ts'
+import { containerlabOf } from '../../../src/exporters/containerlab.ts'
+import { readLabFile } from '../../../src/labfile/read.ts'
 import { replaceFiles } from '../engine/storage/user-file.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { bytesText } from './bytes.ts'
@@ -18,11 +20,20 @@ import { labOf } from './targets.ts'
 
 type Input = CommandInput<typeof exporting>
 
-/** `patchbay export LAB [FILE|-]`: a lab as a lab file, or as an archive with its disks. */
+/** How the name of a file of each format ends, without a dot; the first one is for names that are not given. */
+const endings = { lab: 'lab.yaml', gns3project: 'gns3project', containerlab: 'clab.yml' } as const
+type Format = keyof typeof endings
+
+function formatOf(file = ''): Format {
+  if (/\.gns3project$/i.test(file)) return 'gns3project'
+  return /\.clab\.ya?ml$/i.test(file) ? 'containerlab' : 'lab'
+}
+
+/** `patchbay export LAB [FILE|-]`: a lab as a lab file, as an archive with its disks, or as a topology of containerlab. */
 export async function exportCommand(input: Input): Promise<CommandOutcome> {
   const { args, flags, signal } = input
   const [word = '', given] = args
-  const format = flags.format ?? (/\.gns3project$/i.test(given ?? '') ? 'gns3project' : 'lab')
+  const format = (flags.format as Format | undefined) ?? formatOf(given)
   const isArchive = format === 'gns3project'
   if (!isArchive && (flags.images || flags.snapshots))
     throw wrongArguments('--images and --snapshots are for archives only', 'add --format gns3project')
@@ -30,7 +41,7 @@ export async function exportCommand(input: Input): Promise<CommandOutcome> {
     throw wrongArguments('an archive is not text', 'write it to a file, or to a pipe without --json')
   const context = { client: await clientOf(flags), signal }
   const lab = await labOf(word, context)
-  const to = given ?? `${lab.name.replaceAll(/[/\\]/g, '-')}.${isArchive ? 'gns3project' : 'lab.yaml'}`
+  const to = given ?? `${lab.name.replaceAll(/[/\\]/g, '-')}.${endings[format]}`
   if (to !== '-' && existsSync(to) && !flags.force)
     throw new CommandError(exits.failed, [
       {
@@ -45,7 +56,9 @@ export async function exportCommand(input: Input): Promise<CommandOutcome> {
   if (!isArchive) {
     const name = 'GET /v2/projects/{project_id}/topology'
     const answer = await context.client.answer(name, { params, query: { format: 'yaml' }, signal })
-    return labFile(await answer.text(), { lab: lab.name, to })
+    const text = await answer.text()
+    const target = { lab: lab.name, to, force: flags.force }
+    return format === 'lab' ? labFile(text, target) : topology(text, target)
   }
   const query = {
     include_images: flags.images ? ('yes' as const) : ('no' as const),
@@ -59,16 +72,76 @@ export async function exportCommand(input: Input): Promise<CommandOutcome> {
   }
 }
 
-async function labFile(text: string, { lab, to }: { lab: string; to: string }): Promise<CommandOutcome> {
-  const left = [...text.matchAll(/^# \* (.*)$/gm)].map(([, line = '']) => line)
+interface Target {
+  readonly lab: string
+  readonly to: string
+  /** Whether files that are there are overwritten. */
+  readonly force: boolean
+}
+
+async function labFile(text: string, { lab, to }: Target): Promise<CommandOutcome> {
+  const left = leftOutOf(text)
   if (to !== '-') await replaceFiles([{ path: to, text }]).catch((error) => fail(to, error))
+  return written({ lab, to, format: 'lab', text, left, files: [] })
+}
+
+/** What a lab file says that it lacks of its lab. */
+const leftOutOf = (text: string): string[] => [...text.matchAll(/^# \* (.*)$/gm)].map(([, line = '']) => line)
+
+/** A lab file as a topology of containerlab, with the files of its containers beside it. */
+async function topology(document: string, { lab, to, force }: Target): Promise<CommandOutcome> {
+  const desired = await readLabFile(document)
+  if (desired.nodes.every(({ kind }) => kind !== 'container'))
+    throw new CommandError(exits.failed, `${lab} has no containers, of which a topology of containerlab is made`)
+  const { text, files, leftOut } = containerlabOf(desired)
+  const beside = files.map((file) => ({
+    ...file,
+    path: join(dirname(to), file.path),
+    mode: Number.parseInt(file.mode, 8),
+  }))
+  const taken = to === '-' || force ? undefined : beside.find(({ path }) => existsSync(path))
+  if (taken !== undefined)
+    throw new CommandError(exits.failed, [
+      { message: `${taken.path} already exists`, hint: '--force overwrites it; nothing was exported' },
+    ])
+  if (to !== '-') await replaceFiles([...beside, { path: to, text }]).catch((error) => fail(to, error))
+  const missing = to === '-' ? files.map(({ path }) => `The file ${path}, which is written beside a FILE.`) : []
+  const names = to === '-' ? [] : beside.map(({ path }) => path)
+  return written({
+    lab,
+    to,
+    format: 'containerlab',
+    text,
+    left: [...leftOutOf(document), ...leftOut, ...missing],
+    files: names,
+  })
+}
+
+interface Written extends Omit<Target, 'force'> {
+  readonly format: Format
+  readonly text: string
+  /** What of the lab is not there. */
+  readonly left: readonly string[]
+  /** Files beside the file. */
+  readonly files: readonly string[]
+}
+
+async function written({ lab, to, format, text, left, files }: Written): Promise<CommandOutcome> {
   const { shown } = await import('./table.ts')
   const lines = left.length === 0 ? [] : ['Not in the file', ...left.map((it) => `  ${shown(it)}`)]
   if (to === '-' && lines.length > 0) process.stderr.write(`${lines.join('\n')}\n`)
   return {
-    json: { lab, file: to, format: 'lab', ...(to === '-' && { text }), left_out: left },
+    json: {
+      ...{ lab, file: to, format },
+      ...(to === '-' && { text }),
+      ...(files.length > 0 && { files }),
+      left_out: left,
+    },
     ...(to === '-' && { isVerbatim: true }),
-    text: () => (to === '-' ? text.trimEnd() : [`${to}: the lab ${lab}`, ...lines].join('\n')),
+    text() {
+      if (to === '-') return text.trimEnd()
+      return [`${to}: the lab ${lab}`, ...files.map((file) => `  ${shown(file)}`), ...lines].join('\n')
+    },
   }
 }
 

@@ -1,5 +1,5 @@
-import { access, readdir, readFile } from 'node:fs/promises'
-import { createServer, request } from 'node:http'
+import { access, readdir, readFile, stat } from 'node:fs/promises'
+import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
@@ -51,17 +51,14 @@ test('a stopped lab is exported as an archive, which is imported as another lab'
   expect((await readdir(patchbay.home)).filter((it) => it.startsWith('.a'))).toEqual([])
 })
 
-/** The URL of a server that hands everything on to the service, but ends archives in their middle as if they were whole. */
-async function cuttingArchives(): Promise<string> {
+/** The URL of a server that hands everything on to the service, but answers requests whose URL has a text in another way. */
+async function changing(part: string, change: (answer: IncomingMessage, res: ServerResponse) => void): Promise<string> {
   const server = createServer((req, res) => {
     const { method, headers, url = '' } = req
     const asked = request(service.url + url, { method, headers }, (answer) => {
+      if (url.includes(part)) return change(answer, res)
       res.writeHead(answer.statusCode ?? 502, answer.headers)
-      if (!url.includes('/export')) return void answer.pipe(res)
-      answer.once('data', (piece: Buffer) => {
-        res.end(piece.subarray(0, 20))
-        answer.destroy()
-      })
+      answer.pipe(res)
     })
     asked.on('error', () => res.destroy())
     req.pipe(asked)
@@ -72,6 +69,16 @@ async function cuttingArchives(): Promise<string> {
   })
   return `http://127.0.0.1:${await listening(server)}`
 }
+
+/** Ends archives in their middle as if they were whole. */
+const cuttingArchives = () =>
+  changing('/export', (answer, res) => {
+    res.writeHead(answer.statusCode ?? 502, answer.headers)
+    answer.once('data', (piece: Buffer) => {
+      res.end(piece.subarray(0, 20))
+      answer.destroy()
+    })
+  })
 
 test('an archive without its end is reported, and no file is left', async () => {
   const { home } = await labOf('cut')
@@ -91,13 +98,58 @@ test('an archive without its end is reported, and no file is left', async () => 
   )
 })
 
+test('containers are exported as a topology of containerlab, with their files beside it', async () => {
+  await labOf('routers')
+  const lab = `lab: routers
+nodes:
+  r1:
+    kind: container
+    image: frrouting_frr_v8.4.0.tar
+    files: [{ path: /etc/frr/frr.conf, text: hostname r1 }, { path: /up.sh, text: ip a, mode: "0755" }]
+  r2: { kind: container, image: frrouting_frr_v8.4.0.tar }
+  PC1: { kind: pc }
+links: [[r1, r2]]
+`
+  const server = await changing('/topology', (answer, res) => {
+    answer.resume()
+    res.writeHead(200, { 'Content-Type': 'application/yaml' }).end(lab)
+  })
+  const patchbay = await CommandLine.of({ server })
+  const read = (name: string) => readFile(join(patchbay.home, name), 'utf8')
+  const command = ['export', 'routers', '--format', 'containerlab']
+  expect((await patchbay.run(command)).out).toBe(
+    [
+      'routers.clab.yml: the lab routers',
+      '  configs/r1/frr.conf',
+      '  configs/r1/up.sh',
+      'Not in the file',
+      '  The pc PC1, with its links.',
+      '',
+    ].join('\n'),
+  )
+  expect(await read('routers.clab.yml')).toContain('configs/r1/frr.conf:/etc/frr/frr.conf')
+  expect(await read('configs/r1/frr.conf')).toBe('hostname r1')
+  expect((await stat(join(patchbay.home, 'configs/r1/up.sh'))).mode & 0o777).toBe(0o755)
+  // The import reads it again.
+  expect(await patchbay.run(['import', 'routers.clab.yml', '--to', '-'])).toMatchObject({ code: 0 })
+  expect(await patchbay.run([...command, '--force'])).toMatchObject({ code: 0 })
+  expect(await patchbay.run(['export', 'routers', 'again.clab.yml'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('configs/r1/frr.conf already exists'),
+  })
+  const printed = await patchbay.run(['export', 'routers', '-', '--format', 'containerlab'])
+  expect(printed.out).toBe(await read('routers.clab.yml'))
+  expect(printed.err).toContain('The file configs/r1/frr.conf, which is written beside a FILE.')
+})
+
 test('a failed export is reported, and leaves no file', async () => {
   const patchbay = await labOf('refused')
   const wrong = [
     [['export', 'refusde'], 1, 'did you mean refused?'],
     [['export', 'refused', 'x.yaml', '--images'], 64, '--images and --snapshots are for archives only'],
-    [['export', 'refused', '--format', 'zip'], 64, 'expected one of lab, gns3project'],
+    [['export', 'refused', '--format', 'zip'], 64, 'expected one of lab, gns3project, containerlab'],
     [['export', 'refused', '-', '--format', 'gns3project', '--json'], 64, 'an archive is not text'],
+    [['export', 'refused', 'x.clab.yml'], 1, 'refused has no containers'],
   ] as const
   for (const [argv, code, message] of wrong)
     expect(await patchbay.run(argv)).toMatchObject({ code, err: expect.stringContaining(message) })
