@@ -32,7 +32,7 @@ export class ChannelSocket implements Socket {
     this.#over = new Promise((resolve) => {
       this.#end = resolve
     })
-    channel.on('error', () => this.finish(1))
+    for (const stream of [channel, channel.stderr]) stream.on('error', () => this.finish(1))
     channel.on('close', () => this.finish(1))
   }
 

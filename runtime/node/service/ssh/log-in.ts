@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import ssh2, { type AuthContext, type PublicKeyAuthContext } from 'ssh2'
+import { ApiError } from '../../../../src/lib/errors/api-error.ts'
 import type { Identity } from '../../../../src/model/access/identity.ts'
 import type { LoginLimit } from '../../../../src/server/auth/login-limit.ts'
 import type { Tokens } from '../../../../src/server/auth/tokens.ts'
@@ -24,6 +25,11 @@ export class SshLogIn {
   constructor(options: LogInOptions, address: string) {
     this.#options = options
     this.#address = address
+  }
+
+  /** The user name with which the client has logged in. */
+  get user(): string {
+    return this.#proven?.user ?? ''
   }
 
   /** The identity of the client; undefined before the log-in, and when its token or key was removed since. */
@@ -53,7 +59,8 @@ export class SshLogIn {
         attempt.accept()
       }
       return found !== undefined || this.#tries < maxTries
-    } catch {
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 429) throw error
       // Too many wrong log-ins from that address: the limit has logged it.
       attempt.reject([])
       return false

@@ -124,21 +124,17 @@ class Guests {
     const { _sock: connection } = client as unknown as { _sock: Connection }
     const address = plainAddress(ip)
     const logIn = new SshLogIn(this.#options, address)
-    let user = ''
+    const fail = (error: unknown) => {
+      this.#options.log.error({ err: error }, 'an SSH log-in failed')
+      connection.destroy()
+    }
     client.on('error', () => connection.destroy())
     client.on('authentication', (attempt) => {
-      user = attempt.username
-      void logIn.answer(attempt).then(
-        (goesOn) => goesOn || client.end(),
-        (error: unknown) => {
-          this.#options.log.error({ err: error }, 'an SSH log-in failed')
-          connection.destroy()
-        },
-      )
+      void logIn.answer(attempt).then((goesOn) => goesOn || client.end(), fail)
     })
     client.on('ready', () => {
       this.#strangers.delete(connection)
-      void this.#count(logIn, connection, address)
+      void this.#count(logIn, connection, address).catch(fail)
       const channels = new Set<ServerChannel>()
       let sessions = 0
       connection.on('data', () => {
@@ -157,14 +153,16 @@ class Guests {
         session.on('close', () => {
           sessions -= 1
         })
-        const run = (channel: ServerChannel, line?: string) => {
+        const run = (channel: ServerChannel | undefined, line?: string) => {
+          // A session has one program (RFC 4254, 6.5). The library accepts no second one, and cannot refuse it either.
+          if (channel === undefined) return void connection.destroy()
           channels.add(channel)
           channel.once('close', () => channels.delete(channel))
           void logIn
             .identity()
             .then((identity) =>
               runSession(this.#options, {
-                ...{ user, identity, channel, connection, hasTerminal },
+                ...{ user: logIn.user, identity, channel, connection, hasTerminal },
                 ...(line !== undefined && { line }),
               }),
             )

@@ -4,9 +4,11 @@ import { writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Client } from 'ssh2'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import type { AuthContext, Client } from 'ssh2'
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { consoleOfUser } from '../../../../runtime/node/service/ssh/console-name.ts'
+import { SshLogIn } from '../../../../runtime/node/service/ssh/log-in.ts'
+import { LoginLimit } from '../../../../src/server/auth/login-limit.ts'
 import { freePort } from '../../../support/ports.ts'
 import { requireProgram } from '../../../support/require.ts'
 import { TestService } from '../../../support/service.ts'
@@ -28,6 +30,14 @@ beforeAll(async () => {
   ann = await tokenWithKey(service)
 })
 afterAll(() => service?.close())
+
+/** What the library sends packets with: it sends none of itself that a client should not send. */
+interface RawClient {
+  readonly _protocol: {
+    shell(id: number, wantReply: boolean): void
+    exec(id: number, line: string, wantReply: boolean): void
+  }
+}
 
 const asAnn = (user = 'wan/R1') => sshClient({ port, username: user, privateKey: ann.privateKey })
 const run = promisify(execFile)
@@ -138,6 +148,31 @@ test('a connection has ten sessions at most', async () => {
   const client = await asAnn()
   const sessions = await Promise.allSettled(Array.from({ length: 11 }, () => SshSession.shell(client)))
   expect(sessions.filter(({ status }) => status === 'fulfilled')).toHaveLength(10)
+})
+
+test('who asks for a second program in one session is disconnected, and others are served on', async () => {
+  for (const second of ['shell', 'exec']) {
+    const client = await asAnn()
+    const { channel } = await SshSession.shell(client)
+    const closed = once(client, 'close')
+    const { _protocol } = client as unknown as RawClient
+    const { id } = (channel as unknown as { outgoing: { id: number } }).outgoing
+    if (second === 'shell') _protocol.shell(id, true)
+    else _protocol.exec(id, 'echo', true)
+    await closed
+  }
+  const session = await SshSession.exec(await asAnn(), 'echo still here')
+  expect(await session.closed).toBe(0)
+})
+
+test('a log-in that cannot be checked is a defect, and no wrong one', async () => {
+  const broken = new Error('the tokens cannot be read')
+  const logins = new LoginLimit({ perMinute: () => 1 })
+  const logIn = new SshLogIn({ logins, tokensOf: () => Promise.reject(broken) }, '192.0.2.1')
+  const key = { algo: 'ssh-ed25519', data: Buffer.alloc(51) }
+  const attempt = { method: 'publickey', username: 'wan/R1', key, accept: vi.fn(), reject: vi.fn() }
+  await expect(logIn.answer(attempt as unknown as AuthContext)).rejects.toBe(broken)
+  expect(attempt.accept).not.toHaveBeenCalled()
 })
 
 test('what is no SSH is disconnected: other protocols, huge packets, and text without end', async () => {
