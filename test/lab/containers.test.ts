@@ -1,7 +1,9 @@
+import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { readdir, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
+import { WebSocket } from 'ws'
 import { findLimiter } from '../../runtime/node/drivers/container/control-groups.ts'
 import { requireContainers, requireControlGroups } from '../support/container-image.ts'
 import { addImage, createContainer, createPair, createProject, Shell } from '../support/container-lab.ts'
@@ -196,12 +198,20 @@ describe('containers', () => {
     const node = await create({ consoles, command: "sh -c 'while :; do sleep 1000; done'" })
     await expect(openSocketConsole(service, node, '?name=shell')).rejects.toThrow('refused')
     await start(service, node)
+    // Who may only read watches the first console, whatever it names, and starts no program.
+    const { token } = await service.call<{ token: string }>('POST', '/v2/tokens', { name: 'ann', role: 'read' })
+    const url = `${service.url.replace('http', 'ws')}${node}/console/watch?name=status`
+    const watching = new WebSocket(url, { headers: { authorization: `Bearer ${token}` } })
+    onTestFinished(() => watching.terminate())
+    await once(watching, 'open')
     const shells = await Promise.all([1, 2].map(() => openSocketConsole(service, node, '?name=shell')))
     for (const [index, shell] of shells.entries()) {
       shell.socket.send(`tty; echo mine-$((40 + ${index}))\r`)
       await shell.expect(`mine-${40 + index}`)
       await shell.expect('/dev/pts/')
     }
+    shells[0]?.socket.send('echo $(ps | grep -c [s]leep.1234) of them\r')
+    await shells[0]?.expect('\r\n0 of them')
     const status = await openSocketConsole(service, node, '?name=status')
     await status.expect('NoNewPrivs:\t1')
     shells[1]?.socket.send('ps | grep -c [s]leep.1234\r')

@@ -25,7 +25,7 @@ export const consoleQuery = Type.Object({
   ),
   lines: Type.Optional(lineCount('Only the last lines of the scroll-back; default: all')),
 })
-/** Of a client who watches: it names no console, which would begin a program. */
+/** Of a client who watches: it names no further console, whose program would begin. */
 export const watchQuery = Type.Pick(consoleQuery, ['ticket'])
 export const logQuery = Type.Object({
   lines: Type.Optional(lineCount('How many lines; default 200. A console keeps 64 KiB')),
@@ -59,6 +59,8 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
       },
     })
   const notRunning = 'The node is not running, or its console has no text'
+  /** Whatever the client names: who may only read starts no program. */
+  const openShown: ConsoleSocket['open'] = (agent, ref, signal) => agent.nodes.console(ref, signal, { replay: true })
   const openText: ConsoleSocket['open'] = (agent, ref, signal, { replay, lines, name }) =>
     agent.nodes.console(ref, signal, {
       replay: replay !== '0',
@@ -81,7 +83,7 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
       role: 'read',
     },
     notRunning,
-    { query: watchQuery, open: openText, bridge: watchConsole },
+    { query: watchQuery, open: openShown, bridge: watchConsole },
   )
   const screen = socket(
     {
