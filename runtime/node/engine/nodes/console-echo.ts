@@ -36,6 +36,11 @@ export class EchoFilter {
     this.#end = this.#line.slice(-length)
   }
 
+  /** What waits for the end of an echo: all output, where there was no echo. When nothing follows, it is output. */
+  get held(): string {
+    return this.#held
+  }
+
   /** Takes output in order, without escape sequences and CR; returns what of it is known to be no echo. */
   push(text: string): string {
     this.#held = (this.#held + text).slice(-maxHeld)

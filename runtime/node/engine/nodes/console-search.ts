@@ -102,9 +102,10 @@ export class ConsoleSearch {
     return { matched: found.group() ?? '', before: this.#text.slice(0, offset + found.start()), groups }
   }
 
-  /** The output, when nothing of it matches. */
+  /** The output, when nothing of it matches and no more comes. */
   get unmatched(): ConsoleMatch {
-    return { matched: '', before: this.#text, groups: [] }
+    const output = this.#text + (this.#echo?.held ?? '')
+    return { matched: '', before: output.slice(-keptSize), groups: [] }
   }
 
   /** The last lines, for a message. */

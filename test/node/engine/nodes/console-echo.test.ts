@@ -122,3 +122,15 @@ it('output before the first echo is no answer', async () => {
   expect(await found('version', 'booted', 'booted\r\n>version\r\n1.0\r\n')).toBe(false)
   expect(await found('version', '1.0', '1.0 booted\r\n>')).toBe(false)
 })
+
+it('without an echo, all output is the answer when the console is quiet', () => {
+  const unmatched = (line: string, output: string) => {
+    const search = new ConsoleSearch(undefined, new EchoFilter(`${line}\r`))
+    search.push(Buffer.from(output))
+    return search.unmatched.before
+  }
+  // As for a password, or of a program that reads without a terminal.
+  expect(unmatched('secret', '\r\nLast login: today\r\n$ ')).toBe('\nLast login: today\n$ ')
+  expect(unmatched('show', '#show\r\n3 packets\r\nsh')).toBe('3 packets\nsh')
+  expect(unmatched('show', 'x'.repeat(100_000))).toHaveLength(64 * 1024)
+})
