@@ -1,4 +1,4 @@
-import { isSecret, toHex } from '../lib/crypto/secret.ts'
+import { isSecret, sha256, toHex } from '../lib/crypto/secret.ts'
 import { badRequest } from '../lib/errors/api-error.ts'
 import { compareText } from '../lib/text/compare-text.ts'
 import type { ChangePlan } from './parts/tool.ts'
@@ -61,8 +61,7 @@ async function signatureOf(
 }
 
 async function digestOf(plan: ChangePlan): Promise<string> {
-  const bytes = new TextEncoder().encode(JSON.stringify(ordered(plan)))
-  return toHex(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes))).slice(0, digits)
+  return toHex(await sha256(JSON.stringify(ordered(plan)))).slice(0, digits)
 }
 
 /** A value whose members are in the order of their names. */

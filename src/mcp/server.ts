@@ -16,6 +16,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js'
 import { Type } from '@sinclair/typebox'
 import { PatchbayError } from '../client/patchbay-error.ts'
+import { ignore } from '../lib/async/ignore.ts'
 import { ApiError } from '../lib/errors/api-error.ts'
 import type { Role } from '../model/access/access-token.ts'
 import { validate } from '../model/validation/validate.ts'
@@ -102,7 +103,9 @@ export class AssistantServer extends Protocol<ServerRequest, ServerNotification,
           if (token === undefined || done <= last) return
           last = done
           const progress = { progressToken: token, progress: done, total, message }
-          sendNotification({ method: 'notifications/progress', params: progress }).catch(() => undefined)
+          sendNotification({ method: 'notifications/progress', params: progress }).catch(
+            ignore('the client waits no more'),
+          )
         },
       }
       return resultOf(await this.#answer(params.name, params.arguments ?? {}, context))

@@ -4,6 +4,7 @@ import { readHere } from '../../../src/importers/readers.ts'
 import { onAbort } from '../../../src/lib/async/abort.ts'
 import { AssistantServer } from '../../../src/mcp/server.ts'
 import { signingKey } from '../../../src/server/auth/signed-text.ts'
+import { assetTextFrom } from '../../../src/server/http/assets.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { version } from '../os/system/version.ts'
 import { assetsWith } from '../service/http/assets.ts'
@@ -16,16 +17,12 @@ import { type ExitCode, exits } from './exits.ts'
 export async function mcp({ flags, signal }: CommandInput<typeof assisting>): Promise<ExitCode> {
   const client = await clientOf(flags)
   const { role, name } = await client.call('GET /v2/session', { signal })
-  const assets = assetsWith('')
   const key = await signingKey(randomBytes(32) as Uint8Array<ArrayBuffer>, 'confirmations')
   const over = new AbortController()
   onAbort(signal, () => over.abort())
   const server = new AssistantServer({
     ...{ version, client, role, who: name, read: readHere, signal: over.signal },
-    asset: async (file) => {
-      const body = (await assets(file))?.body
-      return body instanceof Uint8Array ? new TextDecoder().decode(body) : body
-    },
+    asset: assetTextFrom(assetsWith('')),
     confirmKey: flags.approve ? async () => key : undefined,
     report: (error) => void process.stderr.write(`patchbay mcp: ${reasonOf(error)}\n`),
   })

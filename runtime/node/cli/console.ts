@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { Duplex, Transform } from 'node:stream'
 import { WebSocket } from 'ws'
 import type { Patchbay } from '../../../src/client/patchbay.ts'
+import { lineAnswer } from '../../../src/model/console.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { TelnetStripper } from '../os/system/telnet.ts'
 import { clientOf } from './client.ts'
@@ -13,8 +14,6 @@ import { CommandError, exits, wrongArguments } from './exits.ts'
 import { type NodeTarget, nodeOf } from './targets.ts'
 
 const connectMs = 5000
-/** With piped input the console is closed when the guest has been silent for this time, ms. */
-const quietMs = 1500
 
 /** `patchbay console LAB/NODE` or `[HOST:]PORT`: a raw terminal on a console. Piped, it sends its input and shows the output. */
 export async function consoleCommand({
@@ -150,7 +149,7 @@ async function terminalOn(stream: Duplex, { name, leaveKey, log, signal }: Termi
   })
   // The guest may still answer after the end of piped input.
   stdin.on('end', () => {
-    const quiet = setTimeout(() => stream.destroy(), quietMs)
+    const quiet = setTimeout(() => stream.destroy(), lineAnswer.quietMs)
     stream.on('data', () => quiet.refresh())
     stream.on('close', () => clearTimeout(quiet))
   })

@@ -4,6 +4,7 @@ import { readText } from '../../lib/http/body.ts'
 import { jsonFault } from '../../lib/http/json-fault.ts'
 import { parseJson } from '../../lib/http/whole-pairs.ts'
 import { oneOf } from '../../model/schema/fields.ts'
+import { assetTextFrom } from '../../server/http/assets.ts'
 import { type Endpoint, endpoint } from '../../server/http/endpoint.ts'
 
 /** The path of the MCP server. */
@@ -42,13 +43,9 @@ export const assistantEndpoints: readonly Endpoint[] = [
       // Only who asks for it needs the protocol: 200 KB of code.
       const { answerMessage } = await import('../../mcp/answer-message.ts')
       const { identity, version, read, assets, assistants, askAsClient, report } = context
-      const asset = async (name: string) => {
-        const body = (await assets(name))?.body
-        return body instanceof Uint8Array ? new TextDecoder().decode(body) : body
-      }
       const asksFirst = query.approve === 'true' || assistants.approves()
       return answerMessage(request, message, {
-        ...{ version, read, asset, report },
+        ...{ version, read, asset: assetTextFrom(assets), report },
         ask: askAsClient,
         role: identity.role,
         who: JSON.stringify([identity.organization ?? '', identity.key, identity.name]),
@@ -77,6 +74,7 @@ let made: CryptoKey | undefined
 
 /** The key of this process, where one process answers all requests. */
 async function processKey(): Promise<CryptoKey> {
+  if (made !== undefined) return made
   // Requests share the key, not its promise: a Worker must not wait for a promise of another request.
   const key = await crypto.subtle.generateKey({ name: 'HMAC', hash: 'SHA-256' }, false, ['sign'])
   made ??= key as CryptoKey

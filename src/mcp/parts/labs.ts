@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { endsText, linksNamed, linkText, stateOf } from '../../client/link-names.ts'
+import { endsText, linkState, linksNamed, linkText, stateOf } from '../../client/link-names.ts'
 import type { LabLink, LabNode, LabProject } from '../../client/patchbay.ts'
 import { impairmentText } from '../../labfile/changed-impairment.ts'
 import { isSegmentKind } from '../../labfile/segment-kinds.ts'
@@ -79,7 +79,7 @@ export const nodeRow = (node: LabNode) => ({
 export const linkRow = (link: LabLink, nodes: readonly LabNode[]) => ({
   ...(link.name != null && { name: link.name }),
   ends: endsText(link, nodes),
-  verdict: link.suspend ? 'suspended' : (link.verdict ?? 'unknown'),
+  verdict: linkState(link),
   ...(link.verdict_reason && { reason: link.verdict_reason }),
   impairment: impairmentText(link),
   ...(link.capturing && { capturing: true }),

@@ -5,7 +5,7 @@ import { isSegmentKind } from '../../labfile/segment-kinds.ts'
 import { conflict } from '../../lib/errors/api-error.ts'
 import { consoleText } from '../../lib/text/console-text.ts'
 import { counted } from '../../lib/text/counted.ts'
-import { ConsoleExpect } from '../../model/console.ts'
+import { ConsoleExpect, lineAnswer } from '../../model/console.ts'
 import { named, someNamed } from '../parts/answer-text.ts'
 import { defaultWithinS, jobAtEnd, stillRunning } from '../parts/jobs.ts'
 import {
@@ -28,8 +28,6 @@ const someNodes = Type.Optional(
     description: 'Names of nodes; absent: all nodes',
   }),
 )
-/** A guest without output for this time, s, has answered: a ping prints a line each second. */
-const quietS = 1.5
 /** Most output that is shown, characters: its end. */
 const maxOutput = 12_000
 const [execWithinS, longestExecS] = [15, 300]
@@ -160,7 +158,7 @@ export const runTools: readonly Tool[] = [
       }
       const body = {
         ...(line !== undefined && { send: `${line}\r`, echoes: true }),
-        ...(expect === undefined ? { quiet_s: quietS } : { expect }),
+        ...(expect === undefined ? { quiet_s: lineAnswer.quietMs / 1000 } : { expect }),
         within_s,
       }
       const call = 'POST /v2/projects/{project_id}/nodes/{node_id}/console/expect'

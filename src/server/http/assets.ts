@@ -37,6 +37,14 @@ export async function assetOf(name: string, body: Asset['body']): Promise<Asset>
   return { body, type, etag: `"${toHex(digest).slice(0, 32)}"` }
 }
 
+/** Reads assets as text; undefined: no such file. */
+export const assetTextFrom =
+  (assets: Assets) =>
+  async (name: string): Promise<string | undefined> => {
+    const body = (await assets(name))?.body
+    return body instanceof Uint8Array ? new TextDecoder().decode(body) : body
+  }
+
 /** Headers of every page and script of the service. */
 export const pageHeaders = { 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer' }
 
