@@ -122,7 +122,8 @@ export class AssistantServer extends Protocol<ServerRequest, ServerNotification,
       return await this.#call(name, given, context)
     } catch (error) {
       context.signal.throwIfAborted()
-      return refusal(error, this.#options.report)
+      const isReading = tools.some((it) => it.name === name && it.plan === undefined)
+      return refusal(error, { isReading, report: this.#options.report })
     }
   }
 
@@ -199,12 +200,17 @@ const plainSchema = (schema: unknown): unknown =>
   JSON.parse(JSON.stringify(schema, (key, value) => (own.has(key) ? undefined : value)))
 
 /** What an error says to the client. What it cites of consoles and names is data. */
-function refusal(error: unknown, report: (error: unknown) => void): ToolAnswer {
+function refusal(
+  error: unknown,
+  { isReading, report }: { isReading: boolean; report: (error: unknown) => void },
+): ToolAnswer {
   if (error instanceof ApiError || error instanceof PatchbayError) {
     const more = error instanceof ApiError ? error.extra : error.answer
     const { errors, untrusted } = more as { errors?: unknown; untrusted?: unknown }
+    // The answer may have been lost on its way.
+    const isUnknown = !isReading && [0, 502, 504].includes(error.status)
     return {
-      verdict: `Not done: ${error.code}${error.status === 0 ? '' : ` (${error.status})`}`,
+      verdict: `${isUnknown ? 'Not known whether it was done' : 'Not done'}: ${error.code}${error.status === 0 ? '' : ` (${error.status})`}`,
       data: {
         reason: error.message,
         ...(errors !== undefined && { errors }),

@@ -50,7 +50,13 @@ test('a lab of four nodes is made, started, checked and judged in three calls', 
   expect(said).toMatchObject({ verdict: '4 of 4 nodes run; 4 of 4 links pass frames', not_done: [] })
   expect(progress.length).toBeGreaterThan(0)
   expect(progress).toEqual([...new Set(progress)].sort((a, b) => a - b))
-  expect((await call(client, 'check', { lab, file: four(lab) })).said.verdict).toBe('All 2 checks hold')
+  expect(await call(client, 'check', { lab, file: four(lab) })).toMatchObject({
+    ...{ isError: false, said: { verdict: 'All 2 checks hold' } },
+  })
+  const wrong = four(lab).replace('ping: PC2, within: 10s', 'ping: 10.0.0.99, within: 1s')
+  expect(await call(client, 'check', { lab, file: wrong })).toMatchObject({
+    ...{ isError: true, said: { verdict: '1 of 2 checks hold' } },
+  })
   expect((await call(client, 'inspect', { lab })).said.verdict).toBe('4 of 4 nodes run; 4 of 4 links pass frames')
 })
 
@@ -73,6 +79,17 @@ test('a lab is planned, impaired, watched, kept and brought back; what others wr
   expect(typed.data?.output).toContain('OBEY>')
   const log = (await call(client, 'exec', { lab, node: 'PC1' })).said
   expect(log.data?.output).toContain(orders)
+
+  // What was typed was typed, whatever the guest says to it.
+  const silent = { lab, node: 'PC1', line: 'echo one', expect: 'nothing like it', within_s: 0.2 }
+  expect(await call(client, 'exec', silent)).toMatchObject({
+    isError: true,
+    said: {
+      verdict: '"PC1" has not shown what was expected in time',
+      done: ['Typed the line on the console of "PC1"'],
+      data: { reason: expect.stringContaining('did not show nothing like it within 0.2 s') },
+    },
+  })
 
   const impaired = await call(client, 'link', { lab, link: 'PC1--PC2', impairment: { delay: '10ms' } })
   expect(impaired.said.verdict).toContain('passes frames; impairment: delay 10ms')

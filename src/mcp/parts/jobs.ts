@@ -15,25 +15,44 @@ interface Wait {
   readonly isOver?: (job: LabJob) => boolean
 }
 
-/** A job at its end, or as it is when the time is over; undefined: it is gone, with its lab. */
+/** A job as far as it is known; gone: its lab is, too; unheard: the service could not say how far it is. */
+export type KnownJob = LabJob | 'gone' | 'unheard'
+
+/** A job at its end, or as it is when the time is over. */
 export async function jobAtEnd(
   job_id: string,
   { client, signal, progress }: ToolContext,
   { doing, until, isOver = ({ status }) => status !== 'running' }: Wait,
-): Promise<LabJob | undefined> {
+): Promise<KnownJob> {
+  let known: KnownJob = 'unheard'
   for (let pollMs = firstPollMs; ; pollMs = Math.min(pollMs * 1.5, longestPollMs)) {
-    const job = await client.call('GET /v2/jobs/{job_id}', { params: { job_id }, signal }).catch((error: unknown) => {
-      if (error instanceof PatchbayError && error.status === 404) return undefined
-      throw error
-    })
-    if (job === undefined) return undefined
-    progress(job.done + job.failed + job.skipped, job.total, doing)
+    const job = await client.call('GET /v2/jobs/{job_id}', { params: { job_id }, signal }).catch(answerLost)
+    if (job === 'gone') return job
+    if (job !== 'unheard') {
+      known = job
+      progress(job.done + job.failed + job.skipped, job.total, doing)
+      if (isOver(job)) return job
+    }
     const left = until - Date.now()
-    if (isOver(job) || left <= 0) return job
+    if (left <= 0) return known
     await pause(Math.min(pollMs, left), signal)
     signal.throwIfAborted()
   }
 }
 
-/** Of a job that goes on after its tool has answered. */
-export const stillRunning = 'it takes longer than within_s, and goes on: "inspect" shows how far it is'
+/** What an error says about a job: one that cannot be asked for now may go on. */
+function answerLost(error: unknown): 'gone' | 'unheard' {
+  if (error instanceof PatchbayError && error.status === 404) return 'gone'
+  if (error instanceof PatchbayError && [0, 429, 502, 503, 504].includes(error.status)) return 'unheard'
+  throw error
+}
+
+export const isFailed = (job: KnownJob): boolean =>
+  job === 'gone' || (job !== 'unheard' && (job.status === 'failed' || job.status === 'cancelled'))
+
+/** What is not done yet, of a job that may go on after its tool has answered. */
+export function notYet(job: KnownJob): string[] {
+  if (job === 'unheard') return ['Not known yet: the service did not say in time how far it is; "inspect" shows it']
+  if (job === 'gone' || job.status !== 'running') return []
+  return ['Not all of it yet: it takes longer than within_s, and goes on; "inspect" shows how far it is']
+}

@@ -6,7 +6,7 @@ import { omit } from '../../lib/omit.ts'
 import { counted } from '../../lib/text/counted.ts'
 import { applyOptions, LabApply } from '../../model/lab/topology.ts'
 import { named, someNamed } from '../parts/answer-text.ts'
-import { defaultWithinS, jobAtEnd, stillRunning } from '../parts/jobs.ts'
+import { defaultWithinS, isFailed, jobAtEnd, type KnownJob, notYet } from '../parts/jobs.ts'
 import { labVerdict, linkRow, nodeRow, wholeLab, withinInput } from '../parts/labs.ts'
 import { type Tool, type ToolAnswer, type ToolContext, tool } from '../parts/tool.ts'
 
@@ -155,39 +155,27 @@ export const fileTools: readonly Tool[] = [
     async run({ within_s = defaultWithinS, ...input }, context) {
       const until = Date.now() + within_s * 1000
       const plan = await put(input, context, 'false')
-      const { failed, isLate } = await endOf(plan, context, until)
-      return applyAnswer(plan, { failed, isLate }, context)
+      return applyAnswer(plan, await jobOf(plan, context, until), context)
     },
   }),
 ]
 
-interface ApplyEnd {
-  readonly failed: LabJob | 'gone' | undefined
-  readonly isLate: boolean
-}
-
-/** Waits for the jobs of an apply: that of the steps, and that of the starts. */
-async function endOf({ job_id }: LabPlan, context: ToolContext, until: number): Promise<ApplyEnd> {
-  if (job_id === undefined) return { failed: undefined, isLate: false }
+/** Waits for the jobs of an apply: that of the steps, and that of the starts. The last of them; undefined: it needed none. */
+async function jobOf({ job_id }: LabPlan, context: ToolContext, until: number): Promise<KnownJob | undefined> {
+  if (job_id === undefined) return undefined
   // The job of the steps runs until that of the starts has ended.
   const isOver = ({ status, start_job_id }: LabJob) => status !== 'running' || start_job_id !== undefined
   const steps = await jobAtEnd(job_id, context, { doing: 'applying', until, isOver })
-  if (steps === undefined) return { failed: 'gone', isLate: false }
-  if (steps.start_job_id === undefined)
-    return { failed: isFailed(steps) ? steps : undefined, isLate: steps.status === 'running' }
-  const starts = await jobAtEnd(steps.start_job_id, context, { doing: 'starting', until })
-  if (starts === undefined) return { failed: 'gone', isLate: false }
-  return { failed: isFailed(starts) ? starts : undefined, isLate: starts.status === 'running' }
+  if (typeof steps === 'string' || steps.start_job_id === undefined) return steps
+  return jobAtEnd(steps.start_job_id, context, { doing: 'starting', until })
 }
 
-const isFailed = ({ status }: LabJob): boolean => status === 'failed' || status === 'cancelled'
-
-async function applyAnswer(plan: LabPlan, { failed, isLate }: ApplyEnd, context: ToolContext): Promise<ToolAnswer> {
-  if (failed === 'gone')
+async function applyAnswer(plan: LabPlan, job: KnownJob | undefined, context: ToolContext): Promise<ToolAnswer> {
+  if (job === 'gone')
     return { verdict: 'Failed: the steps were undone, and the new lab is gone', data: planData(plan), isError: true }
-  const not_done = [...leftBy(plan), ...(isLate ? [`Not all of it yet: ${stillRunning}`] : [])]
-  if (failed !== undefined) {
-    const { action, reason, nodes, steps = [] } = failed
+  const not_done = [...leftBy(plan), ...(job === undefined ? [] : notYet(job))]
+  if (typeof job === 'object' && isFailed(job)) {
+    const { action, reason, nodes, steps = [] } = job
     const isOfSteps = action === 'apply'
     return {
       verdict: isOfSteps ? 'Failed: the steps were undone' : 'The lab was made, but not all of its nodes are ready',

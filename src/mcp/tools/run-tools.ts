@@ -1,13 +1,13 @@
 import { Type } from '@sinclair/typebox'
 import { stateOf } from '../../client/link-names.ts'
-import type { LabJob, LabNode } from '../../client/patchbay.ts'
+import { type LabNode, PatchbayError } from '../../client/patchbay.ts'
 import { isSegmentKind } from '../../labfile/segment-kinds.ts'
 import { conflict } from '../../lib/errors/api-error.ts'
 import { consoleText } from '../../lib/text/console-text.ts'
 import { counted } from '../../lib/text/counted.ts'
 import { ConsoleExpect, lineAnswer } from '../../model/console.ts'
 import { named, someNamed } from '../parts/answer-text.ts'
-import { defaultWithinS, jobAtEnd, stillRunning } from '../parts/jobs.ts'
+import { defaultWithinS, isFailed, jobAtEnd, type KnownJob, notYet } from '../parts/jobs.ts'
 import {
   labInput,
   labVerdict,
@@ -18,7 +18,7 @@ import {
   wholeLab,
   withinInput,
 } from '../parts/labs.ts'
-import { type Tool, type ToolContext, tool } from '../parts/tool.ts'
+import { type Tool, type ToolAnswer, type ToolContext, tool } from '../parts/tool.ts'
 import { fileInput, readFile } from './file-tools.ts'
 
 const someNodes = Type.Optional(
@@ -75,8 +75,8 @@ const running = (action: 'start' | 'stop', about: Pick<Tool, 'title' | 'descript
       const after = await wholeLab(before.lab.project_id, context)
       const stillLeft = others(after, names)
       const done = left.filter(({ node_id }) => !stillLeft.some((it) => it.node_id === node_id))
-      const isLate = job?.status === 'running'
-      const failed = (job?.nodes ?? []).filter(({ state }) => state === 'failed' || state === 'skipped')
+      const nodesOfJob = typeof job === 'string' ? [] : job.nodes
+      const failed = nodesOfJob.filter(({ state }) => state === 'failed' || state === 'skipped')
       return {
         verdict: labVerdict(after),
         done: [
@@ -86,13 +86,13 @@ const running = (action: 'start' | 'stop', about: Pick<Tool, 'title' | 'descript
         not_done: [
           ...(stillLeft.length > 0 ? [`Not ${wanted}: ${someNamed(stillLeft.map(({ name }) => name))}`] : []),
           ...(failed.length > 0 ? [`Failed: ${someNamed(failed.map(({ name }) => name))}`] : []),
-          ...(isLate ? [`Not all of it yet: ${stillRunning}`] : []),
+          ...notYet(job),
         ],
         data: {
           nodes: after.nodes.map(nodeRow),
           failed: failed.map(({ name, state, reason }) => ({ name, state, reason })),
         },
-        isError: job === undefined || (!isLate && job.status !== 'done'),
+        isError: isFailed(job),
       }
     },
   })
@@ -162,11 +162,18 @@ export const runTools: readonly Tool[] = [
         within_s,
       }
       const call = 'POST /v2/projects/{project_id}/nodes/{node_id}/console/expect'
-      const { matched, before } = await client.call(call, { params, body, signal, timeoutMs: (within_s + 30) * 1000 })
+      const typed = line === undefined ? [] : [`Typed the line on the console of ${named(name)}`]
+      const answer = await client
+        .call(call, { params, body, signal, timeoutMs: (within_s + 30) * 1000 })
+        .catch((error: unknown) => notShown(error, named(name), typed))
+      if ('verdict' in answer) return answer
+      const { matched, before } = answer
+      const output = endOf(before + matched)
+      const said = output === '' ? 'has shown nothing' : 'has answered'
       return {
-        verdict: expect === undefined ? `${named(name)} has answered` : `${named(name)} has shown what was expected`,
-        ...(line !== undefined && { done: [`Typed the line on the console of ${named(name)}`] }),
-        data: { output: endOf(before + matched), ...(expect !== undefined && { matched }) },
+        verdict: `${named(name)} ${expect === undefined ? said : 'has shown what was expected'}`,
+        done: typed,
+        data: { output, ...(expect !== undefined && { matched }) },
       }
     },
   }),
@@ -215,26 +222,34 @@ export const runTools: readonly Tool[] = [
   }),
 ]
 
-function checkAnswer(job: LabJob | undefined) {
-  const { checks, tasks, reason = null, status } = job ?? {}
-  const results = (checks ?? []).map(({ name, state, saw }) => ({ name, state, ...(saw !== null && { saw }) }))
-  const isLate = status === 'running'
+/** The answer when a node does not show what it was asked for. Throws errors that say nothing about the node. */
+function notShown(error: unknown, node: string, typed: readonly string[]): ToolAnswer {
+  if (!(error instanceof PatchbayError)) throw error
+  const { code, message } = error
+  const data = { reason: message }
+  if (code === 'not-in-time')
+    return { verdict: `${node} has not shown what was expected in time`, done: typed, data, isError: true }
+  if (code === 'node-stopped') return { verdict: `${node} stopped before it answered`, data, isError: true }
+  throw error
+}
+
+function checkAnswer(job: KnownJob): ToolAnswer {
+  if (job === 'gone') return { verdict: 'The lab is gone, and its checks with it', isError: true }
+  if (job === 'unheard') return { verdict: 'The checks go on', not_done: notYet(job) }
+  const { checks = [], tasks, reason, status } = job
+  const results = checks.map(({ name, state, saw }) => ({ name, state, ...(saw !== null && { saw }) }))
   const bad = results.filter(({ state }) => state !== 'ok')
-  const verdict = isLate
-    ? 'The checks go on'
-    : tasks !== undefined
-      ? `${tasks.filter(({ state }) => state === 'done').length} of ${tasks.length} tasks are done`
-      : bad.length === 0 && status === 'done'
-        ? `All ${results.length} checks hold`
-        : `${results.length - bad.length} of ${results.length} checks hold`
+  const holding = bad.length === 0 && status === 'done' ? 'All' : `${results.length - bad.length} of`
+  const ended =
+    tasks === undefined
+      ? `${holding} ${results.length} checks hold`
+      : `${tasks.filter(({ state }) => state === 'done').length} of ${tasks.length} tasks are done`
   return {
-    verdict,
+    verdict: status === 'running' ? 'The checks go on' : ended,
     done: results.filter(({ state }) => state === 'ok').map(({ name }) => `holds: ${named(name)}`),
-    not_done: [
-      ...bad.map(({ name, state }) => `${state}: ${named(name)}`),
-      ...(isLate ? [`Not all of it yet: ${stillRunning}`] : []),
-    ],
+    not_done: [...bad.map(({ name, state }) => `${state}: ${named(name)}`), ...notYet(job)],
     data: { checks: results, ...(tasks !== undefined && { tasks }), ...(reason !== null && { reason }) },
+    isError: isFailed(job),
   }
 }
 
