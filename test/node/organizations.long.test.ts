@@ -119,6 +119,16 @@ describe('the organizations of a gateway', () => {
     await call(ask, 'DELETE', `/v2/projects/${project_id}`)
 
     await call(admin, 'PUT', '/v2/organizations/limited', { requests_per_s: 1 })
+    // Requests of an assistant count, and those of its tools.
+    const labs = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'labs', arguments: {} } }
+    const headers = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' }
+    const said = await Promise.all(
+      Array.from({ length: 12 }, async () => {
+        const answer = await ask('POST', '/mcp', labs, headers)
+        return `${answer.status} ${await answer.text()}`
+      }),
+    )
+    expect(said).toContainEqual(expect.stringMatching(/^200 .*Not done: too-many-requests \(429\)/s))
     const answers = await Promise.all(Array.from({ length: 12 }, () => ask('GET', '/v2/version')))
     expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThan(0)
     expect((await admin('GET', '/v2/version', undefined, within('limited'))).status).toBe(200)

@@ -100,6 +100,8 @@ export async function serve(config: LoadedConfig): Promise<number> {
             organization,
             admission: admits,
             services: { ...services, tokens: tokens && ownTokens },
+            // The service counts requests before an organization gets them.
+            answerAsClient: (request, identity) => app.fetch(request, identity),
           }),
       }).catch(notReadable)
     : undefined

@@ -25,12 +25,20 @@ async function waited(answers: (Response | undefined)[], ms = 60_000) {
 }
 
 test('a job is asked for again when a request was refused for now, or has no answer', async () => {
-  const answers = [refused(429, 'rate-limited'), undefined, refused(503, 'unavailable'), job('running'), job('done')]
+  const answers = [
+    refused(429, 'too-many-requests'),
+    undefined,
+    refused(503, 'unavailable'),
+    job('running'),
+    job('done'),
+  ]
   expect(await waited(answers)).toMatchObject({ found: { status: 'done' }, progress: [1, 1] })
 })
 
 test('at the end of the time a job is as it was last seen, or not known', async () => {
-  expect((await waited([job('running'), refused(429, 'rate-limited')], 200)).found).toMatchObject({ status: 'running' })
+  expect((await waited([job('running'), refused(429, 'too-many-requests')], 200)).found).toMatchObject({
+    status: 'running',
+  })
   expect((await waited([undefined], 0)).found).toBe('unheard')
 })
 
