@@ -272,11 +272,15 @@ function sayReady(url: string, { data, ssh }: Resolved, reopened: LabRuntime['re
 /** Listens for SSH clients where the settings say so; its library is loaded only then. */
 async function openSsh(
   { ssh: { host, port }, data }: Resolved,
-  options: Omit<SshOptions, 'host' | 'port' | 'data'>,
+  options: Omit<SshOptions, 'host' | 'port' | 'hostKey'>,
 ): Promise<{ close(): Promise<void> } | undefined> {
   if (port === undefined) return undefined
-  const { listenForSsh } = await import('./ssh/ssh-server.ts')
-  return listenForSsh({ ...options, host, port, data }).catch((error: NodeJS.ErrnoException) => {
+  const [{ listenForSsh }, { hostKeyOf }] = await Promise.all([
+    import('./ssh/ssh-server.ts'),
+    import('./ssh/host-key.ts'),
+  ])
+  const hostKey = await hostKeyOf(data).catch(notReadable)
+  return listenForSsh({ ...options, host, port, hostKey }).catch((error: NodeJS.ErrnoException) => {
     const why = error.code === 'EADDRINUSE' ? 'is in use' : `cannot be listened on: ${reasonOf(error)}`
     throw new StartError(`Port ${port} of ${host} ${why}; choose others with --ssh-port and --ssh-host`)
   })

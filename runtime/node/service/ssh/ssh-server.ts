@@ -4,7 +4,6 @@ import ssh2, { type Connection as Client, type ServerChannel } from 'ssh2'
 import { plainAddress } from '../../../../src/lib/http/network.ts'
 import type { Log } from '../../os/log/log.ts'
 import { runSession, type SessionOptions } from './console-session.ts'
-import { hostKeyOf } from './host-key.ts'
 import { type LogInOptions, SshLogIn } from './log-in.ts'
 
 const maxConnections = 512
@@ -45,14 +44,15 @@ const algorithms = {
 export interface SshOptions extends LogInOptions, SessionOptions {
   readonly host: string
   readonly port: number
-  readonly data: string
+  /** See `hostKeyOf`. */
+  readonly hostKey: string
   readonly log: Log
 }
 
 /** Listens for SSH clients, which get the consoles of nodes and nothing else. Rejects when it cannot. */
 export async function listenForSsh(options: SshOptions): Promise<{ close(): Promise<void> }> {
   const protocol = new ssh2.Server({
-    hostKeys: [await hostKeyOf(options.data)],
+    hostKeys: [options.hostKey],
     ident: 'Patchbay',
     algorithms,
     keepaliveInterval: keepAliveMs,
