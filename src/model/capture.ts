@@ -54,12 +54,15 @@ export const CaptureStream = closedSchema('CaptureStream', 'A capture without a 
     }),
   ),
 })
+/** Links that one stream may have: each is a request at its compute. */
+export const maxStreamedLinks = 100
+
 export type LabCaptureStream = Static<typeof LabCaptureStream>
 export const LabCaptureStream = closedSchema('LabCaptureStream', 'A capture of links of a project without a file', {
   links: Type.Optional(
     Type.Array(Uuid, {
       minItems: 1,
-      maxItems: 100,
+      maxItems: maxStreamedLinks,
       uniqueItems: true,
       description: 'Ids of links; default: all links',
     }),

@@ -1,5 +1,6 @@
 import type { Captured } from './decode.ts'
 import type { CaptureInterface } from './pcapng.ts'
+import { block, byteOrderMagic, maxInterfaces, option, shortText } from './pcapng-format.ts'
 
 /** A frame of a capture. Its bytes are not copied when one piece of the stream had all of them. */
 export interface CapturedFrame extends Captured {
@@ -15,9 +16,6 @@ const longestRecord = 1 << 20
 const maxNotes = 1000
 const fileHeader = 24
 const recordHeader = 16
-const block = { section: 0x0a0d0d0a, interface: 1, simple: 3, statistics: 5, packet: 6 } as const
-const byteOrderMagic = 0x1a2b3c4d
-const option = { comment: 1, interfaceName: 2, interfaceDrops: 5, resolution: 9 } as const
 
 interface Interface {
   readonly name: string
@@ -144,6 +142,8 @@ export class CaptureReader {
     if (needs === undefined) return
     if (body.length < needs) throw new TypeError('the capture holds a block that is too short')
     if (type === block.interface) {
+      if (this.#interfaces.length === maxInterfaces)
+        throw new TypeError(`the capture has more than ${maxInterfaces} interfaces`)
       const linkType = view.getUint16(0, isLittle)
       this.linkType ??= linkType
       const snapLength = view.getUint32(4, isLittle) || longestRecord
@@ -208,7 +208,7 @@ function* optionsOf(view: DataView, from: number, isLittle: boolean): Generator<
   for (let at = from; at + 4 <= view.byteLength; ) {
     const code = view.getUint16(at, isLittle)
     const size = view.getUint16(at + 2, isLittle)
-    if (code === 0 || at + 4 + size > view.byteLength) return
+    if (code === option.end || at + 4 + size > view.byteLength) return
     yield { code, value: new DataView(view.buffer, view.byteOffset + at + 4, size), isLittle }
     at += 4 + size + ((4 - (size % 4)) % 4)
   }
@@ -216,7 +216,9 @@ function* optionsOf(view: DataView, from: number, isLittle: boolean): Generator<
 
 function textOf(options: readonly Option[], wanted: number): string | undefined {
   const found = options.find(({ code }) => code === wanted)
-  return found && new TextDecoder().decode(found.value)
+  if (found === undefined) return undefined
+  const { buffer, byteOffset, byteLength } = found.value
+  return new TextDecoder().decode(shortText(new Uint8Array(buffer, byteOffset, byteLength)))
 }
 
 /** The option if_tsresol: a power of ten, or of two with the first bit set; microseconds without it. */

@@ -64,7 +64,8 @@ export function mergeCaptures(captures: readonly CapturedInterface[], comment: s
         if (done) break
         const read = source.reader.push(value)
         if (read.length > 0) {
-          const frames = index === 0 ? read : read.map((it) => ({ ...it, interfaceNumber: index }))
+          // Whatever the source calls it.
+          const frames = read.map((it) => (it.interfaceNumber === index ? it : { ...it, interfaceNumber: index }))
           const batch = { frames, bytes: value.length, arrived: performance.now(), next: 0 }
           source.batches.push(batch)
           source.bytes += batch.bytes

@@ -1,4 +1,5 @@
 import { type CapturedFrame, CaptureReader } from './capture-reader.ts'
+import { block, byteOrderMagic, option, shortText } from './pcapng-format.ts'
 
 /** A source of frames in a capture. */
 export interface CaptureInterface {
@@ -12,9 +13,6 @@ export interface PcapngOptions {
   /** Shown by analysers as the comment of the capture. */
   readonly comment: string
 }
-
-const option = { end: 0, comment: 1, ifName: 2, userApplication: 4, interfaceDrops: 5 } as const
-const block = { section: 0x0a0d0d0a, interface: 1, statistics: 5, packet: 6 } as const
 
 /**
  * Turns a stream of classic pcap into pcapng (draft-ietf-opsawg-pcapng) with times in microseconds: one section, one interface, and
@@ -49,13 +47,16 @@ export const pcapngOf = (
   { interfaceName, comment }: PcapngOptions,
 ): Uint8Array<ArrayBuffer> => concat([pcapngHead([{ name: interfaceName, linkType }], comment), packetBlocks(frames)])
 
+/** The comment of a capture of links of a lab. */
+export const commentOfLinks = (lab: string): string => `Links of ${lab}`
+
 /** What a capture begins with: the section, and its interfaces in the order of their numbers. */
 export const pcapngHead = (interfaces: readonly CaptureInterface[], comment: string): Uint8Array<ArrayBuffer> =>
   concat([section(comment), ...interfaces.map(({ linkType, name }) => description(linkType, name))])
 
 function section(comment: string): Uint8Array {
   const body = new DataView(new ArrayBuffer(16))
-  body.setUint32(0, 0x1a2b3c4d, true)
+  body.setUint32(0, byteOrderMagic, true)
   body.setUint16(4, 1, true)
   // The length of the section is unknown (draft, 4.1).
   body.setBigInt64(8, -1n, true)
@@ -70,7 +71,7 @@ function section(comment: string): Uint8Array {
 function description(linkType: number, name: string): Uint8Array {
   const body = new DataView(new ArrayBuffer(8))
   body.setUint16(0, linkType, true)
-  return makeBlock(block.interface, [new Uint8Array(body.buffer), text(option.ifName, name), endOfOptions])
+  return makeBlock(block.interface, [new Uint8Array(body.buffer), text(option.interfaceName, name), endOfOptions])
 }
 
 /**
@@ -118,7 +119,7 @@ export function packetBlocks(frames: readonly CapturedFrame[]): Uint8Array<Array
 const endOfOptions = new Uint8Array(4)
 
 function text(code: number, value: string): Uint8Array {
-  const bytes = new TextEncoder().encode(value)
+  const bytes = shortText(new TextEncoder().encode(value))
   const head = new DataView(new ArrayBuffer(4))
   head.setUint16(0, code, true)
   head.setUint16(2, bytes.length, true)

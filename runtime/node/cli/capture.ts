@@ -4,6 +4,7 @@ import { ApiError } from '../../../src/lib/errors/api-error.ts'
 import { counted } from '../../../src/lib/text/counted.ts'
 import { type LinkTypeName, linkTypes, linkTypesOf } from '../../../src/model/capture.ts'
 import { type CapturedFrame, CaptureReader } from '../../../src/packets/capture-reader.ts'
+import { commentOfLinks } from '../../../src/packets/pcapng.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { pcapForm, pcapngForm, type Rotation, sinkOf } from './capture-sinks.ts'
 import { type CommandContext, clientOf } from './client.ts'
@@ -21,8 +22,8 @@ interface Source {
   /** For programs. */
   readonly json: Readonly<Record<string, unknown>>
   readonly linkTypes: readonly LinkTypeName[]
-  /** Whether its frames are of several links. */
-  readonly isOfMany: boolean
+  /** The lab, where its frames are of several links. */
+  readonly lab?: string
   open(): Promise<ReadableStream<Uint8Array>>
 }
 
@@ -37,15 +38,16 @@ export async function capture({ args, flags, signal }: CommandInput<typeof captu
     throw wrongArguments('-w - writes pcap to standard output, which is a terminal', 'use it with a pipe')
   const client = await clientOf(flags)
   const source = await sourceOf(args, flags['link-type'], { client, signal })
-  const { name, isOfMany } = source
+  const { name, lab } = source
   const matches = flags.filter === undefined ? undefined : await filterOf(flags.filter, source.linkTypes)
   const pcap = await source.open()
   const isWhole = matches === undefined && most === Number.POSITIVE_INFINITY
   const reader = new CaptureReader()
-  const form = isOfMany
-    ? pcapngForm(reader, `Links of ${name}`)
-    : pcapForm(linkTypes[source.linkTypes[0] ?? 'DLT_EN10MB'])
-  const nameOf = isOfMany ? (number: number) => reader.interfaces[number]?.name ?? '?' : undefined
+  const form =
+    lab === undefined
+      ? pcapForm(linkTypes[source.linkTypes[0] ?? 'DLT_EN10MB'])
+      : pcapngForm(reader, commentOfLinks(lab))
+  const nameOf = lab === undefined ? undefined : (number: number) => reader.interfaces[number]?.name ?? '?'
   const sink = await sinkOf(flags, { form, isWhole, rotation, nameOf })
   if (!isPiped && !json)
     process.stderr.write(`Capturing ${name}${write === undefined ? '' : ` into ${write}`}; Ctrl-C ends it\n`)
@@ -103,7 +105,7 @@ async function sourceOf(
     const type = linkTypeOf(found, linkType)
     const name = linkText(found, nodes)
     return {
-      ...{ name, json: { link: name, link_id }, linkTypes: [type], isOfMany: false },
+      ...{ name, json: { link: name, link_id }, linkTypes: [type] },
       open: () =>
         client.stream('POST /v2/projects/{project_id}/links/{link_id}/capture/stream', {
           ...{ params: { project_id, link_id }, body: { data_link_type: type, losses: true }, signal },
@@ -125,7 +127,7 @@ async function sourceOf(
     name: `${counted(captured.length, 'link')} of ${lab.name}`,
     json: { lab: lab.name, project_id, links: captured.length },
     linkTypes: [...new Set(captured.map((it) => linkTypesOf[it.link_type][0]))],
-    isOfMany: true,
+    lab: lab.name,
     open: () =>
       client.stream('POST /v2/projects/{project_id}/capture/stream', {
         ...{ params: { project_id }, body: ids.length > 0 ? { links: ids } : {}, signal },

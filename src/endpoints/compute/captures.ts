@@ -20,6 +20,13 @@ export const captureFormat = Type.Object({
 const namesInHeaders = 'The headers X-Interface-Name and X-Comment, percent-encoded, name the port and the node.'
 const media = { pcap: 'application/vnd.tcpdump.pcap', pcapng: 'application/x-pcapng' }
 
+/** Headers of every capture. */
+export const captureHeaders = (format: keyof typeof media) => ({
+  'Content-Type': media[format],
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+})
+
 /** The captures of a port: the same in both API versions and for every kind. */
 export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeForm): readonly Endpoint[] {
   const port = `${node}/adapters/{adapter_number}/ports/{port_number}`
@@ -87,9 +94,7 @@ function stream({ pcap, interface_name, comment }: CaptureSource, format: keyof 
   const body = format === 'pcap' ? pcap : pcap.pipeThrough(pcapng({ interfaceName: interface_name, comment }))
   return new Response(body, {
     headers: {
-      'Content-Type': media[format],
-      'Cache-Control': 'no-store',
-      'X-Content-Type-Options': 'nosniff',
+      ...captureHeaders(format),
       'X-Interface-Name': headerText(interface_name),
       'X-Comment': headerText(comment),
     },

@@ -1,7 +1,7 @@
 import type { PortRef } from '../../host-agent.ts'
 import { mapLimit } from '../../lib/async/map-limit.ts'
 import { ApiError, badRequest, conflict } from '../../lib/errors/api-error.ts'
-import { type CaptureStart, type LinkTypeName, linkTypes, linkTypesOf } from '../../model/capture.ts'
+import { type CaptureStart, type LinkTypeName, linkTypes, linkTypesOf, maxStreamedLinks } from '../../model/capture.ts'
 import type { NodeRef } from '../../model/kinds/node.ts'
 import type { LabCaptureStart, LabLink } from '../../model/lab/link.ts'
 import { isKnownKind } from '../../model/lab/node.ts'
@@ -133,9 +133,6 @@ export function streamPoint(lab: Lab, id: string): CapturePoint {
   const link = lab.link(id)
   return pointOf(lab, link, endOnCompute(lab, link))
 }
-
-/** Links that one stream may have: each is a request at its compute. */
-const maxStreamedLinks = 100
 
 /** The frames of a link as they pass. */
 interface LinkStream {

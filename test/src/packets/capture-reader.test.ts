@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { CaptureReader } from '../../../src/packets/capture-reader.ts'
+import { pcapngHead } from '../../../src/packets/pcapng.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { samples } from '../../support/packet-samples.ts'
 import { pcapOf, recordHead } from '../../support/pcap.ts'
@@ -47,6 +48,20 @@ test('frames are not copied when their piece holds them whole', () => {
   const pcap = pcapOf(1, frames)
   const read = new CaptureReader().push(pcap)
   expect(read.every(({ bytes }) => bytes.buffer === pcap.buffer)).toBe(true)
+})
+
+test('a capture has a bounded number of interfaces, each with a short name', () => {
+  const name = 'x'.repeat(300)
+  const head = (count: number) =>
+    pcapngHead(
+      Array.from({ length: count }, () => ({ name, linkType: 1 })),
+      '',
+    )
+  const reader = new CaptureReader()
+  reader.push(head(1000))
+  expect(reader.interfaces).toHaveLength(1000)
+  expect(reader.interfaces[0]?.name).toHaveLength(255)
+  expect(() => new CaptureReader().push(head(1001))).toThrow('the capture has more than 1000 interfaces')
 })
 
 test('a damaged capture is a TypeError that says what is wrong', () => {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { lossRecord, pcapHeader } from '../../../runtime/node/dataplane/capture/pcap-file.ts'
 import { type CapturedFrame, CaptureReader } from '../../../src/packets/capture-reader.ts'
 import { mergeCaptures } from '../../../src/packets/merge-captures.ts'
+import { packetBlocks, pcapngHead } from '../../../src/packets/pcapng.ts'
 import { recordHead } from '../../support/pcap.ts'
 
 /** A capture whose pieces the test gives. */
@@ -135,4 +136,14 @@ test('a reader that does not read holds a bounded number of bytes', async () => 
     frames += reader.push(value).length
   }
   expect(frames).toBe(pieces * many.length)
+})
+
+test('frames belong to the link whose capture they came with, whatever that says itself', async () => {
+  const own = new CaptureReader().push(Buffer.concat([pcapHeader(1), recordHead(1, 5, 4), Buffer.from('abcd')]))
+  const both = ['a', 'b'].map((name) => ({ name, linkType: 1 }))
+  const frames = own.map((it) => ({ ...it, interfaceNumber: 1 }))
+  const lying = Buffer.concat([pcapngHead(both, ''), packetBlocks(frames)])
+  const pcap = new Blob([lying]).stream()
+  const merged = await read(mergeCaptures([{ name: 'a', linkType: 1, pcap }], 'one link'))
+  expect(merged.frames.map(place)).toEqual(['0@5'])
 })

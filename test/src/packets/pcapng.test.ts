@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { lossRecord, pcapHeader } from '../../../runtime/node/dataplane/capture/pcap-file.ts'
+import { CaptureReader } from '../../../src/packets/capture-reader.ts'
 import { pcapng } from '../../../src/packets/pcapng.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { recordHead } from '../../support/pcap.ts'
@@ -49,6 +50,15 @@ test('lost frames are in the statistics of the interface, and are not frames', a
     [5, 40n],
     [5, 42n],
   ])
+})
+
+test('a name that is too long is cut at a character, and the blocks stay whole', async () => {
+  const long = 'é'.repeat(40_000)
+  const whole = Buffer.concat(await through([pcapHeader(1)], { interfaceName: `x${long}`, comment: long }))
+  expect(blocks(whole).map(({ type }) => type)).toEqual([0x0a0d0d0a, 1])
+  const reader = new CaptureReader()
+  reader.push(whole)
+  expect(reader.interfaces).toMatchObject([{ name: `x${'é'.repeat(127)}` }])
 })
 
 test('an incomplete frame waits; frames before it do not', async () => {

@@ -10,7 +10,7 @@ import { untilReady } from '../../../labs/nodes/ready.ts'
 import { conflict, forbidden } from '../../../lib/errors/api-error.ts'
 import type { RelayedAnswer } from '../../../lib/http/relayed-answer.ts'
 import type { Upgrade } from '../../../lib/http/socket.ts'
-import { CaptureStream, LabCaptureStream } from '../../../model/capture.ts'
+import { CaptureStream, LabCaptureStream, maxStreamedLinks } from '../../../model/capture.ts'
 import { localId } from '../../../model/compute.ts'
 import { ConsoleExpect, ConsoleMatch, NodeReady } from '../../../model/console.ts'
 import type { KindDescriptor } from '../../../model/kinds/kind.ts'
@@ -19,10 +19,11 @@ import { LabCaptureStart, LabLink } from '../../../model/lab/link.ts'
 import { ProjectFile } from '../../../model/project.ts'
 import { Uuid } from '../../../model/schema/fields.ts'
 import { mergeCaptures } from '../../../packets/merge-captures.ts'
+import { commentOfLinks } from '../../../packets/pcapng.ts'
 import { requireUpgrade } from '../../../server/feeds/feed.ts'
 import { type Context, created, type Endpoint, endpoint, noContent, ok } from '../../../server/http/endpoint.ts'
 import { pathTail, sinceQuery } from '../../../server/http/params.ts'
-import { captureFormat } from '../../compute/captures.ts'
+import { captureFormat, captureHeaders } from '../../compute/captures.ts'
 import { consoleQuery, logQuery, watchQuery } from '../../compute/consoles.ts'
 import { base, labsOf, nodeParams, projectParam } from './lab-request.ts'
 
@@ -216,7 +217,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     body: LabCaptureStream,
     replies: { 200: { description: 'The frames, as they pass', media: 'application/x-pcapng' } },
     errors: {
-      400: 'Too many links',
+      400: `More than ${maxStreamedLinks} links`,
       404: 'There is no such project or link, or the project is closed',
       409: 'There is no link, or no compute has a node of one',
     },
@@ -225,13 +226,8 @@ export const labRelayEndpoints: readonly Endpoint[] = [
       const { signal } = request
       const lab = await labs.lab(params.project_id)
       const captures = await streamLinks(lab, body.links, { agentFor, signal })
-      const frames = mergeCaptures(captures, `Links of ${lab.document.project.name}`)
-      const headers = {
-        'Content-Type': 'application/x-pcapng',
-        'Cache-Control': 'no-store',
-        'X-Content-Type-Options': 'nosniff',
-      }
-      return new Response(frames, { headers })
+      const frames = mergeCaptures(captures, commentOfLinks(lab.document.project.name))
+      return new Response(frames, { headers: captureHeaders('pcapng') })
     },
   }),
   endpoint({
