@@ -44,9 +44,12 @@ export function containerlabOf(desired: Desired): ContainerlabExport {
   const links = desired.links.filter(
     ({ isManagement, ends }) => isManagement !== true && ends.every(({ node }) => names.has(node)),
   )
+  const endsByNode = new Map(nodes.map(({ name }): [string, DesiredEnd[]] => [name, []]))
+  for (const end of links.flatMap(({ ends }) => ends)) endsByNode.get(end.node)?.push(end)
   const exported = nodes.map((node) => {
     const name = names.get(node.name) ?? node.name
-    const made = node.kind === 'container' ? containerOf(node, { name, links, names }) : bridgeOf(node)
+    const ends = endsByNode.get(node.name) ?? []
+    const made = node.kind === 'container' ? containerOf(node, { name, ends, names }) : bridgeOf(node)
     const lost = [...made.lost, ...removeTemplates(made.fields)]
     if (lost.length > 0) leftOut.push(`${labelOf(node)}: ${[...new Set(lost)].join(', ')}.`)
     return { name, ...made }
@@ -142,19 +145,18 @@ const exportedSettings = [
 interface ContainerInput {
   /** Its name in the topology. */
   readonly name: string
-  readonly links: readonly DesiredLink[]
+  /** Its ends of links. */
+  readonly ends: readonly DesiredEnd[]
   /** The names of all nodes in the topology. */
   readonly names: ReadonlyMap<string, string>
 }
 
-function containerOf(node: DesiredNode, { name, links, names }: ContainerInput): ExportedNode {
+function containerOf(node: DesiredNode, { name, ends, names }: ContainerInput): ExportedNode {
   const { properties, management, settings } = node
   const text = (key: string): string => String(properties[key] ?? '')
   const needs = imageNeeds(text('image'))
   const lost = lostSettings(node)
-  const adapters = links.flatMap(({ ends }) =>
-    ends.flatMap((end) => (end.node === node.name ? end.adapter_number : [])),
-  )
+  const adapters = ends.map(({ adapter_number }) => adapter_number)
   // `eth0` is there without a link, too.
   if (Number(properties.adapters ?? 1) > Math.max(0, ...adapters) + 1) lost.push('adapters after the last link')
   const usual = [...needs.consoles, ...containerSettings.consoles.default]
