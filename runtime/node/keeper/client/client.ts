@@ -13,6 +13,7 @@ import {
   type KeeperEvents,
   type Operations,
   type PacketPathName,
+  type StreamOperation,
 } from '../protocol/protocol.ts'
 
 const callMs = 30_000
@@ -138,10 +139,7 @@ export class KeeperClient {
    * The console of a running unit: the scroll-back, or its last `lines`, unless `replay` is false, then live output. Or a capture in classic pcap, which
    * ends with the capture. `not_linked`, `not_running`.
    */
-  async attach<Op extends 'console.attach' | 'console.run' | 'capture.attach'>(
-    op: Op,
-    input: Operations[Op]['in'],
-  ): Promise<Socket> {
+  async attach<Op extends StreamOperation>(op: Op, input: Operations[Op]['in']): Promise<Socket> {
     if (!hasOperation(this.protocol, op)) throw this.#isOther(op)
     const socket = await open(this.#runDirectory)
     const [{ error }, rest] = await ask(socket, op, input)

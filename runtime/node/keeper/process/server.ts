@@ -16,6 +16,8 @@ import {
   operationInputs,
   type PortGuest,
   protocolVersion,
+  type StreamOperation,
+  streamOperations,
 } from '../protocol/protocol.ts'
 import type { Units } from './units.ts'
 
@@ -119,7 +121,7 @@ export class KeeperServer {
       try {
         for (const line of lines.push(bytes)) {
           const request = requestOf(JSON.parse(line))
-          if (streamOperations.has(request.op)) {
+          if (isStream(request.op)) {
             socket.off('data', read)
             void this.#attach(socket, request, lines)
             return
@@ -200,8 +202,7 @@ export class KeeperServer {
   }
 }
 
-/** Operations that turn the connection into a stream. */
-const streamOperations: ReadonlySet<unknown> = new Set(['console.attach', 'console.run', 'capture.attach'])
+const isStream = (op: unknown): op is StreamOperation => streamOperations.some((it) => it === op)
 
 /** Joins a client with a terminal of its own: each ends with the other. */
 function join(socket: Socket, terminal: ReadStream): void {

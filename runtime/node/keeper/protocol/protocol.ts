@@ -10,8 +10,8 @@ import { longestSocketPath } from '../../os/system/socket-path.ts'
  * keeper -> service   {"id": 7, "result": {...}} or {"id": 7, "error": {"code": "...", "message": "..."}}
  * keeper -> service   {"event": "unit.exit", "with": {...}} to every connection that said hello
  *
- * After the reply to `console.attach` the connection carries the raw bytes of the console in both directions, beginning with the
- * scroll-back.
+ * After the reply to an operation of `streamOperations` the connection carries raw bytes: with `console.attach`, those of the console in
+ * both directions, beginning with the scroll-back.
  *
  * The input of every operation is declared once, as a schema: the types are derived from it, and the keeper validates every request.
  * Unknown members are ignored.
@@ -417,6 +417,10 @@ export const operationInputs = {
   ]),
   shutdown: Type.Object({ grace_ms: Milliseconds }),
 } as const
+
+/** Operations after whose reply the connection is a stream; an error ends it. */
+export const streamOperations = ['console.attach', 'console.run', 'capture.attach'] as const
+export type StreamOperation = (typeof streamOperations)[number]
 
 type Input<Op extends keyof typeof operationInputs> = Static<(typeof operationInputs)[Op]>
 
