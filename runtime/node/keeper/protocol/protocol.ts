@@ -455,7 +455,6 @@ export interface Operations {
    * unit are lost. `not_running`; `unsupported` for a guest of another program.
    */
   'unit.hold': { in: Input<'unit.hold'>; out: Record<string, never> }
-  /** Changes the ports and settings of a running bridge in place. `not_running`. */
   /**
    * Turns the connection into a terminal of a further command in the namespaces of a running unit that has some; it ends with the
    * connection, and with the unit. `not_running`, `unsupported`, `exists` when too many run, `spawn_failed`. Since protocol 7.
@@ -466,6 +465,7 @@ export interface Operations {
    * `console.run`. Since protocol 7.
    */
   'unit.exec': { in: Input<'unit.exec'>; out: { code: number } }
+  /** Changes the ports and settings of a running bridge in place. `not_running`. */
   'unit.configure': { in: Input<'unit.configure'>; out: Record<string, never> }
   /** The addresses that a running bridge has learned. `not_running`. */
   'bridge.table': { in: Input<'bridge.table'>; out: { entries: readonly MacEntry[] } }
