@@ -51,7 +51,7 @@ export class Cables {
     this.#plugged.set(port, { ...plug, port, other: null, isOn: false, seen, isSettled: true })
   }
 
-  /** The guest ends, or has ended. */
+  /** The guest ends, or has ended. Does not reject: whatever the kernel says, the adapter is forgotten. */
   unplug(port: OpenPort): Promise<void> {
     return this.#serial.run(async () => {
       const it = this.#plugged.get(port)
@@ -118,7 +118,7 @@ export class Cables {
       // The kernel takes each frame by one of its two redirections.
       for (const end of [it, other]) {
         Object.assign(end, { isOn: true, isSettled: false })
-        await end.panel.leave(end.outer, priorities.relay)
+        await unlessDone(end.panel.leave(end.outer, priorities.relay))
       }
     } catch (error) {
       this.#log(`a link stays with the switch: ${(error as Error).message}`)
@@ -127,21 +127,25 @@ export class Cables {
   }
 
   async #turnOff(it: Plugged): Promise<void> {
-    for (const end of [it, it.other]) {
-      if (end === null || !end.isOn) continue
-      await unlessDone(end.panel.redirect(end.outer, priorities.relay, end.tap))
-      end.isOn = false
-    }
+    for (const end of [it, it.other]) if (end !== null) await this.#giveBack(end)
   }
 
-  /** Ends the redirection to the other adapter. */
+  /** Gives the frames of an adapter back to the switch. */
+  async #giveBack(end: Plugged): Promise<void> {
+    if (!end.isOn) return
+    await unlessDone(end.panel.redirect(end.outer, priorities.relay, end.tap))
+    end.isOn = false
+  }
+
+  /** Ends the redirections between an adapter and the other one, as far as they are made. A failure is logged, and the rest done. */
   async #part(it: Plugged): Promise<void> {
     const { other } = it
     if (other === null) return
-    await this.#turnOff(it)
+    const failed = (error: Error) => this.#log(`a redirection between adapters stays: ${error.message}`)
+    for (const end of [it, other]) await this.#giveBack(end).catch(failed)
     for (const end of [it, other]) {
       await this.#count(end)
-      await unlessDone(end.panel.leave(end.outer, priorities.kernel))
+      await unlessDone(end.panel.leave(end.outer, priorities.kernel)).catch(failed)
       end.other = null
     }
   }

@@ -192,10 +192,14 @@ export class Switch {
   /** Closes the end of a guest. Its TAP device is removed beside the frames of others, and by threads of Node: many may end at once. */
   async #closeGuest(port: OpenPort): Promise<void> {
     await this.#cables.unplug(port)
-    await this.#path.close(port.guest)
-    if (port.descriptor !== undefined) close(port.descriptor, ignore('the kernel has closed it in any case'))
+    const { guest, descriptor } = port
     port.guest = noEnd.end
     port.descriptor = undefined
+    try {
+      await this.#path.close(guest)
+    } finally {
+      if (descriptor !== undefined) close(descriptor, ignore('the kernel has closed it in any case'))
+    }
   }
 
   close(key: string): Promise<void> {

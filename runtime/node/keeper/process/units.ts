@@ -1,5 +1,6 @@
 import { closeSync } from 'node:fs'
 import { stat } from 'node:fs/promises'
+import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
 import { withTimeout } from '../../../../src/lib/async/timeout.ts'
 import type { Panel } from '../../dataplane/cable/panel.ts'
@@ -259,7 +260,7 @@ export class Units {
       over: runner.ended.then(async ({ code, signal }) => {
         if (runner.pid > 0) this.#records.remove(spec.key)
         for (const { port } of (spec.run.type === 'process' && spec.run.taps) || [])
-          await this.#packetSwitch.unbindTap(port)
+          await this.#packetSwitch.unbindTap(port).catch(ignore('the unit has ended in any case'))
         const last_words = await lastWords(spec, hub, logStart)
         const exit: Exit = { code, signal, requested: unit.isStopping, last_words }
         hub.close()

@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { FastPath } from '../../../../runtime/node/dataplane/fast/fast-path.ts'
-import { Memory } from '../../../../runtime/node/dataplane/fast/memory.ts'
 import type { Filter } from '../../../../runtime/node/dataplane/filters/index.ts'
 import { Counters } from '../../../../runtime/node/dataplane/switch/core/counters.ts'
 import type { BridgePortSpec } from '../../../../runtime/node/keeper/protocol/protocol.ts'
@@ -16,6 +15,7 @@ import { freshDirectory } from '../../../support/directory.ts'
 import { dissect, superFrame } from '../../../support/frames.ts'
 import { lan, lanWith, peer } from '../../../support/lan.ts'
 import { freshName, ip, Namespace, removeLater, type Wire } from '../../../support/namespace.ts'
+import { openTap } from '../../../support/open-tap.ts'
 import { readPcap } from '../../../support/pcap.ts'
 import { freePorts } from '../../../support/ports.ts'
 import { python3 } from '../../../support/python.ts'
@@ -351,19 +351,6 @@ describeWith(devices)('TAPs that are told what senders leave to their device', (
     })
   })
 })
-
-/** Opens a TAP as a program in another namespace would, with headers. */
-function openTap(name: string): number {
-  const libc = loadLibc()
-  const memory = new Memory(libc, 64)
-  new TextEncoder().encodeInto('/dev/net/tun', memory.bytes)
-  const fd = libc.open(memory.address, linux.O_RDWR | linux.SOCK_CLOEXEC, 0)
-  memory.bytes.fill(0)
-  new TextEncoder().encodeInto(name, memory.bytes)
-  memory.u16(16, linux.IFF_TAP | linux.IFF_NO_PI | linux.IFF_VNET_HDR)
-  expect(libc.ioctl(fd, linux.TUNSETIFF, memory.address)).toBe(0)
-  return fd
-}
 
 function udpSocket(): number {
   const libc = loadLibc()

@@ -1,0 +1,80 @@
+import { existsSync } from 'node:fs'
+import { expect, test, vi } from 'vitest'
+import { NetlinkError } from '../../../../runtime/node/dataplane/cable/netlink.ts'
+import { Panel, priorities } from '../../../../runtime/node/dataplane/cable/panel.ts'
+import { loadLibc } from '../../../../runtime/node/os/system/libc.ts'
+import { lanWith } from '../../../support/lan.ts'
+import { freshName } from '../../../support/namespace.ts'
+import { openTap } from '../../../support/open-tap.ts'
+import { requireDevices } from '../../../support/require.ts'
+import { describeWith } from '../../../support/test-with.ts'
+
+const noPermission = 1
+const direct = { link_id: 'link', suspend: false, filters_ab: [], filters_ba: [] }
+
+/** A panel that knows which redirections its kernel has, by the adapters that they are from. The kernel refuses what it is told to. */
+class RefusingPanel extends Panel {
+  readonly redirections = new Map<number, Map<number, number>>()
+  refuses: (what: 'redirect' | 'leave', from: number, priority: number) => boolean = () => false
+  #plugs = 0
+
+  constructor() {
+    super(loadLibc(), { user: -1, net: -1, netlink: -1 })
+  }
+
+  override plugOf() {
+    const outer = ++this.#plugs
+    const plug = { panel: this, outer, tap: 100 + outer }
+    this.redirections.set(outer, new Map([[priorities.relay, plug.tap]]))
+    return plug
+  }
+
+  override async redirect(from: number, priority: number, to: number): Promise<void> {
+    if (this.refuses('redirect', from, priority)) throw new NetlinkError('redirect', noPermission)
+    this.redirections.get(from)?.set(priority, to)
+  }
+
+  override async leave(from: number, priority: number): Promise<void> {
+    if (this.refuses('leave', from, priority)) throw new NetlinkError('leave', noPermission)
+    this.redirections.get(from)?.delete(priority)
+  }
+
+  override redirected = async () => undefined
+
+  /** What the kernel does with the frames of an adapter: that with the lowest number. */
+  takes = (from: number) => [...(this.redirections.get(from) ?? [])]
+}
+
+/** Two guests with TAP devices in a panel, and a link between them. */
+async function twoPlugged(panel: RefusingPanel) {
+  const log = vi.fn<(message: string) => void>()
+  const { lan: it, report } = await lanWith({ log }, 'fast')
+  const devices = [freshName(), freshName()] as const
+  for (const [index, key] of ['a', 'b'].entries()) {
+    await it.open(key, { tap: true })
+    await it.bindTap(key, openTap(devices[index] ?? ''), panel)
+  }
+  await it.joinAll([{ ...direct, ports: ['a', 'b'] }])
+  return { it, log, devices, path: async () => (await report('a')).path }
+}
+
+const isDevice = (name: string) => existsSync(`/sys/class/net/${name}`)
+
+describeWith(requireDevices())('a patch cable', () => {
+  test('is unplugged with its device gone, even if the kernel refuses to end its redirections', async () => {
+    const panel = new RefusingPanel()
+    const { it, log, devices, path } = await twoPlugged(panel)
+    await expect.poll(path).toBe('kernel')
+    panel.refuses = () => true
+    await it.unbindTap('a')
+    await expect.poll(() => isDevice(devices[0])).toBe(false)
+    expect(await path()).toBe('relay')
+    expect(log).toHaveBeenCalledWith('a redirection between adapters stays: leave: errno 1')
+    panel.refuses = () => false
+    // The next guest of the port has a cable again.
+    await it.bindTap('a', openTap(devices[0]), panel)
+    await expect.poll(path).toBe('kernel')
+    expect(panel.takes(2)).toEqual([[priorities.kernel, 3]])
+    expect(panel.takes(3)).toEqual([[priorities.kernel, 2]])
+  })
+})
