@@ -122,7 +122,7 @@ export class Cables {
       }
     } catch (error) {
       this.#log(`a link stays with the switch: ${(error as Error).message}`)
-      await this.#turnOff(it)
+      await this.#part(it)
     }
   }
 

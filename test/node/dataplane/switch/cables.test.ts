@@ -77,4 +77,14 @@ describeWith(requireDevices())('a patch cable', () => {
     expect(panel.takes(2)).toEqual([[priorities.kernel, 3]])
     expect(panel.takes(3)).toEqual([[priorities.kernel, 2]])
   })
+
+  test('leaves no half of itself where the kernel refuses the other half', async () => {
+    const panel = new RefusingPanel()
+    panel.refuses = (what, from) => what === 'redirect' && from === 2
+    const { log, path } = await twoPlugged(panel)
+    await vi.waitFor(() => expect(log).toHaveBeenCalledWith('a link stays with the switch: redirect: errno 1'))
+    await vi.waitFor(() => expect(panel.takes(1)).toEqual([[priorities.relay, 101]]))
+    expect(panel.takes(2)).toEqual([[priorities.relay, 102]])
+    expect(await path()).toBe('relay')
+  })
 })
