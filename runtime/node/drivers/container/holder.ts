@@ -132,7 +132,7 @@ function command({ ids, limits, processes, namespaces, places }: Held, rest: rea
   const range = [ids.by, `${ids.firstUid},${ids.firstGid}`, String(ids.count)]
   const { prefix, groups } = limits
   const [program = perl, ...args] = [
-    ...[...prefix, perl, '-e', script, numbers, groups.join(','), ...range, String(processes)],
+    ...[...prefix, perl, '-e', script, numbers, groups.join('\n'), ...range, String(processes)],
     ...[limitsOf(namespaces).join(','), String(places.length), ...shown, ...rest],
   ]
   return { command: program, args }
@@ -169,7 +169,8 @@ ${panelScript}
 # has an id in the outer one only.
 $^F = 255;
 die_with_parent();
-put($_, '0') for split /,/, $groups;
+# Names of directories have commas: cpu,cpuacct.
+put($_, '0') for split /\n/, $groups;
 if ($is_wired) {
   for ([5, 0x10000000], [6, 0x40000000]) { call('the namespaces of the panel', $SETNS, @$_); syscall($CLOSE, $$_[0]) }
   # Its maker has to have a group there, and has to be let at the ids of its child.
