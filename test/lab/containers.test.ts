@@ -1,12 +1,14 @@
 import { once } from 'node:events'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { readdir, readlink, stat } from 'node:fs/promises'
+import { chmod, readdir, readlink, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { findLimiter } from '../../runtime/node/drivers/container/control-groups.ts'
+import { findProgram } from '../../runtime/node/os/system/find-program.ts'
 import { requireContainers, requireControlGroups } from '../support/container-image.ts'
 import { addImage, createContainer, createPair, createProject, Shell } from '../support/container-lab.ts'
+import { freshDirectory } from '../support/directory.ts'
 import { start, status } from '../support/lab.ts'
 import { processesWith } from '../support/processes.ts'
 import { TestService } from '../support/service.ts'
@@ -309,6 +311,20 @@ describe('containers', () => {
   })
 })
 
+testWith(containers)(
+  'commands in containers have their own time, and are tried again where crun fails in passing',
+  async () => {
+    const service = await TestService.start({}, ['/usr/bin/env', `PATH=${await hesitantCrun()}:${process.env.PATH}`])
+    await addImage(service)
+    const node = await createContainer(service, await createProject(service), { exec: 'touch /tmp/well' })
+    await start(service, node)
+    const ready = (wanted: object) => service.call('POST', `${node}/ready`, wanted)
+    await ready({ exec: 'test -e /tmp/well' })
+    await expect(ready({ exec: 'sleep 0.1; exit 3', within_s: 0.1 })).rejects.toThrow('exit code is 3')
+    await expect(ready({ exec: 'sleep 1000', within_s: 0.1 })).rejects.toThrow('exit code is 137')
+  },
+)
+
 testWith(containers)('containers go on without the service, and end with the keeper', async () => {
   const service = await TestService.start()
   await addImage(service)
@@ -336,3 +352,24 @@ testWith(containers)('containers go on without the service, and end with the kee
   await start(service, a)
   expect(await (await Shell.open(service, a)).run('cat /tmp/here')).toBe('here')
 })
+
+/** A directory with a crun that takes more than a second to run further commands, and fails to run the first ones as version 1.8 may. */
+async function hesitantCrun(): Promise<string> {
+  const directory = await freshDirectory()
+  // Root of the namespaces is another user.
+  await chmod(directory, 0o755)
+  const script = `#!/bin/sh
+case " $* " in *" exec "*)
+  sleep 1.5
+  echo try >>/mnt/tries
+  if [ "$(wc -l </mnt/tries)" -le 2 ]; then
+    while [ "$1" != --log ]; do shift; done
+    echo 'read FD: connection closed' >"$2"
+    exit 1
+  fi
+esac
+exec ${findProgram('crun')} "$@"
+`
+  await writeFile(join(directory, 'crun'), script, { mode: 0o755 })
+  return directory
+}

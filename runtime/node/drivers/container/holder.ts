@@ -140,6 +140,8 @@ function command({ ids, limits, processes, namespaces, places }: Held, rest: rea
 
 /** Exit code after a failure of the holder. */
 const failureCode = 125
+/** Longest start of a further command by crun, s: less than what the keeper gives a command beyond its own time (inside-commands.ts). */
+const startSeconds = 8
 
 const script = String.raw`
 use strict;
@@ -156,6 +158,7 @@ sub fail { my $why = $!; print STDERR "the container cannot be made: $_[0]: $why
 sub attempt { my ($number, @values) = @_; syscall($number, @values) }
 sub call { my ($what, @values) = @_; attempt(@values) >= 0 or fail($what) }
 sub put { my ($file, $text) = @_; open(my $f, '>', $file) or fail($file); (syswrite $f, $text) == length $text or fail($file); close $f }
+sub beginning_of { my ($file) = @_; open(my $f, '<', $file) or return ''; sysread($f, my $text, 65536); $text // '' }
 sub end_of { my ($status) = @_; $status & 127 ? 128 + ($status & 127) : $status >> 8 }
 sub die_with_parent { attempt($PRCTL, 1, 9, 0, 0, 0) }
 sub close_channels { return if $is_tool; syscall($CLOSE, 3); syscall($CLOSE, 4) }
@@ -282,7 +285,10 @@ if (attempt($MOUNT, 'overlay', '/mnt/rootfs', 'overlay', 2 | 4, "$overlay,userxa
 # crun 1.8 refuses a host with both versions of control groups; it is to use none.
 attempt($MOUNT, 'none', '/sys/fs/cgroup', 'tmpfs', 2 | 4 | 8, 'mode=755') if -d '/sys/fs/cgroup/unified';
 my @crun = ($crun, '--root', '/mnt/crun', '--cgroup-manager=disabled');
-my ($consoles, $why, $tries) = (undef, '', 5);
+# What version 1.8 sometimes says of a start that can succeed: its parts end in any order, or it does not find a container that runs. Then
+# it has started nothing.
+my $passing = qr/connection closed|pid .* reused|not found, the pid/;
+my ($consoles, $tries) = (undef, 5);
 for (;;) {
   unlink '/mnt/console.sock';
   socket($consoles, 1, 1, 0) && bind($consoles, pack('S a108', 1, '/mnt/console.sock')) && listen($consoles, 1) or fail('the socket of the console');
@@ -294,12 +300,10 @@ for (;;) {
   waitpid($run, 0);
   last if $? == 0;
   my $end = end_of($?);
-  if (open(my $f, '<', '/mnt/crun.txt')) { local $/; $why = <$f> // '' }
-  # Version 1.8 sometimes has no reason for a start that failed: its parts end in any order.
-  next if $why =~ /connection closed/ && $tries-- > 0;
+  my $why = beginning_of('/mnt/crun.txt');
+  next if $why =~ $passing && $tries-- > 0;
   $why =~ s/^\S+Z: //mg; print STDERR $why; leave($end) }
-my $first = 0;
-if (open(my $f, '<', '/mnt/crun/container/status')) { local $/; $first = $1 if (<$f> // '') =~ /"pid"\s*:\s*(\d+)/ }
+my $first = beginning_of('/mnt/crun/container/status') =~ /"pid"\s*:\s*(\d+)/ ? $1 : 0;
 # The first process of a PID namespace hears only signals that it has handlers for; so does this one, from before it reports the start.
 $SIG{TERM} = sub { my $caught = 0;
   if (open(my $f, '<', "/proc/$first/status")) { for (<$f>) { $caught = hex $1 if /^SigCgt:\s*(\w+)/ } }
@@ -320,25 +324,29 @@ if ($is_wired) { syswrite $space, 'x'; close $space; sysread($plugged, $byte, 1)
 sub close_all { syscall($CLOSE, $_) for 3 .. 255 }
 sub say { my ($door, @words) = @_; send($door, join(' ', @words), 0x4000) }
 sub run_inside { my ($id, $kind, $seconds, @words) = @_; open(my $door, '+<&=', 4) or leave(1);
-  my ($socket, $file) = ("/mnt/tty-$id.sock", "/mnt/run-$id.pid");
+  my ($socket, $file, $log) = ("/mnt/tty-$id.sock", "/mnt/run-$id.pid", "/mnt/why-$id.txt");
   my @more = $kind eq 'tty' ? ('--detach', '--tty', '--console-socket', $socket) : ('--pid-file', $file);
   my $consoles;
   if ($kind eq 'tty') { socket($consoles, 1, 1, 0) && bind($consoles, pack('S a108', 1, $socket)) && listen($consoles, 1) or leave(1) }
-  my ($end, $why, $tries, $late) = (1, '', 3, 0);
+  my ($end, $why, $tries, $late, $latest) = (1, '', 3, 0, time + ${startSeconds});
   while ($tries-- > 0) {
+    unlink $file, $log;
     my $run = fork; defined $run or leave(1);
-    if (!$run) { close_all(); open(STDIN, '<', '/dev/null'); open(STDOUT, '>', '/dev/null'); open(STDERR, '>', "/mnt/why-$id.txt");
-      exec { $crun } @crun, 'exec', '--no-new-privs', @more, 'container', @words; leave(127) }
-    local $SIG{ALRM} = sub { $late = 1; if (open(my $f, '<', $file)) { kill 9, int(<$f> // 0) || $run } kill 9, $run };
-    alarm $seconds;
-    until (waitpid($run, 0) == $run) { last unless $!{EINTR} }
+    if (!$run) { close_all(); open(STDIN, '<', '/dev/null'); open(STDOUT, '>', '/dev/null'); open(STDERR, '>', '/dev/null');
+      exec { $crun } @crun, '--log', $log, 'exec', '--no-new-privs', @more, 'container', @words; leave(127) }
+    local $SIG{ALRM} = sub { $late = 1; kill 9, int(beginning_of($file)) || $run, $run };
+    # The time of a command begins when it runs: on a busy host crun itself may take seconds.
+    my $left = $latest - time; alarm($left > 0 ? $left : 1);
+    my $ended;
+    select(undef, undef, undef, 0.02) until ($ended = waitpid($run, 1)) || -s $file;
+    alarm $seconds unless $late;
+    until ($ended || waitpid($run, 0) == $run) { last unless $!{EINTR} }
     $end = end_of($?); alarm 0;
-    if (open(my $f, '<', "/mnt/why-$id.txt")) { local $/; $why = <$f> // '' }
-    # Version 1.8 sometimes does not find a container that runs.
-    last if $late || $end == 0 || $why !~ /pid .* reused|not found, the pid/ }
+    $why = beginning_of($log);
+    last if $late || $end == 0 || $why !~ $passing }
   if ($kind eq 'tty' && $end == 0) { accept(my $peer, $consoles) or leave(1); hand_over("tty $id", receive($peer)) }
   else { $why =~ s/^\S+Z: //mg; $why =~ s/[^\x20-\x7e]+/ /g; say($door, 'end', $id, $late ? 137 : $end, substr($why, 0, 400)) }
-  unlink $socket, $file, "/mnt/why-$id.txt"; leave(0) }
+  unlink $socket, $file, $log; leave(0) }
 my $doorkeeper = fork; defined $doorkeeper or fail('fork');
 if (!$doorkeeper) {
   syscall($CLOSE, 3); $SIG{CHLD} = 'IGNORE'; $SIG{TERM} = 'DEFAULT';
@@ -355,10 +363,14 @@ syscall($CLOSE, 4);
 if (open(my $f, '>&=', 3)) { syswrite $f, "\n"; close $f }
 # The container is a child since crun has left it.
 sub reap { my $pid = waitpid(-1, 0); leave(end_of($?)) if $pid == $first; $pid }
-for my $line (@more) {
-  my $pid = fork; next unless defined $pid;
-  if (!$pid) { open STDIN, '<', '/dev/null'; exec { $crun } @crun, 'exec', '--no-new-privs', 'container', '/bin/sh', '-c', $line; leave(127) }
-  my $ended; do { $ended = reap() } until $ended == $pid || ($ended < 0 && !$!{EINTR});
-  print STDERR "\r\n$line: exit code " . end_of($?) . "\r\n" if $ended == $pid && $? }
+LINE: for my $line (@more) {
+  for my $left (reverse 0 .. 5) {
+    unlink '/mnt/exec.txt';
+    my $pid = fork; next LINE unless defined $pid;
+    if (!$pid) { open STDIN, '<', '/dev/null'; exec { $crun } @crun, '--log', '/mnt/exec.txt', 'exec', '--no-new-privs', 'container', '/bin/sh', '-c', $line; leave(127) }
+    my $ended; do { $ended = reap() } until $ended == $pid || ($ended < 0 && !$!{EINTR});
+    next LINE if $ended != $pid || $? == 0;
+    next if $left && beginning_of('/mnt/exec.txt') =~ $passing;
+    print STDERR "\r\n$line: exit code " . end_of($?) . "\r\n"; next LINE } }
 for (;;) { leave(1) if reap() < 0 && !$!{EINTR} }
 `

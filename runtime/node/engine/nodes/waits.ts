@@ -19,7 +19,7 @@ const restShare = 4
 const retryMs = 250
 const connectMs = 1000
 /** Between two runs of a command, and what the answer of one may take beside its time, ms. */
-const [execEveryMs, execAnswerMs] = [1000, 10_000]
+const [execEveryMs, execAnswerMs] = [1000, 15_000]
 
 /** Waits for the output of consoles, and for TCP ports. A client that goes ends its wait. */
 export class NodeWaits {

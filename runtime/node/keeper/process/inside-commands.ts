@@ -11,7 +11,7 @@ const maxRequest = 60_000
 /** Interval at which answers are looked for while one is awaited, and longest wait for a terminal, ms. */
 const [lookMs, terminalMs] = [10, 10_000]
 /** What a command gets beyond its own time, for its start and its end, ms. */
-const graceMs = 5000
+const graceMs = 10_000
 
 type Answered = { readonly descriptor: number } | { readonly code: number; readonly reason: string }
 
