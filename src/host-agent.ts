@@ -112,7 +112,8 @@ export interface SnapshotAgent {
 export interface FileAgent {
   /**
    * Every regular file except *.ghost; links are not followed out of the project. `sums: false`: sizes instead of MD5 sums. `snapshot`: the
-   * files that this snapshot has instead; 404. `complete`: stopped nodes first write what they keep outside the project; 409, 507.
+   * files that this snapshot has instead; 404. `complete`: nodes first write what they keep outside the project; 409, also while one of them
+   * runs, 507.
    */
   list(
     projectId: string,

@@ -101,7 +101,10 @@ describe('what a container has written', () => {
   })
 
   testWith(containers)('is in archives, and on another service after their import', async () => {
-    const { lab, node } = await createLab()
+    const { lab, node, id: project } = await createLab()
+    const files = `/v2/compute/projects/${project}/files?complete=true`
+    // A list without it would be complete in name only.
+    await expect(service.call('GET', files)).rejects.toThrow('C1 is running')
     await service.call('POST', `${node}/stop`)
     const archive = await exportOf(service, lab)
     // The same layer, and not one made of the archive.

@@ -25,14 +25,14 @@ export const fileEndpoints = (base: string, tag: string, options: { parents: boo
       ...ofSnapshot.properties,
       complete: Type.Optional(
         Type.Literal('true', {
-          description: 'Stopped nodes first write what they keep outside the project, such as the layers of containers',
+          description: 'Nodes first write what they keep outside the project, such as the layers of containers',
         }),
       ),
     }),
     replies: { 200: { description: 'Every regular file', schema: Type.Array(ProjectFile) } },
     errors: {
       404: noSuchProject,
-      409: 'With `complete`: what a node keeps cannot be read',
+      409: 'With `complete`: a node that keeps something outside the project is running, or that cannot be read',
       507: 'With `complete`: the disk is nearly full',
     },
     handle: async ({ params, query }, { agent }) =>

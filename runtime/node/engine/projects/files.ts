@@ -27,7 +27,7 @@ export interface FilesOptions {
   readonly minFreeMb: () => number
   /** Timeout of an upload without data, ms. */
   readonly bodyTimeoutMs: number
-  /** Has the stopped nodes of a project write what they keep elsewhere into their directories. */
+  /** Has the nodes of a project write what they keep elsewhere into their directories. 409, 507. */
   readonly gather: (project: OpenProject) => Promise<void>
 }
 
