@@ -215,7 +215,7 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     const never = new AbortController().signal
     const { base, layer, files } = await at.exclusively(async (node) => {
       const { image, files } = node.record.properties
-      if (node.status === 'stopped') await this.#layers.prepare(engine.ids, node, signal ?? never)
+      if (node.status === 'stopped') await this.#layers.unpacked(engine.ids, node, signal ?? never)
       const { file } = await images.library.lookup('container', image, node.projectPath)
       const bundled = settingFiles(files)
       return { base: file, layer: this.#layers.layerOf(node.record.node_id), files: bundled }

@@ -41,17 +41,29 @@ export class Layers {
 
   /** Makes the layer ready for a start; its path. */
   async prepare(ids: IdRange, node: LayeredNode, signal: AbortSignal): Promise<string> {
+    const layer = await this.unpacked(ids, node, signal)
+    const archive = join(node.directory, archiveName)
+    await withDiskErrors('The layer of the container', async () => {
+      if ((await identityOf(archive)) !== undefined) await removeDurable(archive)
+      await rm(this.#madeOf(node.record.node_id), { force: true })
+    })
+    return layer
+  }
+
+  /** The layer of a stopped node, which is as its archive says, if there is one; the archive stays. */
+  async unpacked(ids: IdRange, node: LayeredNode, signal: AbortSignal): Promise<string> {
     const { directory, record } = node
-    const [archive, layer] = [join(directory, archiveName), this.layerOf(record.node_id)]
+    const [layer, madeOf] = [this.layerOf(record.node_id), this.#madeOf(record.node_id)]
     await this.#tidy(ids, node)
     await withDiskErrors('The layer of the container', async () => {
       await this.#makePlace(node)
-      const known = await readFile(this.#madeOf(record.node_id), 'utf8').catch(() => undefined)
-      const identity = await identityOf(archive)
-      if (identity !== undefined && identity !== known) await this.#unpack(ids, node, signal)
+      const known = await readFile(madeOf, 'utf8').catch(() => undefined)
+      const identity = await identityOf(join(directory, archiveName))
+      if (identity !== undefined && identity !== known) {
+        await this.#unpack(ids, node, signal)
+        await writeFile(madeOf, identity)
+      }
       await makeOpen(layer)
-      if (identity !== undefined) await removeDurable(archive)
-      await rm(this.#madeOf(record.node_id), { force: true })
     })
     return layer
   }

@@ -26,6 +26,7 @@ async function nodeIn(root: string) {
     archive: join(directory, 'layer.tar'),
     layer: layers.layerOf(record.node_id),
     prepare: () => layers.prepare(ids, node, signal),
+    unpacked: () => layers.unpacked(ids, node, signal),
     gather: (to = directory) => layers.gather(ids, node, to),
     remove: () => layers.remove(ids, record.node_id),
   }
@@ -68,6 +69,21 @@ testWith(containers)('an archive becomes the layer, and the layer the same archi
   expect(await readFile(archive)).toEqual(made)
   await remove()
   expect(existsSync(layer)).toBe(false)
+})
+
+testWith(containers)('an archive stays where the layer is only read, and is not unpacked twice', async () => {
+  const { archive, layer, unpacked, prepare, gather, remove } = await nodeIn(await freshDirectory())
+  await writeFile(archive, tarOf([...head, { name: 'upper/x', data: 'x' }]))
+  await unpacked()
+  expect(existsSync(archive)).toBe(true)
+  expect(await readdir(join(layer, 'upper'))).toEqual(['x'])
+  await writeFile(join(layer, 'mark'), '')
+  expect(await gather()).toBe(0)
+  await unpacked()
+  await prepare()
+  expect(await readdir(layer)).toContain('mark')
+  expect(existsSync(archive)).toBe(false)
+  await remove()
 })
 
 testWith(containers)('a copy of a node that has written nothing has an archive that says so', async () => {
