@@ -63,7 +63,7 @@ export class ImageMaker {
       const from = { name: 'from', path: base, isWritable: false }
       await runInside({ ...common, places: [from, to], program: ['/bin/sh', '-c', copyToLayout, skopeo] })
       await holding(() =>
-        withOutput(join(work, 'layer.tar'), ({ fd }) =>
+        withOutput(failure, join(work, 'layer.tar'), ({ fd }) =>
           runInside({
             ...common,
             ...{ output: fd, places: [{ name: 'layer', path: layer, isWritable: false }] },
@@ -71,13 +71,13 @@ export class ImageMaker {
           }),
         ),
       )
-      return await withOutput(join(work, 'image.tar'), async (file) => {
+      return await withOutput(failure, join(work, 'image.tar'), async (file) => {
         await runInside({
           ...{ ...common, output: file.fd, places: [to] },
           program: ['/bin/sh', '-c', addLayer, skopeo, umoci],
         })
         const { size } = await file.stat()
-        return store(contentOf(await open(join(work, 'image.tar'), 'r'), size), size)
+        return store(contentOf(file, size), size)
       })
     } finally {
       await removeInside(ids, work)
@@ -85,9 +85,12 @@ export class ImageMaker {
   }
 }
 
-/** Root of the namespaces reads it, in a directory that only the service and it reach. */
-async function withOutput<T>(path: string, use: (file: FileHandle) => Promise<T>): Promise<T> {
-  await using file = await open(path, 'w', 0o644)
+/**
+ * A new file that root of the namespaces reads, in a directory that only the service and it reach. That may have put a link there: none is
+ * followed, and the file is not opened again.
+ */
+async function withOutput<T>(failure: string, path: string, use: (file: FileHandle) => Promise<T>): Promise<T> {
+  await using file = await withDiskErrors(failure, () => open(path, 'wx+', 0o644))
   await file.chmod(0o644)
   return await use(file)
 }
