@@ -9,8 +9,8 @@ import { DescriptorChannel } from './handed-descriptors.ts'
 
 type PanelSpec = NonNullable<ProcessSpec['panel']>
 
-/** Time that a program has to make a panel, ms. */
-const longestMs = 10_000
+/** Time that a program has to make a panel, and time after which one that failed is tried again, ms. */
+const [longestMs, againMs] = [10_000, 60_000]
 
 /** The panels of the keeper: one for each program that makes one, usually one in all. They are gone when the keeper ends. */
 export class Panels {
@@ -21,7 +21,7 @@ export class Panels {
     this.#log = log
   }
 
-  /** The panel of the program; undefined if this host cannot have one: the switch has all frames then. */
+  /** The panel of the program; undefined if this host cannot have one at present: the switch has the frames then. */
   async open(spec: PanelSpec): Promise<Panel | undefined> {
     // For measurements, and for kernels with faults in it.
     if (process.env.PATCHBAY_CABLES === 'off') return undefined
@@ -29,7 +29,9 @@ export class Panels {
     const known = this.#panels.get(key)
     if (known !== undefined) return known
     const made = make(spec).catch((error: Error) => {
-      this.#log(`no patch cables here, the switch has all frames: ${error.message}`)
+      this.#log(`no patch cables at present, the switch has the frames: ${error.message}`)
+      // It may have been for a moment: the limit of namespaces, or no memory.
+      setTimeout(() => this.#panels.delete(key), againMs).unref()
       return undefined
     })
     this.#panels.set(key, made)
