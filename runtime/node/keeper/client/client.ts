@@ -19,6 +19,8 @@ import {
 const callMs = 30_000
 /** Timeout of the first exchange on a connection, after which the keeper counts as hung, ms. */
 const helloMs = 5000
+/** Timeout of a further command, ms: beyond that of its start in the keeper (inside-commands.ts), which is no sign that the keeper hangs. */
+const runMs = 25_000
 /**
  * Interval of the checks while requests are pending, ms. After an interval without any message the client sends a ping; after one more
  * the keeper counts as hung. So every wait for a hung keeper ends within 10 s.
@@ -99,7 +101,7 @@ export class KeeperClient {
     let refusal: KeeperError | undefined
     for (const protocol of helloProtocols) {
       const socket = await open(runDirectory)
-      const [{ result, error }, rest] = await ask(socket, 'hello', { protocol }, onLate)
+      const [{ result, error }, rest] = await ask(socket, 'hello', { protocol }, { onLate })
       if (error === undefined) return new KeeperClient(socket, runDirectory, result as Operations['hello']['out'], rest)
       socket.destroy()
       refusal = new KeeperError(error.code, error.message)
@@ -142,7 +144,7 @@ export class KeeperClient {
   async attach<Op extends StreamOperation>(op: Op, input: Operations[Op]['in']): Promise<Socket> {
     if (!hasOperation(this.protocol, op)) throw this.#isOther(op)
     const socket = await open(this.#runDirectory)
-    const [{ error }, rest] = await ask(socket, op, input)
+    const [{ error }, rest] = await ask(socket, op, input, op === 'console.run' ? { ms: runMs } : {})
     if (error !== undefined) {
       socket.destroy()
       throw new KeeperError(error.code, error.message)
@@ -267,7 +269,12 @@ async function open(runDirectory: string): Promise<Socket> {
 }
 
 /** The first exchange on a connection: the reply, and the bytes after it (of a console or a capture). */
-async function ask(socket: Socket, op: string, input: unknown, onLate?: () => void): Promise<[KeeperReply, Buffer]> {
+async function ask(
+  socket: Socket,
+  op: string,
+  input: unknown,
+  { ms = helloMs, onLate }: { ms?: number; onLate?: (() => void) | undefined },
+): Promise<[KeeperReply, Buffer]> {
   const lines = new LineReader(1 << 20)
   socket.write(`${JSON.stringify({ id: 0, op, with: input })}\n`)
   return new Promise((resolve, reject) => {
@@ -283,7 +290,7 @@ async function ask(socket: Socket, op: string, input: unknown, onLate?: () => vo
         socket.destroy()
         reject(new KeeperError('no_answer', hangs))
       })
-    }, helloMs)
+    }, ms)
     const read = (bytes: Buffer) => {
       const end = bytes.indexOf(10)
       if (end < 0) return void lines.push(bytes)
