@@ -140,11 +140,14 @@ export class ImageStore {
  * argument is skopeo.
  */
 export const copyToLayout = `set -e; umask 022; cd /mnt/to; export HOME=/mnt/to TMPDIR=/mnt/to
-copy() { "$0" --insecure-policy --tmpdir /mnt/to copy -q "$1:/mnt/from" oci:oci:image; }
+copy() { kind=$1; "$0" --insecure-policy --tmpdir /mnt/to copy -q "$1:/mnt/from" oci:oci:image; }
 why() { if grep -Eq 'manifest.json(: file does not exist| not found)' docker.txt; then cat oci.txt; else cat docker.txt; fi >&2; exit 1; }
 copy docker-archive 2>docker.txt || { rm -rf oci; copy oci-archive 2>oci.txt; } || why`
 
-/** umoci follows links at the files of users to files of the host, and waits for a writer of a pipe there. */
+/**
+ * umoci follows links at the files of users to files of the host, and waits for a writer of a pipe there. OCI images have no health check: the
+ * description is that of the archive.
+ */
 const unpackScript = `${copyToLayout}
 "$1" raw unpack --image oci:image rootfs >&2
 for file in /etc/passwd /etc/group; do
@@ -153,9 +156,8 @@ for file in /etc/passwd /etc/group; do
   echo "its $file is not a file of the image" >&2; exit 1
 done
 "$1" raw runtime-config --image oci:image --rootfs rootfs runtime.json >&2
-manifest=$(sed 's/.*"digest":"sha256:\\([0-9a-f]*\\)".*/\\1/' oci/index.json)
-config=$(tr -d '\\n' <"oci/blobs/sha256/$manifest" | sed 's/.*"config":{[^}]*"digest":"sha256:\\([0-9a-f]*\\)".*/\\1/')
-cp "oci/blobs/sha256/$config" image.json; rm -rf oci docker.txt oci.txt`
+case $kind in docker-archive) of=docker-archive:/mnt/from ;; *) of=oci:oci:image ;; esac
+"$0" --insecure-policy --tmpdir /mnt/to inspect --raw --config "$of" >image.json; rm -rf oci docker.txt oci.txt`
 
 async function read(place: string, name: string): Promise<UnpackedImage> {
   const [runtime, image] = await Promise.all(
