@@ -248,6 +248,13 @@ describe('containers', () => {
       await expect(ready({ exec: 'exit 3', within_s: 0.1 })).rejects.toThrow(/did not succeed .* exit code is 3/)
       await expect(ready({ exec: 'sleep 1000', within_s: 0.1 })).rejects.toThrow('exit code is 137')
 
+      // An image says what it likes, also to terminals.
+      await addImage(service, 'odd.tar', { Healthcheck: { Test: ['CMD', 'false', `\u001b[2J${'x'.repeat(999)}`] } })
+      const odd = await create({ image: 'odd.tar' })
+      await start(service, odd)
+      const waited = service.call('POST', `${odd}/ready`, { within_s: 0.1 })
+      await expect(waited).rejects.toThrow(/"false \\\\u001b\[2Jx{100,200}\.\.\. did not succeed/)
+
       await addImage(service, 'healthy.tar', { Healthcheck: { Test: ['CMD-SHELL', 'test -e /tmp/well'] } })
       const lab = await service.call<{ project_id: string }>('POST', '/v2/projects', { name: 'health' })
       const nodes = `/v2/projects/${lab.project_id}/nodes`

@@ -3,6 +3,7 @@ import { onAbort } from '../../../../src/lib/async/abort.ts'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { pause } from '../../../../src/lib/async/pause.ts'
 import { badRequest, conflict, tooMany } from '../../../../src/lib/errors/api-error.ts'
+import { escapeUnsafe } from '../../../../src/lib/text/escape.ts'
 import type { ConsoleExpect, ConsoleMatch, NodeReady } from '../../../../src/model/console.ts'
 import { EchoFilter } from './console-echo.ts'
 import { ConsoleSearch, compiled } from './console-search.ts'
@@ -20,6 +21,8 @@ const retryMs = 250
 const connectMs = 1000
 /** Between two runs of a command, and what the answer of one may take beside its time, ms. */
 const [execEveryMs, execAnswerMs] = [1000, 15_000]
+/** Characters of a command in a message. */
+const maxShown = 200
 
 /** Waits for the output of consoles, and for TCP ports. A client that goes ends its wait. */
 export class NodeWaits {
@@ -65,15 +68,14 @@ export class NodeWaits {
       const { code } = await this.#keeper.call('unit.exec', input, within_ms + execAnswerMs).catch((error: unknown) => {
         const code = keeperErrorCode(error)
         if (code === undefined || code === 'no_answer') throw error
-        if (code === 'not_running')
-          throw conflict(`The node stopped before ${words.join(' ')} succeeded in it`, stopped)
-        throw conflict(`${words.join(' ')} cannot run in the node: ${(error as Error).message}`, { cause: error })
+        if (code === 'not_running') throw conflict(`The node stopped before ${shown(words)} succeeded in it`, stopped)
+        throw conflict(`${shown(words)} cannot run in the node: ${(error as Error).message}`, { cause: error })
       })
       if (code === 0) return
       over.throwIfAborted()
       requireRunning(node)
       if (performance.now() >= until)
-        throw late(`${words.join(' ')} did not succeed in the node within ${withinS} s: its last exit code is ${code}`)
+        throw late(`${shown(words)} did not succeed in the node within ${withinS} s: its last exit code is ${code}`)
       await pause(execEveryMs, over)
     }
   }
@@ -146,6 +148,12 @@ export class NodeWaits {
         })
     }
   }
+}
+
+/** A command in a message: that of an image may have any characters, and many. */
+const shown = (words: readonly string[]): string => {
+  const line = words.join(' ')
+  return escapeUnsafe(line.length > maxShown ? `${line.slice(0, maxShown)}...` : line)
 }
 
 const stopped = { code: 'node-stopped' } as const
