@@ -29,6 +29,8 @@ export type Limiter =
   | { readonly by: 'root'; readonly version: 1 | 2; readonly memory: string; readonly cpu: string }
   | { readonly by: 'systemd'; readonly systemdRun: string; readonly uid: number }
 
+type FoundLimiter = Limiter | { readonly reason: string }
+
 export const notLimited: Limited = { prefix: [], groups: [] }
 
 /** Period in which processor time is counted, and the least that the kernel takes, microseconds. */
@@ -40,25 +42,29 @@ const [removeTries, removeEveryMs] = [50, 20]
 export class ControlGroups {
   /** The beginning of the names of its groups, by which services of one host know theirs. */
   readonly #prefix: string
+  readonly #find: () => FoundLimiter
 
-  constructor(runDirectory: string) {
+  /** `find`: what this host limits them with; tests have other hosts. */
+  constructor(runDirectory: string, find: () => FoundLimiter = findLimiter) {
+    this.#find = find
     this.#prefix = `patchbay-${createHash('sha256').update(runDirectory).digest('hex').slice(0, 12)}-`
   }
 
   /** Makes the groups of a node. 409 with the reason when this host cannot limit it. */
-  async limit(id: string, limits: Limits, found = findLimiter()): Promise<Limited> {
+  async limit(id: string, limits: Limits): Promise<Limited> {
     const wanted = (['ram', 'cpus'] as const).filter((name) => limits[name] > 0)
     if (wanted.length === 0) return notLimited
     const cannot = (reason: string) =>
       conflict(`${wanted.join(', ')}: this host cannot limit a container: ${reason}; set ${wanted.join(' and ')} to 0`)
+    const found = this.#find()
     if ('reason' in found) throw cannot(found.reason)
     if (found.by === 'systemd') return { prefix: scopeCommand(found, limits), groups: [] }
     // One of an earlier start has other limits.
-    await this.remove(id, found)
+    await this.remove(id)
     try {
       return { prefix: [], groups: await this.#make(found, id, limits) }
     } catch (error) {
-      await this.remove(id, found)
+      await this.remove(id)
       throw cannot((error as Error).message)
     }
   }
@@ -94,19 +100,19 @@ export class ControlGroups {
   }
 
   /** Removes the groups of a node that has ended. */
-  async remove(id: string, found = findLimiter()): Promise<void> {
-    for (const top of topsOf(found)) await removeGroup(join(top, `${this.#prefix}${id}`), removeTries)
+  async remove(id: string): Promise<void> {
+    for (const top of topsOf(this.#find())) await removeGroup(join(top, `${this.#prefix}${id}`), removeTries)
   }
 
   /** Removes groups that were left behind, but for those in which something runs. */
-  async tidy(found = findLimiter()): Promise<void> {
-    for (const top of topsOf(found))
+  async tidy(): Promise<void> {
+    for (const top of topsOf(this.#find()))
       for (const name of await readdir(top).catch(() => []))
         if (name.startsWith(this.#prefix)) await removeGroup(join(top, name), 1)
   }
 }
 
-const topsOf = (found: ReturnType<typeof findLimiter>): Set<string> =>
+const topsOf = (found: FoundLimiter): Set<string> =>
   new Set('by' in found && found.by === 'root' ? [found.memory, found.cpu] : [])
 
 const makeGroup = (path: string) => mkdir(path, { recursive: true })
@@ -144,7 +150,7 @@ interface HostFiles {
 const thisHost = (): HostFiles => ({ uid: userInfo().uid, proc: '/proc/self', systemd: '/run/systemd/system' })
 
 /** What limits containers on this host, or the reason why nothing does. */
-export function findLimiter({ uid, proc, systemd } = thisHost()): Limiter | { readonly reason: string } {
+export function findLimiter({ uid, proc, systemd } = thisHost()): FoundLimiter {
   let mounts: Mount[]
   let own: Map<string, string>
   try {

@@ -57,15 +57,15 @@ test.for<{ name: string; host: Host; reason: string }>([
 ])('$name gets the reason, and no limit is ignored', async ({ host, reason }) => {
   const { found } = await limiterOf(host)
   expect(found).toEqual({ reason: expect.stringContaining(reason) })
-  const groups = new ControlGroups('/run')
-  await expect(groups.limit('a', { ram: 64, cpus: 0 }, found)).rejects.toThrow(reason)
-  await expect(groups.limit('a', { ram: 0, cpus: 0.5 }, found)).rejects.toThrow('cpus: this host cannot limit')
-  expect(await groups.limit('a', { ram: 0, cpus: 0 }, found)).toEqual({ prefix: [], groups: [] })
+  const groups = new ControlGroups('/run', () => found)
+  await expect(groups.limit('a', { ram: 64, cpus: 0 })).rejects.toThrow(reason)
+  await expect(groups.limit('a', { ram: 0, cpus: 0.5 })).rejects.toThrow('cpus: this host cannot limit')
+  expect(await groups.limit('a', { ram: 0, cpus: 0 })).toEqual({ prefix: [], groups: [] })
 })
 
 test('a user with systemd gets a scope of it', async () => {
   const limiter = { by: 'systemd', systemdRun: '/usr/bin/systemd-run', uid: 1000 } as const
-  const { prefix } = await new ControlGroups('/run').limit('a', { ram: 512, cpus: 1.5 }, limiter)
+  const { prefix } = await new ControlGroups('/run', () => limiter).limit('a', { ram: 512, cpus: 1.5 })
   expect(prefix.join(' ')).toContain('--user --scope --quiet --collect --property MemoryMax=512M')
   expect(prefix.join(' ')).toContain('CPUQuota=150% --')
 })
