@@ -1,11 +1,13 @@
 import { SerialQueue } from '../../../../src/lib/async/serial-queue.ts'
-import type { Libc } from '../../os/system/libc.ts'
+import { type Libc, linux } from '../../os/system/libc.ts'
 
 /** struct nlmsghdr { u32 length; u16 type, flags; u32 sequence, sender; } and flags of linux/netlink.h. */
 const headerBytes = 16
 const [isRequest, isAcknowledged, isDump] = [1, 4, 0x300]
 const [isError, isDone] = [2, 3]
 const answerBytes = 64 << 10
+/** Most pieces of one answer: the filters of a device are in the first. */
+const maxPieces = 1000
 
 /** A failure that the kernel reports, by its number in errno.h. */
 export class NetlinkError extends Error {
@@ -48,7 +50,7 @@ export function attributesOf(view: DataView, from: number): Map<number, DataView
 
 /**
  * Requests over a netlink socket that another program has opened in its network namespace. The kernel carries each out while it is sent, and
- * may wait for a lock of the whole system meanwhile: a thread of Node sends it.
+ * may wait for a lock of the whole system meanwhile: a thread of Node sends it. All of its answer is there then, or lost.
  */
 export class Netlink {
   readonly #libc: Libc
@@ -60,6 +62,7 @@ export class Netlink {
   constructor(libc: Libc, socket: number) {
     this.#libc = libc
     this.#socket = socket
+    libc.fcntl(socket, linux.F_SETFL, libc.fcntl(socket, linux.F_GETFL, 0) | linux.O_NONBLOCK)
   }
 
   /** Has the kernel change something; NetlinkError. `flags`: beside those of every request. */
@@ -89,7 +92,7 @@ export class Netlink {
   #read(what: string, sequence: number): NetlinkMessage[] {
     const found: NetlinkMessage[] = []
     const address = this.#libc.addressOf(this.#answer)
-    for (;;) {
+    for (let pieces = 0; pieces < maxPieces; pieces++) {
       const length = this.#libc.read(this.#socket, address, answerBytes)
       if (length <= 0) throw new NetlinkError(what, this.#libc.errno())
       const view = new DataView(this.#answer.slice(0, length).buffer)
@@ -108,5 +111,6 @@ export class Netlink {
         at += (size + 3) & ~3
       }
     }
+    throw new NetlinkError(what, linux.EMSGSIZE)
   }
 }
