@@ -72,17 +72,17 @@ export class Layers {
    * Writes the archive of a layer into a directory: that of the node, which is stopped, or a copy of it, also while the node runs. Does
    * nothing while the directory of the node has one. The number of bytes.
    */
-  async gather(ids: IdRange, node: LayeredNode, directory: string, signal?: AbortSignal): Promise<number> {
+  gather(ids: IdRange, node: LayeredNode, directory: string, signal?: AbortSignal): Promise<number> {
     const { node_id, name } = node.record
-    const isOwn = directory === node.directory
-    if (isOwn) await this.#tidy(ids, node)
-    if ((await identityOf(join(node.directory, archiveName))) !== undefined) return 0
-    const layer = this.layerOf(node_id)
-    const hasLayer = (await stat(layer).catch(() => undefined)) !== undefined
-    if (!hasLayer && isOwn) return 0
-    const archive = join(directory, archiveName)
-    const half = `${archive}.part`
     return withDiskErrors('The files of the container', async () => {
+      const isOwn = directory === node.directory
+      if (isOwn) await this.#tidy(ids, node)
+      if ((await identityOf(join(node.directory, archiveName))) !== undefined) return 0
+      const layer = this.layerOf(node_id)
+      const hasLayer = await isThere(layer)
+      if (!hasLayer && isOwn) return 0
+      const archive = join(directory, archiveName)
+      const half = `${archive}.part`
       await requireSpace(directory, this.#minFreeMb())
       try {
         await using file = await open(half, 'w', 0o600)
@@ -108,7 +108,7 @@ export class Layers {
 
   /** Leaves the layer of a node as an archive alone, because its project is being closed. */
   async putAway(ids: IdRange, node: LayeredNode): Promise<void> {
-    if ((await stat(this.placeOf(node.record.node_id)).catch(() => undefined)) === undefined) return
+    if (!(await isThere(this.placeOf(node.record.node_id)))) return
     await this.#makePlace(node)
     await this.gather(ids, node, node.directory)
     await this.remove(ids, node.record.node_id)
@@ -125,8 +125,11 @@ export class Layers {
   async orphans(): Promise<string[]> {
     const found: string[] = []
     for (const id of await readdir(this.#directory).catch(() => [])) {
-      const directory = await readFile(join(this.placeOf(id), 'directory'), 'utf8').catch(() => '')
-      if (directory === '' || (await stat(directory).catch(() => undefined)) === undefined) found.push(id)
+      const isGone = await readFile(join(this.placeOf(id), 'directory'), 'utf8')
+        .then((directory) => stat(directory))
+        // What cannot be read at present may be there.
+        .then(() => false, isAbsence)
+      if (isGone) found.push(id)
     }
     return found
   }
@@ -178,9 +181,23 @@ export class Layers {
   }
 }
 
+const isAbsence = (error: NodeJS.ErrnoException): boolean => error.code === 'ENOENT'
+
+/** Throws when it cannot be known. */
+const isThere = (path: string): Promise<boolean> =>
+  stat(path).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (isAbsence(error)) return false
+      throw error
+    },
+  )
+
 /** Which file an archive is; another one of the same name differs. Undefined: there is none. */
 async function identityOf(archive: string): Promise<string | undefined> {
-  const stats = await lstat(archive, { bigint: true }).catch(() => undefined)
+  const stats = await lstat(archive, { bigint: true }).catch((error: NodeJS.ErrnoException) => {
+    if (!isAbsence(error)) throw error
+  })
   return stats?.isFile() === true ? [stats.ino, stats.size, stats.mtimeNs].join(' ') : undefined
 }
 

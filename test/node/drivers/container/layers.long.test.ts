@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
-import { mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, symlink, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { expect } from 'vitest'
+import { expect, test } from 'vitest'
 import { requireEngine } from '../../../../runtime/node/drivers/container/engine.ts'
 import { Layers } from '../../../../runtime/node/drivers/container/layers.ts'
 import type { ContainerKindNode } from '../../../../runtime/node/drivers/container/properties.ts'
@@ -84,6 +84,17 @@ testWith(containers)('an archive stays where the layer is only read, and is not 
   expect(await readdir(layer)).toContain('mark')
   expect(existsSync(archive)).toBe(false)
   await remove()
+})
+
+test('only a node whose directory is gone leaves an orphan', async () => {
+  const root = await freshDirectory()
+  await symlink('loop', join(root, 'loop'))
+  const directories = { there: root, gone: join(root, 'absent'), unreadable: join(root, 'loop/node') }
+  for (const [id, directory] of Object.entries(directories)) {
+    await mkdir(join(root, 'layers', id), { recursive: true })
+    await writeFile(join(root, 'layers', id, 'directory'), directory)
+  }
+  expect(await new Layers(join(root, 'layers'), () => 0).orphans()).toEqual(['gone'])
 })
 
 testWith(containers)('a copy of a node that has written nothing has an archive that says so', async () => {
