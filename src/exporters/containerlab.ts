@@ -67,9 +67,10 @@ export function containerlabOf(desired: Desired): ContainerlabExport {
       ...(links.length > 0 && { links: linksOf(links, desired, names) }),
     },
   }
-  const comments = leftOut.length === 0 ? [] : ['Not in this file:', ...leftOut.map((line) => `* ${line}`)]
+  // containerlab reads the whole text as a template, and replaces variables in it, before it reads YAML.
+  const plain = leftOut.map((line) => `* ${line.replaceAll('{{', '{ {')}`)
+  const comments = leftOut.length === 0 ? [] : ['Not in this file:', ...plain]
   return {
-    // containerlab replaces variables in the whole text, before it reads YAML.
     text: yamlText(topology, comments).replaceAll('$', () => '$$'),
     files: exported.flatMap(({ files }) => files),
     leftOut,
@@ -280,7 +281,7 @@ function bindsOf(given: readonly ContainerFile[] = [], name: string, lost: strin
 function removeTemplates(fields: Fields): string[] {
   const found = Object.keys(fields).filter((key) => JSON.stringify(fields[key]).includes('{{'))
   for (const key of found) delete fields[key]
-  return found.map((key) => `${key} (it has "{{")`)
+  return found.map((key) => `${key} (it would be a template there)`)
 }
 
 /** `after`: the node is made when the others are configured. */

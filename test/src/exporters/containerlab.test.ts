@@ -152,6 +152,7 @@ test('what containerlab cannot have is named, in the file, too', async () => {
 lab: rest
 nodes:
   PC1: { kind: pc }
+  '{{ x }}': { kind: pc }
   R1: { kind: machine, platform: x86_64, adapters: 2 }
   my host:
     kind: container
@@ -180,15 +181,17 @@ tasks:
 `)
   expect(leftOut).toEqual([
     'The pc PC1, with its links.',
+    'The pc {{ x }}, with its links.',
     'The machine R1, with its links.',
     'The switch vlans, with its links.',
     'The nat inet, with its links.',
     'The container my host: its name, which is my-host here.',
-    'The container my host: hosts, workdir, ready, graph-icon, start, adapters after the last link, consoles, after, the file /a:b, exec (it has "{{").',
+    'The container my host: hosts, workdir, ready, graph-icon, start, adapters after the last link, consoles, after, the file /a:b, exec (it would be a template there).',
     'The checks.',
     'The tasks.',
   ])
   expect(text.match(/^# \* .*$/gm)).toHaveLength(leftOut.length)
+  expect(text).not.toContain('{{')
   expect(Object.keys(topology.topology.nodes)).toEqual(['my-host', 'b'])
   expect(topology.topology.links).toBe(undefined)
   const impaired = await exported(
