@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes small guests of Debian's packages, for docs/machines.md and docs/containers.md: a kernel, two initial RAM disks that it can
-# boot with, a disk, and two images of containers.
+# boot with, a disk, and three images of containers.
 #
 #   examples/guests/make.sh [DIRECTORY]      (default: ./guests)
 #
@@ -10,6 +10,7 @@
 #   frr.qcow2    the same router as a disk that boots by itself; only where qemu-img is installed
 #   busybox.tar  the shell as an image of containers
 #   frr.tar      the router as an image of containers; its configuration is /etc/frr/frr.conf
+#   iperf3.tar   the shell with iperf3, which measures the way to another host, as an image of containers
 #
 # It needs Debian (apt-get, dpkg-deb) and no privilege: packages are downloaded and unpacked, not installed. What was downloaded
 # is kept in DIRECTORY/packages, and not downloaded again.
@@ -51,8 +52,8 @@ fetch() {
 echo 'packages of Debian ...'
 kernel=$(dependencies linux-image-cloud-amd64 | awk '$2 ~ /^linux-image-/ { print $2; exit }')
 [ -n "$kernel" ] || { echo "apt knows no linux-image-cloud-amd64: run apt-get update first" >&2; exit 1; }
-mapfile -t needed < <(libraries frr)
-fetch "$kernel" busybox-static frr libpam-modules syslinux mtools "${needed[@]}"
+mapfile -t needed < <({ libraries frr; libraries iperf3; } | sort -u)
+fetch "$kernel" busybox-static frr iperf3 libpam-modules syslinux mtools "${needed[@]}"
 root=$work/root
 release=${kernel#linux-image-}
 busybox=$root/bin/busybox
@@ -98,11 +99,18 @@ cp "$(find "$root" -name pam_permit.so)" "$work/frr/usr/lib/libraries/"
 printf '%s required /usr/lib/libraries/pam_permit.so\n' auth account >"$work/frr/etc/pam.d/frr"
 # The libraries that these programs load, as the loader of the unpacked C library finds them.
 loader=$(find "$root" -name 'ld-linux-x86-64.so.2' | head -n 1)
-cp -L "$loader" "$work/frr/lib64/"
 paths=$(find "$root" -name '*.so.*' -printf '%h\n' | sort -u | paste -sd:)
-for program in "$work/frr/usr/lib/frr/"* "$work/frr/usr/bin/vtysh"; do
-  "$loader" --library-path "$paths" --list "$program" | sed -n 's/.* => \(\/.*\) (0x.*/\1/p'
-done | sort -u | xargs -I{} cp -L {} "$work/frr/usr/lib/libraries/"
+# loaded TREE DIRECTORY PROGRAM...: copies the libraries of programs into a directory of a tree, and the loader.
+loaded() {
+  local to=$work/$1 directory=$2 program
+  shift 2
+  mkdir -p "$to"/{lib64,"$directory"}
+  cp -L "$loader" "$to/lib64/"
+  for program; do
+    "$loader" --library-path "$paths" --list "$program" | sed -n 's/.* => \(\/.*\) (0x.*/\1/p'
+  done | sort -u | xargs -I{} cp -L {} "$to/$directory/"
+}
+loaded frr usr/lib/libraries "$work/frr/usr/lib/frr/"* "$work/frr/usr/bin/vtysh"
 pack frr
 
 cp "$(find "$root/boot" -name "vmlinuz-$release")" "$out/vmlinuz.part"
@@ -141,6 +149,11 @@ image() {
   mv "$out/$1.tar.part" "$out/$1.tar"
 }
 install -m 755 "$here/frr-container" "$work/frr/bin/frr-container"
+cp -a "$work/busybox" "$work/iperf3"
+mkdir -p "$work/iperf3/usr/bin"
+cp "$root/usr/bin/iperf3" "$work/iperf3/usr/bin/"
+loaded iperf3 usr/lib "$root/usr/bin/iperf3"
 image busybox /bin/sh
+image iperf3 /bin/sh
 image frr /bin/frr-container
 ls -l "$out" | sed -n 's/^-[^ ]* *[0-9]* [^ ]* *[^ ]* *\([0-9]*\) .* \([^ ]*\)$/\1 bytes  \2/p'

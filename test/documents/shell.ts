@@ -5,7 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Output } from './output.ts'
 
-const blockMs = 120_000
+const blockMs = 300_000
 const endMs = 30_000
 
 export interface ShellPlace {

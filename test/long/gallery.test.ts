@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import { beforeAll, expect } from 'vitest'
 import { suggestedFor } from '../../src/importers/known-images.ts'
 import { CommandLine } from '../support/command-line.ts'
+import { requireContainers } from '../support/container-image.ts'
 import { requireProgram, requireThing } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { Terminal } from '../support/terminal.ts'
@@ -14,9 +15,9 @@ import { type Requirement, testWith } from '../support/test-with.ts'
 /** The packages of Debian that the guests are made of are kept for all runs, as for the documents. */
 const guests = resolve('node_modules/.cache/patchbay-documents')
 
-/** Makes the guests. Call it at the top of the file: the first time it downloads. */
+/** Makes the guests and the images of containers. Call it at the top of the file: the first time it downloads. */
 async function requireGuests(): Promise<Requirement> {
-  const programs = ['qemu-system-x86_64', 'qemu-img', 'apt-get', 'dpkg-deb'].map(requireProgram)
+  const programs = ['apt-get', 'dpkg-deb'].map(requireProgram)
   const absent = programs.find(({ skip }) => skip)
   if (absent !== undefined) return absent
   try {
@@ -28,17 +29,23 @@ async function requireGuests(): Promise<Requirement> {
   }
 }
 
-const needs = await requireGuests()
+const guestsMade = await requireGuests()
+const firstAbsent = (all: readonly Requirement[]) => all.find(({ skip }) => skip) ?? guestsMade
+const needs = firstAbsent(['qemu-system-x86_64', 'qemu-img'].map(requireProgram).concat(guestsMade))
+const containers = firstAbsent([await requireContainers(), guestsMade])
 /** Machines without KVM take their time. */
 const timeout = 900_000
 let service: TestService
 
 beforeAll(async () => {
-  if (needs.skip) return
   service = await TestService.startForAll({ 'pc.engine': 'embedded' })
-  for (const file of ['vmlinuz', 'busybox.img', 'frr.img', 'frr.qcow2']) {
+  const images = [
+    ...(needs.skip ? [] : ['vmlinuz', 'busybox.img', 'frr.img', 'frr.qcow2'].map((it) => ['machine-emulator', it])),
+    ...(containers.skip ? [] : ['busybox.tar', 'frr.tar', 'iperf3.tar'].map((it) => ['container', it])),
+  ]
+  for (const [kind, file = ''] of images) {
     const path = join(guests, file)
-    const answer = await service.fetch(`/v2/compute/machine-emulator/images/${file}`, {
+    const answer = await service.fetch(`/v2/compute/${kind}/images/${file}`, {
       method: 'POST',
       body: createReadStream(path) as unknown as ReadableStream,
       headers: { 'content-length': String((await stat(path)).size) },
@@ -49,8 +56,12 @@ beforeAll(async () => {
   return () => service.close()
 }, timeout)
 
-for (const name of ['nat', 'capture', 'bgp', 'ospf'])
-  testWith(needs)(`the lab ${name} of the gallery starts, and its checks hold`, { timeout }, async () => {
+const labs: readonly (readonly [name: string, needs: Requirement])[] = [
+  ...['nat', 'capture', 'bgp', 'ospf'].map((name) => [name, needs] as const),
+  ...['frr-triangle', 'leaf-spine', 'web-server'].map((name) => [name, containers] as const),
+]
+for (const [name, required] of labs)
+  testWith(required)(`the lab ${name} of the gallery starts, and its checks hold`, { timeout }, async () => {
     const patchbay = await CommandLine.of({ server: service.url })
     const tested = patchbay.start(['test', resolve('examples', name, `${name}.lab.yaml`)])
     let printed = ''
