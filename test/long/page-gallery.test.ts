@@ -15,7 +15,7 @@ testWith(browser)(
     const { page } = lab
     const offered = page.getByRole('list', { name: 'Example labs' }).getByRole('button')
     await offered.first().waitFor()
-    expect(await offered.count()).toBe(5)
+    expect(await offered.count()).toBe(7)
     // The pictures are drawn by the page.
     const widths = await offered
       .locator('img')
