@@ -1,6 +1,7 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import { badRequest } from '../../../../src/lib/errors/api-error.ts'
+import { repeated } from '../../../../src/lib/repeated.ts'
 import type { KindNode, Launch, PortWiring } from '../../engine/nodes/kind.ts'
 import type { BridgeSpec } from '../../keeper/protocol/protocol.ts'
 import type { DriverHost } from '../node-driver.ts'
@@ -58,8 +59,7 @@ export abstract class MappedPortsKind<M extends MappedPort, P extends MappedProp
     defaults: Omit<M, 'port_number' | 'name'>,
   ): M[] {
     for (const member of ['port_number', 'name'] as const) {
-      const values = ports.flatMap(({ [member]: value }) => (value === undefined ? [] : [value]))
-      const twice = values.find((value, index) => values.indexOf(value) !== index)
+      const twice = repeated(ports.flatMap(({ [member]: value }) => (value === undefined ? [] : [value])))
       if (twice !== undefined) throw badRequest(`ports_mapping: ${JSON.stringify(twice)} is the ${member} of two ports`)
     }
     return ports.map((port) => ({ name: `Ethernet${port.port_number}`, ...defaults, ...port }) as unknown as M)

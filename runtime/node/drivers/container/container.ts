@@ -5,6 +5,7 @@ import type { PortRef } from '../../../../src/host-agent.ts'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
 import { quotedImage } from '../../../../src/lib/errors/image-errors.ts'
+import { repeated } from '../../../../src/lib/repeated.ts'
 import {
   type ContainerCreate,
   type ContainerFile,
@@ -260,15 +261,12 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
     for (const name of ['command', 'entrypoint'] as const) shellWords(next[name], name)
     if (next.ram > 0 && next.ram < leastRam) throw badRequest(`ram: expected 0, or at least ${leastRam} MB`)
     for (const { name, exec } of next.consoles) requireWords(exec, `consoles: ${name}`)
-    const names = next.consoles.map(({ name }) => name)
-    const double = names.find((name, index) => names.indexOf(name) !== index)
+    const double = repeated(next.consoles.map(({ name }) => name))
     if (double !== undefined) throw badRequest(`consoles: ${double} is there twice`)
-    const paths = next.files.map(({ path }) => path)
-    const twice = paths.find((path, index) => paths.indexOf(path) !== index)
+    const twice = repeated(next.files.map(({ path }) => path))
     if (twice !== undefined) throw badRequest(`files: ${twice} is there twice`)
-    const numbers = next.custom_adapters.map(({ adapter_number }) => adapter_number)
-    const repeated = numbers.find((number, index) => numbers.indexOf(number) !== index)
-    if (repeated !== undefined) throw badRequest(`custom_adapters: adapter_number ${repeated} occurs twice`)
+    const number = repeated(next.custom_adapters.map(({ adapter_number }) => adapter_number))
+    if (number !== undefined) throw badRequest(`custom_adapters: adapter_number ${number} occurs twice`)
     if (node.status !== 'stopped' && next.adapters !== before.adapters)
       throw conflict('adapters: the container is running; stop it to change their number')
     for (let adapter = next.adapters; adapter < before.adapters; adapter++)

@@ -1,4 +1,5 @@
 import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
+import { repeated } from '../../../../src/lib/repeated.ts'
 import type { HypervisorUpdate } from '../../../../src/model/kinds/hypervisor.ts'
 import { withChanges } from '../../engine/nodes/record.ts'
 import type { HypervisorDriver } from './driver.ts'
@@ -26,8 +27,7 @@ export function requireTypes(
   driver: HypervisorDriver,
   { adapter_type, custom_adapters }: Pick<HypervisorProperties, 'adapter_type' | 'custom_adapters'>,
 ): void {
-  const numbers = custom_adapters.map(({ adapter_number }) => adapter_number)
-  const twice = numbers.find((it, index) => numbers.indexOf(it) !== index)
+  const twice = repeated(custom_adapters.map(({ adapter_number }) => adapter_number))
   if (twice !== undefined) throw badRequest(`custom_adapters: adapter_number ${twice} occurs twice`)
   const custom = custom_adapters.map(
     (it, index) => [`custom_adapters[${index}].adapter_type`, it.adapter_type] as const,

@@ -1,6 +1,7 @@
 import type { PortRef } from '../../../../src/host-agent.ts'
 import { withTimeout } from '../../../../src/lib/async/timeout.ts'
 import { badRequest, conflict } from '../../../../src/lib/errors/api-error.ts'
+import { repeated } from '../../../../src/lib/repeated.ts'
 import { withOwnAddresses } from '../../../../src/model/kinds/mac-addresses.ts'
 import type {
   MachineEmulatorCreate,
@@ -247,6 +248,6 @@ const maxLabelMs = 3000
 const diskFields = diskSlots.map((slot) => `${slot}_disk_image` as const)
 
 function requireOnce(numbers: readonly number[]): void {
-  const twice = numbers.find((number, index) => numbers.indexOf(number) !== index)
+  const twice = repeated(numbers)
   if (twice !== undefined) throw badRequest(`custom_adapters: adapter_number ${twice} occurs twice`)
 }
