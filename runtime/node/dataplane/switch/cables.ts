@@ -6,7 +6,7 @@ import { at, type Counters } from './core/counters.ts'
 import type { PacketPath } from './core/path.ts'
 import type { OpenPort } from './open-port.ts'
 
-/** How long a link needs no relay before the kernel takes its frames, ms: who changes several settings at once changes the way once. */
+/** How long a link does not need the switch before the kernel takes its frames, ms: who changes several settings at once changes the way once. */
 const quietMs = 100
 /** The Ethernet header, which the kernel does not count. */
 const headerBytes = 14
@@ -118,7 +118,7 @@ export class Cables {
       // The kernel takes each frame by one of its two redirections.
       for (const end of [it, other]) {
         Object.assign(end, { isOn: true, isSettled: false })
-        await unlessDone(end.panel.leave(end.outer, priorities.relay))
+        await unlessDone(end.panel.leave(end.outer, priorities.switch))
       }
     } catch (error) {
       this.#log(`a link stays with the switch: ${(error as Error).message}`)
@@ -133,7 +133,7 @@ export class Cables {
   /** Gives the frames of an adapter back to the switch. */
   async #giveBack(end: Plugged): Promise<void> {
     if (!end.isOn) return
-    await unlessDone(end.panel.redirect(end.outer, priorities.relay, end.tap))
+    await unlessDone(end.panel.redirect(end.outer, priorities.switch, end.tap))
     end.isOn = false
   }
 

@@ -296,7 +296,7 @@ for (;;) {
   socket($consoles, 1, 1, 0) && bind($consoles, pack('S a108', 1, '/mnt/console.sock')) && listen($consoles, 1) or fail('the socket of the console');
   my $run = fork; defined $run or fail('fork');
   if (!$run) {
-    syscall($CLOSE, $_) for 3 .. 255; open(STDERR, '>', '/mnt/crun.txt') or fail('crun.txt');
+    close_all(); open(STDERR, '>', '/mnt/crun.txt') or fail('crun.txt');
     exec { $crun } @crun, 'run', '--detach', '--console-socket', '/mnt/console.sock', '--bundle', '/mnt/bundle', 'container';
     print STDERR "$crun: $!\n"; leave(127) }
   waitpid($run, 0);

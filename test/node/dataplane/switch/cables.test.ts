@@ -25,7 +25,7 @@ class RefusingPanel extends Panel {
   override plugOf() {
     const outer = ++this.#plugs
     const plug = { panel: this, outer, tap: 100 + outer }
-    this.redirections.set(outer, new Map([[priorities.relay, plug.tap]]))
+    this.redirections.set(outer, new Map([[priorities.switch, plug.tap]]))
     return plug
   }
 
@@ -83,8 +83,8 @@ describeWith(requireDevices())('a patch cable', () => {
     panel.refuses = (what, from) => what === 'redirect' && from === 2
     const { log, path } = await twoPlugged(panel)
     await vi.waitFor(() => expect(log).toHaveBeenCalledWith('a link stays with the switch: redirect: errno 1'))
-    await vi.waitFor(() => expect(panel.takes(1)).toEqual([[priorities.relay, 101]]))
-    expect(panel.takes(2)).toEqual([[priorities.relay, 102]])
+    await vi.waitFor(() => expect(panel.takes(1)).toEqual([[priorities.switch, 101]]))
+    expect(panel.takes(2)).toEqual([[priorities.switch, 102]])
     expect(await path()).toBe('relay')
   })
 })
