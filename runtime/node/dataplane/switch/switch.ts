@@ -302,10 +302,13 @@ export class Switch {
   async report(which?: string | readonly string[], fresh = false): Promise<PortReport[]> {
     const one = typeof which === 'string' ? this.#require(which) : undefined
     if (fresh && one?.joined === null) await one.link?.prober?.refresh()
-    const keys = which === undefined ? [...this.#ports.keys()] : [which].flat()
-    const ports = keys.flatMap((key) => this.#ports.get(key) ?? [])
-    await this.#cables.read(ports)
-    return ports.map((port) => {
+    const open = () => {
+      if (typeof which === 'string') return [this.#require(which)]
+      return (which ?? [...this.#ports.keys()]).flatMap((key) => this.#ports.get(key) ?? [])
+    }
+    await this.#cables.read(open())
+    // Of a port that was closed meanwhile another one may have the counters.
+    return open().map((port) => {
       const report = reportOf(port, this.#linkOf.get(port.key), this.#counters, this.#byLport)
       return { ...report, path: this.#cables.wayOf(port) }
     })

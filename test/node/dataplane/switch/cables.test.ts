@@ -16,6 +16,9 @@ const direct = { link_id: 'link', suspend: false, filters_ab: [], filters_ba: []
 class RefusingPanel extends Panel {
   readonly redirections = new Map<number, Map<number, number>>()
   refuses: (what: 'redirect' | 'leave', from: number, priority: number) => boolean = () => false
+  /** Called when counters are asked for, which are there when the promise resolves. */
+  onRead = () => {}
+  isReadable: Promise<void> = Promise.resolve()
   #plugs = 0
 
   constructor() {
@@ -39,7 +42,11 @@ class RefusingPanel extends Panel {
     this.redirections.get(from)?.delete(priority)
   }
 
-  override redirected = async () => undefined
+  override redirected = async () => {
+    this.onRead()
+    await this.isReadable
+    return undefined
+  }
 
   /** What the kernel does with the frames of an adapter: that with the lowest number. */
   takes = (from: number) => [...(this.redirections.get(from) ?? [])]
@@ -86,5 +93,27 @@ describeWith(requireDevices())('a patch cable', () => {
     await vi.waitFor(() => expect(panel.takes(1)).toEqual([[priorities.switch, 101]]))
     expect(panel.takes(2)).toEqual([[priorities.switch, 102]])
     expect(await path()).toBe('relay')
+  })
+
+  test('has no report of a port that is closed while the kernel is asked for its counters', async () => {
+    const panel = new RefusingPanel()
+    const { it, path } = await twoPlugged(panel)
+    await expect.poll(path).toBe('kernel')
+    let answer = () => {}
+    panel.isReadable = new Promise((resolve) => {
+      answer = resolve
+    })
+    const isAsked = new Promise<void>((resolve) => {
+      panel.onRead = resolve
+    })
+    const [all, one] = [it.report(), it.report('a')]
+    const refused = expect(one).rejects.toMatchObject({ code: 'unknown_key' })
+    await isAsked
+    const closed = it.close('a')
+    await expect.poll(() => it.list().map(({ key }) => key)).toEqual(['b'])
+    answer()
+    expect((await all).map(({ key }) => key)).toEqual(['b'])
+    await refused
+    await closed
   })
 })
