@@ -70,6 +70,38 @@ for (const [name, required] of labs)
     expect(code, printed).toBe(0)
   })
 
+/** A machine asks by DHCP, a container has its address from the start. */
+const managed = `lab: managed
+management: { network: 172.20.20.0/24 }
+nodes:
+  web: { kind: container, image: busybox.tar, management: { address: 172.20.20.11 }, exec: httpd -h /etc }
+  VM:
+    kind: machine-emulator
+    platform: x86_64
+    ram: 128
+    adapters: 0
+    adapter_type: virtio-net-pci
+    kernel_image: vmlinuz
+    initrd: busybox.img
+    kernel_command_line: console=ttyS0 quiet no_timer_check pb.host=VM pb.eth0=dhcp
+    ready: { console: "# ", within: 10m }
+    management: { address: 172.20.20.12 }
+checks:
+  - { on: VM, type: ip -4 address show dev eth0, expect: 'inet 172\\.20\\.20\\.12/24' }
+  - { on: VM, type: wget -qO- http://web/hosts, expect: localhost }
+  - { on: web, type: ping -c 1 VM, expect: 1 packets received }
+`
+testWith(firstAbsent([needs, containers]))(
+  'a machine and a container reach each other by their names in a management network',
+  { timeout },
+  async () => {
+    const patchbay = await CommandLine.of({ server: service.url })
+    await patchbay.file('managed.lab.yaml', managed)
+    const { code, out, err } = await patchbay.run(['test'])
+    expect(code, out + err).toBe(0)
+  },
+)
+
 testWith(needs)(
   'the disk that examples/guests makes is known by its name, and boots a router',
   { timeout },
