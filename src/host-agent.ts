@@ -392,6 +392,8 @@ export interface ConsoleReplay {
   readonly lines?: number
   /** Another console of the node, which begins with a program of its own. */
   readonly name?: string
+  /** What `ConsoleSize` calls its terminal. */
+  readonly terminal?: string
 }
 
 export interface ConsoleStream {

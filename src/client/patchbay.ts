@@ -123,11 +123,14 @@ export class Patchbay {
       replay = true,
       lines,
       name,
+      terminal,
       signal,
     }: {
       readonly replay?: boolean
       readonly lines?: number
       readonly name?: string
+      /** What a request for `console/size` calls the terminal of a further console. */
+      readonly terminal?: string
       readonly signal?: AbortSignal
     } = {},
   ): Promise<ByteStreams> {
@@ -141,7 +144,7 @@ export class Patchbay {
     // A browser's websocket cannot send headers: a ticket stands for them.
     const { token } = this.#options
     const ticket = token === undefined ? undefined : (await this.call('POST /v2/compute/tickets')).ticket
-    const query = search({ ticket, replay: replay ? undefined : '0', lines, name })
+    const query = search({ ticket, replay: replay ? undefined : '0', lines, name, terminal })
     const url = `${this.server.replace(/^http/, 'ws')}${path}${query}`
     const lost = (what: string) => this.#lost('lost', what)
     return openByteStreams(new Maker(url), { lost, signal })

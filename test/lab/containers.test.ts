@@ -6,13 +6,16 @@ import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
 import { findLimiter } from '../../runtime/node/drivers/container/control-groups.ts'
 import { findProgram } from '../../runtime/node/os/system/find-program.ts'
+import { CommandLine } from '../support/command-line.ts'
 import { requireContainers, requireControlGroups } from '../support/container-image.ts'
 import { addImage, createContainer, createPair, createProject, Shell } from '../support/container-lab.ts'
 import { freshDirectory } from '../support/directory.ts'
 import { start, status } from '../support/lab.ts'
+import { freePort } from '../support/ports.ts'
 import { processesWith } from '../support/processes.ts'
 import { TestService } from '../support/service.ts'
 import { openSocketConsole } from '../support/socket-console.ts'
+import { SshSession, sshClient, tokenWithKey } from '../support/ssh.ts'
 import { Terminal } from '../support/terminal.ts'
 import { testWith } from '../support/test-with.ts'
 
@@ -29,12 +32,24 @@ function groupsOf(id: string): string[] {
   )
 }
 
+const sshPort = freePort()
+
+/** Types a line until it is answered so: a size reaches the terminal by a way of its own, which is no part of the session. */
+async function asks(session: SshSession, line: string, answer: string): Promise<void> {
+  await expect
+    .poll(() => {
+      session.channel.write(line)
+      return session.shown
+    })
+    .toContain(answer)
+}
+
 describe('containers', () => {
   let service: TestService
   let project: string
   beforeAll(async () => {
     if (containers.skip) return
-    service = await TestService.startForAll()
+    service = await TestService.startForAll({ 'ssh.port': sshPort })
     await addImage(service)
     project = await createProject(service)
   })
@@ -236,6 +251,61 @@ describe('containers', () => {
       await expect(create({ consoles: [wrong] })).rejects.toThrow('consoles')
     await expect(create({ consoles: [...consoles, ...consoles] })).rejects.toThrow('shell is there twice')
   })
+
+  testWith(containers)('have terminals of the size that their viewers say', async () => {
+    const loop = "sh -c 'while :; do read line; stty size; done'"
+    const node = await create({ consoles: [{ name: 'shell', exec: '/bin/sh' }], command: loop })
+    const resize = (size: object) => service.call('POST', `${node}/console/size`, size)
+    await expect(resize({ columns: 100, rows: 30 })).rejects.toThrow('start it first')
+    await start(service, node)
+    const first = await openSocketConsole(service, node)
+    first.socket.send('\r')
+    await first.expect('24 80')
+    await resize({ columns: 100, rows: 30 })
+    first.socket.send('\r')
+    await first.expect('30 100')
+    const shells = await Promise.all(
+      ['a', 'b'].map((it) => openSocketConsole(service, node, `?name=shell&terminal=${it}`)),
+    )
+    await resize({ columns: 132, rows: 43, terminal: 'b' })
+    for (const shell of shells) shell.socket.send('stty size\r')
+    await shells[0]?.expect('24 80')
+    await shells[1]?.expect('43 132')
+    await expect(resize({ columns: 100, rows: 30, terminal: 'c' })).rejects.toThrow('there is no terminal c')
+    for (const wrong of [{ columns: 0, rows: 24 }, { columns: 80, rows: 1001 }, { columns: 80 }])
+      await expect(resize(wrong)).rejects.toThrow('expected')
+  })
+
+  testWith(containers)(
+    'have the size of the terminal of an SSH client, also when it changes, and of a command',
+    async () => {
+      await service.call('POST', '/v2/projects', { name: 'sized' })
+      const loop = "sh -c 'while :; do read line; stty size; done'"
+      const properties = { image: 'busybox.tar', command: loop, consoles: [{ name: 'shell', exec: '/bin/sh' }] }
+      const body = { name: 'C1', node_type: 'container', compute_id: 'local', properties }
+      const { node_id } = await service.call<{ node_id: string }>('POST', '/v2/projects/sized/nodes', body)
+      await service.call('POST', `/v2/projects/sized/nodes/${node_id}/start`)
+      const { privateKey } = await tokenWithKey(service)
+      for (const [user, line] of [
+        ['sized/C1', '\r'],
+        ['sized/C1/shell', 'stty size\r'],
+      ] as const) {
+        const client = await sshClient({ port: sshPort, username: user, privateKey })
+        const session = await SshSession.shell(client, { cols: 111, rows: 33 })
+        await asks(session, line, '33 111')
+        session.channel.setWindow(44, 122, 0, 0)
+        await asks(session, line, '44 122')
+      }
+      const commands = await CommandLine.of({ server: service.url })
+      const terminal = commands.startOnTerminal('stty rows 22 columns 77; patchbay console sized/C1 --name shell')
+      await terminal.shows('/ # ')
+      terminal.type('until stty size | grep "^22 77"; do sleep 0.1; done; echo by it""self\r')
+      await terminal.shows('by itself')
+      terminal.type('exit\r')
+      await terminal.ended()
+      await service.call('DELETE', '/v2/projects/sized')
+    },
+  )
 
   testWith(containers)(
     'are ready when a command succeeds in them, or the health check of their image does',

@@ -91,6 +91,15 @@ testWith(browser, await requireContainers())('further consoles of a container ar
   await page.getByRole('button', { name: 'shell', exact: true }).click()
   await page.locator('.tab', { hasText: 'C1/shell' }).waitFor()
   await page.locator('.pane:not(.is-behind) .xterm-rows', { hasText: 'built-in shell' }).waitFor()
+  // It has the size of its pane, also when that changes.
+  const rows = await page.locator('.pane:not(.is-behind) .xterm-rows > div').count()
+  await page.keyboard.type(
+    `until stty size | grep "^${rows} "; do sleep 0.1; done; size="$(stty size)"; echo no""ted\n`,
+  )
+  await lab.shows('noted')
+  await page.setViewportSize({ width: 1000, height: 800 })
+  await page.keyboard.type('while [ "$(stty size)" = "$size" ]; do sleep 0.1; done; echo nar""rowed\n')
+  await lab.shows('narrowed')
   await page.keyboard.type('tty; exit\n')
   // Its tab goes with its command.
   await page.locator('.tab', { hasText: 'C1/shell' }).waitFor({ state: 'detached' })

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import ssh2, { type Client, type ClientChannel, type ConnectConfig } from 'ssh2'
+import ssh2, { type Client, type ClientChannel, type ConnectConfig, type PseudoTtyOptions } from 'ssh2'
 import { onTestFinished } from 'vitest'
 import type { AccessTokenCreate } from '../../src/model/access/access-token.ts'
 import type { TestService } from './service.ts'
@@ -48,9 +48,9 @@ export class SshSession {
       })
   }
 
-  static shell(client: Client): Promise<SshSession> {
+  static shell(client: Client, window: PseudoTtyOptions = {}): Promise<SshSession> {
     return new Promise((resolve, reject) =>
-      client.shell((error, channel) => (error ? reject(error) : resolve(new SshSession(channel)))),
+      client.shell(window, (error, channel) => (error ? reject(error) : resolve(new SshSession(channel)))),
     )
   }
 

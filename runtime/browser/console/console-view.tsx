@@ -1,9 +1,12 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
+import { TerminalSizes } from '../../../src/client/terminal-sizes.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { pause } from '../../../src/lib/async/pause.ts'
+import { randomHex } from '../../../src/lib/crypto/secret.ts'
 import { client } from '../state/client.ts'
 import { isDark } from '../state/theme.ts'
+import { resizeOf } from './console-size.ts'
 import type { NodeConsoleProps } from './node-console.tsx'
 import { tabOf } from './tabs.ts'
 import type { OpenTerminal } from './terminal.ts'
@@ -18,6 +21,7 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
   const element = useRef<HTMLDivElement>(null)
   const terminal = useRef<OpenTerminal>(undefined)
   const input = useRef<((text: string) => void) | undefined>(undefined)
+  const sizes = useMemo(() => new TerminalSizes(), [])
   /** What was typed before the first connection was there. */
   const early = useRef('')
   const state = useSignal<'loading' | 'open' | 'closed'>('loading')
@@ -37,6 +41,7 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
         isDark: isDark.peek(),
         label: `Console of ${name}`,
         onInput: (text) => dock.type(tab, text),
+        onResize: (columns, rows) => sizes.set(columns, rows),
         onSearch() {
           dock.isSearching.value = true
         },
@@ -74,16 +79,15 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
     if (!isLoaded || !isRunning) return
     const over = new AbortController()
     const connect = async () => {
-      const streams = await client.console(
-        { project: project_id, node: node_id },
-        { signal: over.signal, ...(console !== undefined && { name: console }) },
-      )
+      const further = console === undefined ? undefined : { name: console, terminal: randomHex(8) }
+      const streams = await client.console({ project: project_id, node: node_id }, { signal: over.signal, ...further })
       const writer = streams.writable.getWriter()
       const send = (text: string) =>
         void writer.write(text).catch(ignore('the reader reports that the connection is lost'))
       input.current = send
       if (early.current !== '') send(early.current)
       early.current = ''
+      sizes.show(resizeOf(node, further?.terminal))
       // The service sends the scroll-back again.
       terminal.current?.reset()
       state.value = 'open'
@@ -99,6 +103,7 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
       while (!over.signal.aborted) {
         await connect().catch(ignore('the hint says that it is not connected'))
         input.current = undefined
+        sizes.show(undefined)
         if (over.signal.aborted) return
         state.value = 'closed'
         await pause(retryMs, over.signal)

@@ -38,6 +38,8 @@ interface TerminalOptions {
   readonly label: string
   /** Gets what the user types and pastes. */
   readonly onInput: (data: string) => void
+  /** Gets its size now, and when it changes. */
+  readonly onResize: (columns: number, rows: number) => void
   /** Ctrl-Shift-F was pressed. */
   readonly onSearch: () => void
   /** Ctrl-Shift-Up was pressed: Tab belongs to the guest, so that this is how the keyboard leaves. */
@@ -74,7 +76,7 @@ function drawSelectionOnly(terminal: Terminal): void {
 /** A terminal in an element. */
 export function openTerminal(
   element: HTMLElement,
-  { isDark, label, onInput, onSearch, onLeave }: TerminalOptions,
+  { isDark, label, onInput, onResize, onSearch, onLeave }: TerminalOptions,
 ): OpenTerminal {
   const terminal = new Terminal({
     fontFamily: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace',
@@ -91,6 +93,8 @@ export function openTerminal(
   terminal.open(element)
   terminal.textarea?.setAttribute('aria-label', label)
   terminal.onData(onInput)
+  onResize(terminal.cols, terminal.rows)
+  terminal.onResize(({ cols, rows }) => onResize(cols, rows))
   terminal.attachCustomKeyEventHandler((event) => {
     if (event.type !== 'keydown' || !event.ctrlKey || !event.shiftKey) return true
     // The browser pastes by Ctrl-Shift-V itself.

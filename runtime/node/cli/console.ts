@@ -4,6 +4,8 @@ import { connect } from 'node:net'
 import { Duplex, Transform } from 'node:stream'
 import { WebSocket } from 'ws'
 import type { Patchbay } from '../../../src/client/patchbay.ts'
+import { TerminalSizes } from '../../../src/client/terminal-sizes.ts'
+import { randomHex } from '../../../src/lib/crypto/secret.ts'
 import { lineAnswer } from '../../../src/model/console.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { TelnetStripper } from '../os/system/telnet.ts'
@@ -33,20 +35,42 @@ export async function consoleCommand({
     const target = await nodeOf(word, { client, signal })
     const name = `${target.lab}/${target.node.name}`
     if (flags.telnet && flags.name !== undefined) throw wrongArguments('--name and --telnet exclude each other')
-    const stream = flags.telnet
-      ? await telnetOf(target)
-      : await consoleOf(target, client, { signal, ...(flags.name !== undefined && { name: flags.name }) })
-    return await terminalOn(stream, { name, leaveKey, log, signal })
+    const options = { name, leaveKey, log, signal }
+    if (flags.telnet) return await terminalOn(await telnetOf(target), options)
+    const further = flags.name === undefined ? {} : { name: flags.name, terminal: randomHex(8) }
+    const stream = await consoleOf(target, client, { signal, ...further })
+    passSizes(target, client, { terminal: further.terminal, signal })
+    return await terminalOn(stream, options)
   } finally {
     log?.end()
   }
+}
+
+/** Has a console take the size of the terminal of this process, if it has one. */
+function passSizes(
+  { node: { project_id, node_id } }: NodeTarget,
+  client: Patchbay,
+  { terminal, signal }: { readonly terminal: string | undefined; readonly signal: AbortSignal },
+): void {
+  const { stdout } = process
+  if (!stdout.isTTY) return
+  const sizes = new TerminalSizes()
+  sizes.show(async (size) => {
+    const [params, body] = [{ project_id, node_id }, JSON.stringify({ ...size, terminal })]
+    // Consoles of most nodes have no size.
+    await client.call('POST /v2/projects/{project_id}/nodes/{node_id}/console/size', { params, body, signal })
+    return true
+  })
+  const set = () => sizes.set(stdout.columns, stdout.rows)
+  stdout.on('resize', set)
+  set()
 }
 
 /** The console of a node by a websocket, also through a gateway. CommandError 1 when it has none now. */
 export async function consoleOf(
   target: NodeTarget,
   client: Patchbay,
-  { signal, ...shown }: { replay?: boolean; lines?: number; name?: string; signal: AbortSignal },
+  { signal, ...shown }: { replay?: boolean; lines?: number; name?: string; terminal?: string; signal: AbortSignal },
 ): Promise<Duplex> {
   const { lab, node } = shown.name === undefined ? requireConsole(target) : target
   const streams = await client

@@ -2,6 +2,7 @@ import { type Static, type TObject, Type } from '@sinclair/typebox'
 import type { ConsoleStream, LocalHostAgent } from '../../host-agent.ts'
 import { ConsoleExpect, ConsoleMatch, NodeReady } from '../../model/console.ts'
 import type { NodeRef } from '../../model/kinds/node.ts'
+import { TerminalId } from '../../model/schema/console-size.ts'
 import { oneOf } from '../../model/schema/fields.ts'
 import { bridgeConsole, bridgeScreen, watchConsole } from '../../server/feeds/console.ts'
 import { requireUpgrade } from '../../server/feeds/feed.ts'
@@ -23,6 +24,7 @@ export const consoleQuery = Type.Object({
       description: 'Another console of the node, with a program of its own; default: the first one',
     }),
   ),
+  terminal: Type.Optional(TerminalId),
   lines: Type.Optional(lineCount('Only the last lines of the scroll-back; default: all')),
 })
 /** Of a client who watches: it names no further console, whose program would begin. */
@@ -61,11 +63,12 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
   const notRunning = 'The node is not running, or its console has no text'
   /** Whatever the client names: who may only read starts no program. */
   const openShown: ConsoleSocket['open'] = (agent, ref, signal) => agent.nodes.console(ref, signal, { replay: true })
-  const openText: ConsoleSocket['open'] = (agent, ref, signal, { replay, lines, name }) =>
+  const openText: ConsoleSocket['open'] = (agent, ref, signal, { replay, lines, name, terminal }) =>
     agent.nodes.console(ref, signal, {
       replay: replay !== '0',
       ...(lines !== undefined && { lines: Number(lines) }),
       ...(name !== undefined && { name }),
+      ...(terminal !== undefined && { terminal }),
     })
   const text = socket(
     {

@@ -3,6 +3,7 @@ import { kinds } from '../../model/kinds/index.ts'
 import { type KindDescriptor, symbolOfKind } from '../../model/kinds/kind.ts'
 import { LabKind } from '../../model/lab/kind.ts'
 import { mapFields } from '../../model/lab/node.ts'
+import { consoleSizePath } from '../../model/schema/console-size.ts'
 import { type Endpoint, endpoint, ok } from '../../server/http/endpoint.ts'
 
 const list: readonly KindDescriptor[] = kinds
@@ -22,6 +23,7 @@ const kindView = (kind: KindDescriptor): LabKind => ({
   name: kind.name,
   noun: kind.noun,
   consoles: [...kind.consoles],
+  has_terminal_size: Object.values(kind.actions ?? {}).some(({ labPath }) => labPath === consoleSizePath),
   configs: Object.keys(kind.configs ?? {}),
   ...{
     title: kind.title,

@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { badRequest } from '../../lib/errors/api-error.ts'
 import { oneLine } from '../../lib/text/one-line.ts'
+import { ConsoleSize, consoleSizePath } from '../schema/console-size.ts'
 import { maybe, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
@@ -364,6 +365,18 @@ export const container = kind({
         409: 'An image of this name exists, or the image cannot be made; the message says why',
         507: 'The disk is nearly full',
       },
+    }),
+    resizeConsole: action({
+      method: 'POST',
+      path: consoleSizePath,
+      labPath: consoleSizePath,
+      summary: 'Resize the terminal of a console',
+      description:
+        'A console of which nobody has said a size has 80 columns and 24 rows. The first one has the size that came last.',
+      versions: ['v2'],
+      input: ConsoleSize,
+      answer: { status: 201, description: 'Resized' },
+      errors: { 409: 'The container is not running, or has no such terminal' },
     }),
   },
   hasFiles: true,

@@ -24,6 +24,7 @@ export const LabKind = objectSchema('LabKind', 'A kind of node, and the form of 
   consoles: Type.Array(Type.Union([Type.Literal('text'), Type.Literal('screen')]), {
     description: 'The possible forms of its console',
   }),
+  has_terminal_size: Type.Boolean({ description: 'Whether its consoles are terminals that `console/size` resizes' }),
   configs: Type.Array(Type.String(), { description: 'Names of its configurations, the default first' }),
   console_types: Type.Array(Type.String(), { description: 'Possible values of `console_type`' }),
   form_parts: Type.Array(

@@ -18,7 +18,9 @@ import {
 } from '../../../../src/model/kinds/container.ts'
 import { macAfter, withOwnAddresses } from '../../../../src/model/kinds/mac-addresses.ts'
 import { shellWords } from '../../../../src/model/kinds/machine-options/shell-words.ts'
+import type { ConsoleSize } from '../../../../src/model/schema/console-size.ts'
 import { checkedName } from '../../engine/images/names.ts'
+import { keeperErrorCode } from '../../engine/nodes/keeper-link.ts'
 import type {
   ActionTarget,
   Cleanup,
@@ -204,6 +206,16 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
 
   readonly actions: NodeActions<typeof container, ContainerProperties> = {
     makeImage: (at, { name }, signal) => this.#makeImage(at, name, signal),
+    resizeConsole: (at, size) => at.exclusively((node) => this.#resizeConsole(node, size)),
+  }
+
+  async #resizeConsole({ key, status }: ContainerKindNode, size: ConsoleSize): Promise<void> {
+    if (status === 'stopped') throw conflict('The container is not running: start it first', { code: 'node-stopped' })
+    await this.#host.keeper.call('console.resize', { key, ...size }).catch((cause: Error) => {
+      const code = keeperErrorCode(cause)
+      if (code === undefined || code === 'no_answer') throw cause
+      throw conflict(`The terminal cannot be resized: ${cause.message}`, { cause })
+    })
   }
 
   /** Makes an image of the image of a node and of its layer. 403, 409, 507. */

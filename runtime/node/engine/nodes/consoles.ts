@@ -33,7 +33,11 @@ export class Consoles {
   }
 
   /** The scroll-back, or its last lines, unless `replay` is false, then live output; 409. */
-  async open(node: EngineNode, signal: AbortSignal, { name, ...shown }: ConsoleReplay): Promise<ConsoleStream> {
+  async open(
+    node: EngineNode,
+    signal: AbortSignal,
+    { name, terminal, ...shown }: ConsoleReplay,
+  ): Promise<ConsoleStream> {
     const { key, kind } = node
     if (name === undefined) requireText(node)
     const words = name === undefined ? undefined : wordsOf(kind.consoleWords?.(node, name), { node, name })
@@ -41,7 +45,11 @@ export class Consoles {
       const socket =
         words === undefined
           ? await this.#options.keeper.attach('console.attach', { key, ...shown })
-          : await this.#options.keeper.attach('console.run', { key, words: [...words] })
+          : await this.#options.keeper.attach('console.run', {
+              key,
+              words: [...words],
+              ...(terminal !== undefined && { terminal }),
+            })
       return this.#streams(node, socket, signal)
     } catch (error) {
       const code = keeperErrorCode(error)

@@ -7,6 +7,7 @@ import { setImmediate } from 'node:timers/promises'
 import { ReadStream } from 'node:tty'
 import { SerialQueue } from '../../../../src/lib/async/serial-queue.ts'
 import { withTimeout } from '../../../../src/lib/async/timeout.ts'
+import type { TerminalSize } from '../../../../src/model/schema/console-size.ts'
 import type { Panel } from '../../dataplane/cable/panel.ts'
 import { startProgram } from '../../os/programs/start.ts'
 import { findProgram } from '../../os/system/find-program.ts'
@@ -18,8 +19,9 @@ import { openChildLog } from './child-log.ts'
 import { CpuLimit } from './cpu-limit.ts'
 import { openGuestSockets } from './guest-sockets.ts'
 import { DescriptorChannel } from './handed-descriptors.ts'
+import { HandedTerminal } from './handed-terminal.ts'
 import { type InputTaken, InputWindow } from './input-window.ts'
-import { InsideCommands, terminalOf } from './inside-commands.ts'
+import { InsideCommands } from './inside-commands.ts'
 import { LineEnds } from './line-ends.ts'
 import type { Runner, UnitEnd } from './runner.ts'
 import { ServedConsole } from './served-console.ts'
@@ -169,6 +171,11 @@ export class ChildProcessRunner implements Runner {
     return taken
   }
 
+  resize(size: TerminalSize): void {
+    if (!(this.#console instanceof HandedTerminal)) throw new KeeperError('unsupported', 'its console has no size')
+    this.#console.resize(size)
+  }
+
   hold(isHeld: boolean): void {
     if (this.#isOver) throw new KeeperError('not_running', 'the program has ended')
     // The limit would resume it.
@@ -218,12 +225,12 @@ const starts = new SerialQueue()
 type Source = Readable | ReadStream | null
 
 /** The terminal of a program in namespaces of its own, which hands it over under this name. */
-function terminalIn(handed: Map<string, number>): ReadStream | undefined {
+function terminalIn(handed: Map<string, number>): HandedTerminal | undefined {
   const master = handed.get('console')
   if (master === undefined) return undefined
   handed.delete('console')
   // If it is no terminal, the program runs on without it.
-  return terminalOf(master)
+  return HandedTerminal.of(master)
 }
 
 /** The end of the process, after its last output was read; a grandchild that holds the pipe does not delay it. */

@@ -1,8 +1,10 @@
 import { closeSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
-import { ReadStream } from 'node:tty'
+import type { TerminalSize } from '../../../../src/model/schema/console-size.ts'
+import { usualSize } from '../../os/system/pty.ts'
 import { KeeperError } from '../protocol/error.ts'
 import type { DescriptorChannel } from './handed-descriptors.ts'
+import { HandedTerminal } from './handed-terminal.ts'
 
 /** Most commands that run at once in the namespaces of one unit, beside its own. */
 const maxCommands = 16
@@ -23,7 +25,8 @@ type Answered = { readonly descriptor: number } | { readonly code: number; reado
 export class InsideCommands {
   readonly #channel: DescriptorChannel
   readonly #awaited = new Map<string, (answer: Answered) => void>()
-  readonly #terminals = new Set<ReadStream>()
+  /** With the names that clients gave them. */
+  readonly #terminals = new Map<HandedTerminal, string | undefined>()
   #next = 0
   #isLooking = false
   #isClosed = false
@@ -32,16 +35,25 @@ export class InsideCommands {
     this.#channel = channel
   }
 
-  /** Runs a command on a terminal of its own, which ends the command when it is closed. `spawn_failed`. */
-  async terminal(words: readonly string[]): Promise<ReadStream> {
+  /** Runs a command on a terminal of its own, which ends the command when it is closed. `name`: for `resize`. `spawn_failed`. */
+  async terminal(words: readonly string[], name?: string): Promise<HandedTerminal> {
     const answer = await this.#ask('tty', words, terminalMs)
     if (!('descriptor' in answer))
       throw new KeeperError('spawn_failed', answer.reason || `it ended at once (exit code ${answer.code})`)
-    const terminal = terminalOf(answer.descriptor)
+    const terminal = HandedTerminal.of(answer.descriptor)
     if (terminal === undefined) throw new KeeperError('spawn_failed', 'it has no terminal')
-    this.#terminals.add(terminal)
+    // crun gives it none.
+    terminal.resize(usualSize)
+    this.#terminals.set(terminal, name)
     terminal.once('close', () => this.#terminals.delete(terminal))
     return terminal
+  }
+
+  /** Resizes the terminals of that name; `not_running` when there is none. */
+  resize(name: string, size: TerminalSize): void {
+    const found = [...this.#terminals].filter(([, it]) => it === name)
+    if (found.length === 0) throw new KeeperError('not_running', `there is no terminal ${name}`)
+    for (const [terminal] of found) terminal.resize(size)
   }
 
   /** Runs a command without a terminal, and kills it after `ms`; its exit code, 137 if it was killed. */
@@ -56,7 +68,7 @@ export class InsideCommands {
   close(): void {
     if (this.#isClosed) return
     this.#isClosed = true
-    for (const terminal of this.#terminals) terminal.destroy()
+    for (const terminal of this.#terminals.keys()) terminal.destroy()
     this.#channel.close()
   }
 
@@ -117,15 +129,3 @@ export class InsideCommands {
 }
 
 const notRunning = () => new KeeperError('not_running', 'the program has ended')
-
-/** A terminal that a program in namespaces of its own has handed over; undefined, and closed, if it is none. */
-export function terminalOf(descriptor: number): ReadStream | undefined {
-  try {
-    const terminal = new ReadStream(descriptor)
-    // It reads EIO when the last process has closed the terminal.
-    return terminal.on('error', () => terminal.destroy())
-  } catch {
-    closeSync(descriptor)
-    return undefined
-  }
-}

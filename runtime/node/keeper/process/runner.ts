@@ -1,3 +1,4 @@
+import type { TerminalSize } from '../../../../src/model/schema/console-size.ts'
 import type { BridgeSpec } from '../protocol/protocol.ts'
 import type { InputTaken } from './input-window.ts'
 import type { InsideCommands } from './inside-commands.ts'
@@ -16,6 +17,8 @@ export interface Runner {
   input(bytes: Uint8Array): InputTaken
   /** Has it wait with its output for the reader of its console, or go on; absent where it cannot. */
   wait?(isWaiting: boolean): void
+  /** Gives the terminal that is its console another size; absent where it has none. `unsupported`. */
+  resize?(size: TerminalSize): void
   /** Pauses or resumes it. `unsupported`. */
   hold(isHeld: boolean): void
   /** Limits its processor time, in percent of one processor; 0: no limit. `bad_request`, `unsupported`. */

@@ -64,6 +64,7 @@ export class KeeperServer {
       'unit.forget': ({ key }) => nothing(units.forget(key)),
       'console.listen': async ({ key, listen }) => nothing(await units.hub(key).setListen(listen)),
       'console.log': ({ key }) => ({ text: units.consoleLog(key).toString('base64') }),
+      'console.resize': ({ key, terminal, ...size }) => nothing(units.resize(key, size, terminal)),
       'port.open': ({ key, ...guest }) => lan.open(key, guestOf(lan, key, guest)),
       'port.close': async ({ key }) => nothing(await lan.close(key)),
       'netio.tidy': async ({ application_id }) => nothing(await lan.tidy(application_id)),
@@ -182,8 +183,8 @@ export class KeeperServer {
         return
       }
       if (op === 'console.run') {
-        const { key, words } = checked('console.run', input)
-        const terminal = await units.inside(key).terminal(words)
+        const { key, words, terminal: name } = checked('console.run', input)
+        const terminal = await units.inside(key).terminal(words, name)
         begin()
         join(socket, terminal)
         if (lines.rest.length > 0) terminal.write(lines.rest)

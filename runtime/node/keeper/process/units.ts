@@ -3,6 +3,7 @@ import { stat } from 'node:fs/promises'
 import { ignore } from '../../../../src/lib/async/ignore.ts'
 import { KeyedMutex } from '../../../../src/lib/async/keyed-mutex.ts'
 import { withTimeout } from '../../../../src/lib/async/timeout.ts'
+import type { TerminalSize } from '../../../../src/model/schema/console-size.ts'
 import type { Panel } from '../../dataplane/cable/panel.ts'
 import type { Switch } from '../../dataplane/switch/switch.ts'
 import { KeeperError } from '../protocol/error.ts'
@@ -112,6 +113,14 @@ export class Units {
   /** The console of a running unit; `not_running`. */
   hub(key: string): ConsoleHub {
     return this.#running(key).hub
+  }
+
+  /** Resizes the terminal that is the console of a running unit, or that of a further command. `not_running`, `unsupported`. */
+  resize(key: string, size: TerminalSize, terminal: string | undefined): void {
+    if (terminal !== undefined) return this.inside(key).resize(terminal, size)
+    const { runner } = this.#running(key)
+    if (runner.resize === undefined) throw new KeeperError('unsupported', `the console of ${key} has no size`)
+    runner.resize(size)
   }
 
   /** The scroll-back of a unit, also of an ended one; `not_running` for an unknown key. */

@@ -1,4 +1,5 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { ConsoleSize, TerminalId } from '../../../../src/model/schema/console-size.ts'
 import type { FramePath, LinkVerdict, NioState } from '../../../../src/model/schema/nio.ts'
 import { Filter } from '../../dataplane/filters/index.ts'
 import { longestSocketPath } from '../../os/system/socket-path.ts'
@@ -32,6 +33,7 @@ const since: Readonly<Partial<Record<string, number>>> = {
   'link.remove': 7,
   'console.log': 7,
   'console.run': 7,
+  'console.resize': 7,
   'unit.exec': 7,
   'unit.configure': 7,
   'bridge.table': 7,
@@ -376,7 +378,8 @@ export const operationInputs = {
     lines: Type.Optional(Type.Integer({ minimum: 1 })),
   }),
   'console.log': Type.Object({ key: Key }),
-  'console.run': Type.Object({ key: Key, words: Words }),
+  'console.run': Type.Object({ key: Key, words: Words, terminal: Type.Optional(TerminalId) }),
+  'console.resize': Type.Object({ key: Key, ...ConsoleSize.properties }),
   'unit.exec': Type.Object({ key: Key, words: Words, within_ms: Milliseconds }),
   'unit.configure': Type.Object({ key: Key, run: BridgeSpec }),
   'bridge.table': Type.Object({ key: Key }),
@@ -457,9 +460,15 @@ export interface Operations {
   'unit.hold': { in: Input<'unit.hold'>; out: Record<string, never> }
   /**
    * Turns the connection into a terminal of a further command in the namespaces of a running unit that has some; it ends with the
-   * connection, and with the unit. `not_running`, `unsupported`, `exists` when too many run, `spawn_failed`. Since protocol 7.
+   * connection, and with the unit. `terminal` names it for `console.resize`. `not_running`, `unsupported`, `exists` when too many run,
+   * `spawn_failed`. Since protocol 7.
    */
   'console.run': { in: Input<'console.run'>; out: Record<string, never> }
+  /**
+   * Gives the terminal that is the console of a running unit another size, or that of a further command, by its name. `not_running`,
+   * `unsupported`. Since protocol 7.
+   */
+  'console.resize': { in: Input<'console.resize'>; out: Record<string, never> }
   /**
    * Runs such a command without a terminal, and kills it after `within_ms`; its exit code, 137 if it was killed. Errors as of
    * `console.run`. Since protocol 7.

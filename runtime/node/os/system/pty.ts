@@ -1,5 +1,6 @@
 import { closeSync, constants, openSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import type { TerminalSize } from '../../../../src/model/schema/console-size.ts'
 
 /** A pseudo-terminal: the child gets the slave as its terminal, the keeper keeps the master. */
 export interface Pty {
@@ -20,6 +21,9 @@ const TIOCSPTLCK = 0x40045431
 const TIOCGPTN = 0x80045430
 const TIOCSWINSZ = 0x5414
 
+/** Of a terminal that nobody has resized. */
+export const usualSize: TerminalSize = { columns: 80, rows: 24 }
+
 let libc: Libc | undefined
 
 /** Loads functions of libc at the first use: most keepers run no program with a terminal. */
@@ -34,6 +38,11 @@ function load(): Libc {
     tcsetattr: library.func('int tcsetattr(int fd, int when, void *termios)'),
   }
   return libc
+}
+
+/** Sets the size of a terminal, by its master or its slave. Its programs get SIGWINCH when it has changed (ioctl_tty(2)). */
+export function setTerminalSize(descriptor: number, { columns, rows }: TerminalSize): void {
+  load().ioctl(descriptor, TIOCSWINSZ, new Uint8Array(Uint16Array.of(rows, columns, 0, 0).buffer))
 }
 
 /** Opens a raw pseudo-terminal of 80 by 24: the kernel neither echoes nor translates line ends. Throws when none can be opened. */
@@ -52,7 +61,7 @@ export function openPty(): Pty {
     tcgetattr(slave, termios)
     cfmakeraw(termios)
     tcsetattr(slave, 0, termios)
-    ioctl(slave, TIOCSWINSZ, new Uint8Array(Uint16Array.of(24, 80, 0, 0).buffer))
+    setTerminalSize(slave, usualSize)
     return { master, slave }
   } catch (error) {
     closeSync(master)

@@ -1,10 +1,13 @@
 import type { Socket as Connection } from 'node:net'
 import type { ServerChannel } from 'ssh2'
 import type { App } from '../../../../src/app.ts'
+import type { TerminalSizes } from '../../../../src/client/terminal-sizes.ts'
 import { path as pathOf, search } from '../../../../src/compute/remote/paths.ts'
+import { randomHex } from '../../../../src/lib/crypto/secret.ts'
 import { ConsoleText } from '../../../../src/lib/text/console-text.ts'
 import type { Identity } from '../../../../src/model/access/identity.ts'
 import { lineAnswer } from '../../../../src/model/console.ts'
+import { consoleSizePath } from '../../../../src/model/schema/console-size.ts'
 import type { WebSockets } from '../http/websocket.ts'
 import { ChannelSocket } from './channel-socket.ts'
 import { consoleOfUser } from './console-name.ts'
@@ -25,8 +28,8 @@ export interface ConsoleSession {
   readonly connection: Connection
   /** The line to type; absent: the client types itself. */
   readonly line?: string
-  /** The client has a terminal, in which a line needs CR. */
-  readonly hasTerminal: boolean
+  /** The terminal of the client, in which a line needs CR; undefined: it has none. */
+  readonly terminal: TerminalSizes | undefined
 }
 
 /**
@@ -34,8 +37,8 @@ export interface ConsoleSession {
  * gateways treat it as such. The exit codes are those of `patchbay exec`.
  */
 export async function runSession({ app, webSockets }: SessionOptions, session: ConsoleSession): Promise<void> {
-  const { user, identity, channel, connection, line, hasTerminal } = session
-  const answer = line === undefined ? undefined : new LineAnswer(hasTerminal ? '\r\n' : '\n')
+  const { user, identity, channel, connection, line, terminal } = session
+  const answer = line === undefined ? undefined : new LineAnswer(terminal === undefined ? '\n' : '\r\n')
   const socket = new ChannelSocket(channel, connection, answer && ((bytes) => answer.push(bytes)))
   const name = consoleOfUser(user)
   if (name === undefined)
@@ -46,22 +49,33 @@ export async function runSession({ app, webSockets }: SessionOptions, session: C
   const gone = new AbortController()
   socket.onClose(() => gone.abort())
   const watches = line === undefined && identity.role === 'read'
-  const path = pathOf`/v2/projects/${name.lab}/nodes/${name.node}/console/${watches ? 'watch' : 'ws'}`
+  const node = pathOf`/v2/projects/${name.lab}/nodes/${name.node}`
   if (watches && name.console !== undefined)
     return socket.finish(
       1,
       `patchbay: the token ${identity.name} may only read: it watches the first console of a node`,
     )
-  const query = search({ replay: line === undefined ? undefined : '0', name: name.console })
-  const request = new Request(`http://localhost${path}${query}`, {
+  const own = name.console === undefined ? {} : { terminal: randomHex(16) }
+  const query = search({ replay: line === undefined ? undefined : '0', name: name.console, ...own })
+  const request = new Request(`http://localhost${node}/console/${watches ? 'watch' : 'ws'}${query}`, {
     headers: { upgrade: 'websocket', connection: 'Upgrade' },
     signal: gone.signal,
   })
-  if (watches && hasTerminal)
+  if (watches && terminal !== undefined)
     channel.stderr.write(`Watching ${name.lab}/${name.node}: the token ${identity.name} may only read.\r\n`)
   const refusal = await webSockets.connect(request, socket, (it) => app.fetch(it, identity))
   if (refusal !== undefined) return socket.finish(1, `patchbay: ${await messageOf(refusal)}`)
-  if (answer === undefined) return socket.passInput(lineAnswer.quietMs)
+  if (answer === undefined) {
+    if (!watches)
+      terminal?.show(async (size) => {
+        const init = { method: 'POST', body: JSON.stringify({ ...size, ...own }), signal: gone.signal }
+        const resized = await app.fetch(new Request(`http://localhost${node}/${consoleSizePath}`, init), identity)
+        await resized.body?.cancel()
+        // Consoles of most nodes have no size.
+        return resized.ok || resized.status === 429
+      })
+    return socket.passInput(lineAnswer.quietMs)
+  }
   channel.resume()
   socket.type(Buffer.from(`${line}\r`))
   socket.finishWhenQuiet(lineAnswer.quietMs, lineAnswer.withinS * 1000, () => answer.end())

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { type Socket as Connection, createServer } from 'node:net'
 import ssh2, { type Connection as Client, type ServerChannel } from 'ssh2'
+import { TerminalSizes } from '../../../../src/client/terminal-sizes.ts'
 import { plainAddress } from '../../../../src/lib/http/network.ts'
 import type { Log } from '../../os/log/log.ts'
 import { runSession, type SessionOptions } from './console-session.ts'
@@ -144,12 +145,16 @@ class Guests {
         if (sessions >= maxSessions) return void reject()
         sessions += 1
         const session = accept()
-        let hasTerminal = false
-        session.on('pty', (accept) => {
-          hasTerminal = true
+        let terminal: TerminalSizes | undefined
+        session.on('pty', (accept, _, { cols, rows }) => {
+          terminal ??= new TerminalSizes()
+          terminal.set(cols, rows)
           accept?.()
         })
-        session.on('window-change', (accept) => accept?.())
+        session.on('window-change', (accept, _, { cols, rows }) => {
+          terminal?.set(cols, rows)
+          accept?.()
+        })
         session.on('close', () => {
           sessions -= 1
         })
@@ -162,7 +167,7 @@ class Guests {
             .identity()
             .then((identity) =>
               runSession(this.#options, {
-                ...{ user: logIn.user, identity, channel, connection, hasTerminal },
+                ...{ user: logIn.user, identity, channel, connection, terminal },
                 ...(line !== undefined && { line }),
               }),
             )

@@ -1,0 +1,41 @@
+import { mostCells, type TerminalSize } from '../model/schema/console-size.ts'
+
+/** Between two sizes, ms: while a window is dragged they change all the time. */
+const spacingMs = 100
+
+/** Tells a console its size; false: it has none, and is told no more. */
+export type ResizeConsole = (size: TerminalSize) => Promise<boolean>
+
+/** The size of a terminal, for the console that it shows: one after the other is passed on, of those that come meanwhile the last one. */
+export class TerminalSizes {
+  #size: TerminalSize | undefined
+  #passed: TerminalSize | undefined
+  #resize: ResizeConsole | undefined
+  #isPassing = false
+
+  /** The terminal has this size now; 0: it does not say it. */
+  set(columns: number, rows: number): void {
+    if (columns < 1 || rows < 1) return
+    this.#size = { columns: Math.min(columns, mostCells), rows: Math.min(rows, mostCells) }
+    void this.#passOn()
+  }
+
+  /** Shows a console, which gets the size now and when it changes. `resize` may reject: the console is then told no more, either. */
+  show(resize: ResizeConsole | undefined): void {
+    this.#resize = resize
+    this.#passed = undefined
+    void this.#passOn()
+  }
+
+  async #passOn(): Promise<void> {
+    if (this.#isPassing) return
+    this.#isPassing = true
+    while (this.#resize !== undefined && this.#size !== undefined && this.#size !== this.#passed) {
+      const resize = this.#resize
+      this.#passed = this.#size
+      if (await resize(this.#size).catch(() => false)) await new Promise((resolve) => setTimeout(resolve, spacingMs))
+      else if (this.#resize === resize) this.#resize = undefined
+    }
+    this.#isPassing = false
+  }
+}
