@@ -269,7 +269,7 @@ describe('an image', () => {
         const digest = `sha256:${sha256(gzipSync(large))}`
         return oci(large, { manifestSays: { more: { config: { digest } } } })
       },
-      end: /configuration cannot be read/,
+      end: ['large'],
     },
     { name: 'wants a user who does not exist', image: () => says({ User: 'nobody-here' }), end: /unable to find user/ },
     { name: 'wants a user beyond the ids', image: () => says({ User: '4000000000' }), end: /./ },
@@ -300,8 +300,7 @@ describe('an image', () => {
     const unpacked = images.unpacked(requireEngine(), file, 'md5', AbortSignal.timeout(20_000))
     if (end instanceof RegExp) {
       await expect(unpacked).rejects.toThrow(end)
-      // Of one that was unpacked, and whose description cannot be read, the files are there.
-      expect(await readdir(store).catch(() => [])).toEqual(String(end).includes('configuration') ? ['md5'] : [])
+      expect(await readdir(store).catch(() => [])).toEqual([])
     } else {
       const { rootfs } = await unpacked
       expect((await readdir(join(rootfs, '..'))).sort()).toEqual(['image.json', 'rootfs', 'runtime.json'])
