@@ -116,12 +116,15 @@ interface AddressInputs {
   readonly diagnostics: Diagnostics
 }
 
+/** The addresses that a subnet has for nodes. */
+const addressRange = ({ host, broadcast }: Subnet) => ({ lowest: host + 1, highest: broadcast - 1 })
+
 /** The addresses of all nodes, by name. Undefined when the network is too small. */
 function addressesIn(
   nodes: readonly DesiredNode[],
   { network, subnet, section, diagnostics }: AddressInputs,
 ): Map<string, number> | undefined {
-  const [lowest, highest] = [subnet.host + 1, subnet.broadcast - 1]
+  const { lowest, highest } = addressRange(subnet)
   const given = new Map<string, number>()
   const owners = new Map<number, string>()
   for (const { name, management, keys, at: position } of nodes) {
@@ -155,25 +158,31 @@ function addressesIn(
 
 /**
  * The addresses of nodes by name: the given ones, and for the others one that follows from the name, so that a node keeps its address when
- * others come and go. Where two would have the same one, the next name gets the next free address.
+ * others come and go. Where two would have the same one, the next name gets the next free address. Names that the network has no room for
+ * get none.
  */
 function addressesOf(
   names: readonly string[],
   given: ReadonlyMap<string, number>,
-  { host, first, last, broadcast }: Subnet,
+  subnet: Subnet,
 ): Map<string, number> {
+  const { first, last } = subnet
   const found = new Map(given)
   const taken = new Set(given.values())
   const others = names.filter((name) => !given.has(name)).sort((a, b) => compareText(keyOf(a), keyOf(b)))
   // In a small network also the addresses that DHCP gives nobody.
   const hasRoom = names.length <= last - first + 1 - [...taken].filter((it) => it >= first && it <= last).length
-  const [lowest, highest] = hasRoom ? [first, last] : [host + 1, broadcast - 1]
+  const { lowest, highest } = hasRoom ? { lowest: first, highest: last } : addressRange(subnet)
   const size = highest - lowest + 1
   for (const name of others) {
-    let offset = hashOf(keyOf(name)) % size
-    while (taken.has(lowest + offset)) offset = (offset + 1) % size
-    taken.add(lowest + offset)
-    found.set(name, lowest + offset)
+    const start = hashOf(keyOf(name)) % size
+    for (let step = 0; step < size; step++) {
+      const address = lowest + ((start + step) % size)
+      if (taken.has(address)) continue
+      taken.add(address)
+      found.set(name, address)
+      break
+    }
   }
   return found
 }
@@ -232,7 +241,11 @@ export function withManagement(desired: Desired): Desired {
   const left = new Set(guests.filter(({ port_number }) => !linked.has(port_number)).map(({ address }) => address))
   const forwards = port_forwards.filter(({ guest_address = '' }) => !left.has(guest_address))
   const all = [...managed.values()]
+  const { lowest, highest } = addressRange(subnet)
+  const addresses = new Set(all.map(({ address }) => numberOf4(address)))
   const isWhole =
+    addresses.size === all.length &&
+    [...addresses].every((address) => address >= lowest && address <= highest) &&
     all.length === guests.length - left.size &&
     all.reduce((sum, { ports }) => sum + ports.length, 0) === forwards.length &&
     new Set([...managed.keys()].map((name) => hostnameOf(name).toLowerCase())).size === managed.size

@@ -124,6 +124,32 @@ segments:
   expect(documentOf(withManagement(impaired)).segments).toMatchObject({ net: { management: true } })
 })
 
+test.each([
+  ['more guests than it has addresses', Array.from({ length: 20 }, () => '10.0.0.5')],
+  ['two guests with one address', ['10.0.0.5', '10.0.0.5']],
+  ['a guest whose address is not in it', ['10.0.0.5', '10.0.9.9']],
+  ['a guest with the address of its gateway', ['10.0.0.1']],
+])('a nat stays a segment that has %s', async (_, addresses) => {
+  const desired = await readLabFile(`
+lab: l
+nodes: { ${addresses.map((_, at) => `n${at}: { kind: machine, platform: x86_64 }`).join(', ')} }
+segments:
+  net:
+    kind: nat
+    management: true
+    subnet: 10.0.0.0/28
+    members: [${addresses.map((_, at) => `{ end: n${at}, port: ${at} }`).join(', ')}]
+`)
+  // No lab file gives a nat such guests; a project that is imported may have any.
+  const guests = addresses.map((address, port_number) => ({ port_number, name: `n${port_number}`, address }))
+  const nodes = desired.nodes.map((it) =>
+    it.name === 'net' ? { ...it, properties: { ...it.properties, guests } } : it,
+  )
+  const written = documentOf(withManagement({ ...desired, nodes }))
+  expect(written.management).toBe(undefined)
+  expect(written.segments).toMatchObject({ net: { management: true, subnet: '10.0.0.0/28' } })
+})
+
 describe('a file is refused', () => {
   const a = 'a: { kind: container, image: a.tar'
   const b = 'b: { kind: container, image: a.tar'
