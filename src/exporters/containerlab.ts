@@ -21,6 +21,8 @@ export interface ExportedFile {
 /** A lab as a topology of containerlab. */
 export interface ContainerlabExport {
   readonly text: string
+  /** How many of its nodes are containers. */
+  readonly containers: number
   /** The files that its containers begin with. */
   readonly files: readonly ExportedFile[]
   /** What of the lab is not in it, as one sentence each. */
@@ -72,6 +74,7 @@ export function containerlabOf(desired: Desired): ContainerlabExport {
   const comments = leftOut.length === 0 ? [] : ['Not in this file:', ...plain]
   return {
     text: yamlText(topology, comments).replaceAll('$', () => '$$'),
+    containers: nodes.filter(({ kind }) => kind === 'container').length,
     files: exported.flatMap(({ files }) => files),
     leftOut,
   }

@@ -90,10 +90,9 @@ const leftOutOf = (text: string): string[] => [...text.matchAll(/^# \* (.*)$/gm)
 
 /** A lab file as a topology of containerlab, with the files of its containers beside it. */
 async function topology(document: string, { lab, to, force }: Target): Promise<CommandOutcome> {
-  const desired = await readLabFile(document)
-  if (desired.nodes.every(({ kind }) => kind !== 'container'))
+  const { text, containers, files, leftOut } = containerlabOf(await readLabFile(document))
+  if (containers === 0)
     throw new CommandError(exits.failed, `${lab} has no containers, of which a topology of containerlab is made`)
-  const { text, files, leftOut } = containerlabOf(desired)
   const beside = files.map((file) => ({
     ...file,
     path: join(dirname(to), file.path),

@@ -13,7 +13,7 @@ const [actionKind, actionOptions, actionStatistics] = [1, 2, 4]
 const [mirredSettings, basicStatistics, packets64] = [2, 1, 8]
 const [stolen, redirectsOut] = [4, 1]
 /** The kernel takes the filter with the lower number. */
-export const priorities = { switch: 1, kernel: 2 } as const
+export const priorities = { throughSwitch: 1, throughKernel: 2 } as const
 
 const text = (value: string): Uint8Array => Buffer.from(`${value}\0`)
 

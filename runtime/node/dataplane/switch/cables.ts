@@ -111,14 +111,14 @@ export class Cables {
           [it, other],
           [other, it],
         ] as const) {
-          await from.panel.redirect(from.outer, priorities.kernel, to.outer)
+          await from.panel.redirect(from.outer, priorities.throughKernel, to.outer)
           Object.assign(from, { other: to, seen: { frames: 0, bytes: 0 } })
         }
       }
       // The kernel takes each frame by one of its two redirections.
       for (const end of [it, other]) {
         Object.assign(end, { isOn: true, isSettled: false })
-        await unlessDone(end.panel.leave(end.outer, priorities.switch))
+        await unlessDone(end.panel.leave(end.outer, priorities.throughSwitch))
       }
     } catch (error) {
       this.#log(`a link stays with the switch: ${(error as Error).message}`)
@@ -133,7 +133,7 @@ export class Cables {
   /** Gives the frames of an adapter back to the switch. */
   async #giveBack(end: Plugged): Promise<void> {
     if (!end.isOn) return
-    await unlessDone(end.panel.redirect(end.outer, priorities.switch, end.tap))
+    await unlessDone(end.panel.redirect(end.outer, priorities.throughSwitch, end.tap))
     end.isOn = false
   }
 
@@ -145,7 +145,7 @@ export class Cables {
     for (const end of [it, other]) await this.#giveBack(end).catch(failed)
     for (const end of [it, other]) {
       await this.#count(end)
-      await unlessDone(end.panel.leave(end.outer, priorities.kernel)).catch(failed)
+      await unlessDone(end.panel.leave(end.outer, priorities.throughKernel)).catch(failed)
       end.other = null
     }
   }
@@ -153,7 +153,7 @@ export class Cables {
   async #count(it: Plugged): Promise<void> {
     const { port, other, isOn, seen } = it
     if (other === null || it.isSettled) return
-    const now = await it.panel.redirected(it.outer, priorities.kernel).catch(ignore('the adapter is gone'))
+    const now = await it.panel.redirected(it.outer, priorities.throughKernel).catch(ignore('the adapter is gone'))
     it.isSettled = !isOn
     if (now == null) return
     const frames = now.frames - seen.frames

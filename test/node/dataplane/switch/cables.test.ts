@@ -28,7 +28,7 @@ class RefusingPanel extends Panel {
   override plugOf() {
     const outer = ++this.#plugs
     const plug = { panel: this, outer, tap: 100 + outer }
-    this.redirections.set(outer, new Map([[priorities.switch, plug.tap]]))
+    this.redirections.set(outer, new Map([[priorities.throughSwitch, plug.tap]]))
     return plug
   }
 
@@ -81,8 +81,8 @@ describeWith(requireDevices())('a patch cable', () => {
     // The next guest of the port has a cable again.
     await it.bindTap('a', openTap(devices[0]), panel)
     await expect.poll(path).toBe('kernel')
-    expect(panel.takes(2)).toEqual([[priorities.kernel, 3]])
-    expect(panel.takes(3)).toEqual([[priorities.kernel, 2]])
+    expect(panel.takes(2)).toEqual([[priorities.throughKernel, 3]])
+    expect(panel.takes(3)).toEqual([[priorities.throughKernel, 2]])
   })
 
   test('leaves no half of itself where the kernel refuses the other half', async () => {
@@ -90,8 +90,8 @@ describeWith(requireDevices())('a patch cable', () => {
     panel.refuses = (what, from) => what === 'redirect' && from === 2
     const { log, path } = await twoPlugged(panel)
     await vi.waitFor(() => expect(log).toHaveBeenCalledWith('a link stays with the switch: redirect: errno 1'))
-    await vi.waitFor(() => expect(panel.takes(1)).toEqual([[priorities.switch, 101]]))
-    expect(panel.takes(2)).toEqual([[priorities.switch, 102]])
+    await vi.waitFor(() => expect(panel.takes(1)).toEqual([[priorities.throughSwitch, 101]]))
+    expect(panel.takes(2)).toEqual([[priorities.throughSwitch, 102]])
     expect(await path()).toBe('relay')
   })
 

@@ -16,6 +16,7 @@ const mayNameKinds = [
   'src/labfile/segments.ts',
   'src/labfile/short-words.ts',
   'src/importers/',
+  'src/exporters/',
   'src/endpoints/gns3/',
   // The names of symbols, of which some are like those of kinds.
   'src/model/lab/built-in-symbols.ts',
