@@ -10,6 +10,7 @@ import { kindOf, type NodeKindName } from '../model/kinds/node.ts'
 import { SwitchPort } from '../model/kinds/switch.ts'
 import { LabReady } from '../model/lab/node.ts'
 import { maxPoints, maxTaskChecks, maxTasks, maxTaskText } from '../model/lab/task-limits.ts'
+import { maxChecks } from '../model/lab/topology.ts'
 import { Placement } from '../model/placement.ts'
 import { WantedCompute } from '../model/project.ts'
 import { closedSchema, Name, oneOf } from '../model/schema/fields.ts'
@@ -381,9 +382,6 @@ export const CheckMap = closedSchema('LabFileCheck', 'A check of the lab', {
   ...checkKeys,
   not: Type.Optional(closedSchema('LabFileInnerCheck', 'A check that must not pass', checkKeys)),
 })
-
-/** Most checks of a lab file. */
-export const maxChecks = 1000
 
 /** A task: what somebody is to do in the lab, and the checks that say whether it is done. */
 const TaskMap = closedSchema('LabFileTask', 'A task of the lab', {

@@ -9,7 +9,6 @@ import { packNpm } from '../../scripts/packages/npm.ts'
 import { checkout, isOffline, ownEnv, workplace } from '../support/checkout.ts'
 import { rangesAsVariables } from '../support/command-line.ts'
 import { endsWithUs } from '../support/ends-with-us.ts'
-import { freePort } from '../support/ports.ts'
 
 const root = join(import.meta.dirname, '../..')
 const run = promisify(execFile)
@@ -32,8 +31,7 @@ async function step(script: string, cwd: string, env: NodeJS.ProcessEnv): Promis
 /** A repository with a lab that passes and one that fails, and the variables of a job in it. */
 async function repository(): Promise<{ readonly cwd: string; readonly env: NodeJS.ProcessEnv }> {
   const cwd = await workplace()
-  const data = join(cwd, 'data')
-  endsWithUs(data)
+  endsWithUs(cwd)
   await mkdir(join(cwd, 'labs'))
   await cp(join(root, 'examples/two-pcs/two-pcs.lab.yaml'), join(cwd, 'labs/good.lab.yaml'))
   const bad = `lab: bad
@@ -43,7 +41,7 @@ checks:
   - { on: PC1, type: show ip, expect: never, within: 1s }
 `
   await writeFile(join(cwd, 'labs/bad.lab.yaml'), bad)
-  const service = { PATCHBAY_DATA: data, PATCHBAY_PORT: String(freePort()), PATCHBAY_PC_ENGINE: 'embedded' }
+  const service = { RUNNER_TEMP: cwd, CI_PROJECT_DIR: cwd, PATCHBAY_PC_ENGINE: 'embedded' }
   // The registry and the cache of npm are those of this machine.
   const ofNpm = { npm_config_userconfig: join(homedir(), '.npmrc'), npm_config_cache: join(homedir(), '.npm') }
   const home = { HOME: cwd, XDG_CONFIG_HOME: join(cwd, 'config'), ...ofNpm, npm_config_prefer_offline: 'true' }
@@ -84,12 +82,24 @@ test('the steps of the action for GitHub test the labs of a repository, and keep
 test('the job for GitLab installs the package, tests the labs, and reports; the feature for containers installs the same', async () => {
   const { cwd, env: own } = await repository()
   const pack = await packNpm(join(cwd, 'build'))
-  await cp(pack, join(cwd, 'patchbay.tgz'))
+  await mkdir(join(cwd, 'packages'))
+  await cp(pack, join(cwd, 'packages/patchbay.tgz'))
   const prefix = join(cwd, 'global')
   const path = { PATH: `${prefix}/bin:${own.PATH}`, npm_config_prefix: prefix }
   const template = parse(await readFile(join(root, 'packaging/ci/patchbay.gitlab-ci.yml'), 'utf8'))
   const job = template['.patchbay-test']
-  const env = { ...own, ...job.variables, ...path, GITLAB_CI: 'true', LAB_FILES: 'labs/*.lab.yaml' }
+  const variables = Object.entries<string>(job.variables).map(([name, text]) => [
+    name,
+    text.replace('$CI_PROJECT_DIR', cwd),
+  ])
+  const env = {
+    ...own,
+    ...Object.fromEntries(variables),
+    ...path,
+    GITLAB_CI: 'true',
+    LAB_FILES: 'labs/*.lab.yaml',
+    LAB_PACKAGE: 'packages/patchbay.tgz',
+  }
   const tested = await step([...job.before_script, ...job.script].join('\n'), cwd, env)
   expect(tested).toMatchObject({ code: 1, out: expect.stringMatching(/section_start:\d+:two-pcs_\d/) })
   expect(await step(job.after_script.join('\n'), cwd, env)).toMatchObject({ code: 0 })
@@ -99,8 +109,8 @@ test('the job for GitLab installs the package, tests the labs, and reports; the 
   await cp(join(root, 'packaging/ci/devcontainer'), feature, { recursive: true })
   await cp(pack, join(feature, 'patchbay.tgz'))
   const options = JSON.parse(await readFile(join(feature, 'devcontainer-feature.json'), 'utf8')).options
-  const variables = { PACKAGE: options.package.default, EMULATORS: options.emulators.default }
+  const given = { PACKAGE: options.package.default, EMULATORS: options.emulators.default }
   const other = { PATH: `${cwd}/other/bin:${own.PATH}`, npm_config_prefix: join(cwd, 'other') }
-  const { stdout } = await run(join(feature, 'install.sh'), { cwd, env: { ...own, ...other, ...variables } })
+  const { stdout } = await run(join(feature, 'install.sh'), { cwd, env: { ...own, ...other, ...given } })
   expect(stdout).toMatch(/\d+\.\d+\.\d+\n$/)
 })

@@ -11,7 +11,7 @@ if [ -n "${EMULATORS:-}" ]; then
   apt-get install -yq --no-install-recommends $EMULATORS
 fi
 package=${PACKAGE:-patchbay.tgz}
-# npm takes a path only with a slash for a file.
-[ ! -e "$package" ] || package=./${package#./}
+# For npm, a path of two words is a repository of GitHub.
+[ ! -e "$package" ] || package=$(realpath "$package")
 npm install --global --no-audit --no-fund "$package"
 patchbay --version

@@ -1,4 +1,4 @@
-import { type FileHandle, mkdir, open, rm, writeFile } from 'node:fs/promises'
+import { type FileHandle, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LabPlan } from '../../../src/client/patchbay.ts'
@@ -6,7 +6,9 @@ import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { mapLimit } from '../../../src/lib/async/map-limit.ts'
 import { escapeUnsafe } from '../../../src/lib/text/escape.ts'
+import { maxStreamedLinks } from '../../../src/model/capture.ts'
 import { CaptureReader } from '../../../src/packets/capture-reader.ts'
+import { commentOfLinks } from '../../../src/packets/pcapng.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { pcapngForm, sinkOf } from './capture-sinks.ts'
 import type { CommandContext } from './client.ts'
@@ -18,6 +20,9 @@ import { labOf, linksOf, nameOrder, nodesOf } from './targets.ts'
 const [maxCapture, maxEvents] = [100_000_000, 10_000_000]
 /** How long a capture goes on after the last check, ms: frames are held back until their order is certain. */
 const drainMs = 400
+
+/** What the directory of a lab may have. One with anything else is not of an earlier run, and stays as it is. */
+const ownNames = ['plan.json', 'lab.json', 'links.pcapng', 'events.jsonl', 'consoles']
 
 /** A directory for what failed tests leave behind. */
 export class ArtifactDirectory {
@@ -41,9 +46,24 @@ export class ArtifactDirectory {
     return new ArtifactDirectory(path)
   }
 
-  /** The artifacts of a lab: in a directory of its name, or its name and a number where two files name their labs alike. */
   of(lab: string, context: CommandContext): Artifacts {
-    return new Artifacts(join(this.#path, freeName(lab, this.#taken)), lab, context)
+    return new Artifacts(() => this.#make(lab), lab, context)
+  }
+
+  /**
+   * Makes the directory of a lab: of its name, or its name and a number where two files name their labs alike, or something else is there. That
+   * of an earlier run is replaced.
+   */
+  async #make(lab: string): Promise<string> {
+    for (;;) {
+      const directory = join(this.#path, freeName(lab, this.#taken))
+      const entries = await readdir(directory).catch((error: NodeJS.ErrnoException) => error.code)
+      if (Array.isArray(entries) && entries.every((it) => ownNames.includes(it)))
+        await rm(directory, { recursive: true })
+      else if (entries !== 'ENOENT') continue
+      await mkdir(join(directory, 'consoles'), { recursive: true })
+      return directory
+    }
   }
 }
 
@@ -53,16 +73,17 @@ export class ArtifactDirectory {
  * and does not change the result of the test.
  */
 export class Artifacts {
-  readonly #directory: string
+  readonly #make: () => Promise<string>
   readonly #lab: string
   readonly #context: CommandContext
   readonly #ending = new AbortController()
   #plan: LabPlan | undefined
+  #directory = ''
   #isKept = false
   #streams: Promise<unknown> = Promise.resolve()
 
-  constructor(directory: string, lab: string, context: CommandContext) {
-    this.#directory = directory
+  constructor(make: () => Promise<string>, lab: string, context: CommandContext) {
+    this.#make = make
     this.#lab = lab
     this.#context = context
   }
@@ -74,8 +95,11 @@ export class Artifacts {
 
   /** Begins to capture the links of the lab and to store its events, before its nodes are started. */
   async begin(plan: LabPlan): Promise<void> {
+    await this.#trying('', async () => {
+      this.#directory = await this.#make()
+    })
+    if (this.#directory === '') return
     this.#plan = plan
-    await this.#trying('', () => this.#makeDirectory())
     const begun: Promise<void>[] = []
     const stream = (name: string, work: (begun: () => void) => Promise<void>) =>
       new Promise<void>((resolve) => {
@@ -100,26 +124,23 @@ export class Artifacts {
     }
     this.#ending.abort()
     await this.#streams
-    if (!hasFailed) return void (await rm(this.#directory, { recursive: true, force: true }))
+    if (!hasFailed) return this.#trying('', () => rm(this.#directory, { recursive: true }))
     this.#isKept = true
     await this.#trying('plan.json', () => this.#write('plan.json', plan))
-  }
-
-  async #makeDirectory(): Promise<void> {
-    // Of an earlier run.
-    await rm(this.#directory, { recursive: true, force: true })
-    await mkdir(join(this.#directory, 'consoles'), { recursive: true })
   }
 
   async #capture({ project_id, lab }: LabPlan, begun: () => void): Promise<void> {
     const { client } = this.#context
     const signal = this.#ending.signal
-    if ((await client.call('GET /v2/projects/{project_id}/links', { params: { project_id } })).length === 0) return
-    const input = { params: { project_id }, body: {}, signal }
+    const params = { project_id }
+    const all = await client.call('GET /v2/projects/{project_id}/links', { params, signal })
+    if (all.length === 0) return
+    const links = all.slice(0, maxStreamedLinks).map(({ link_id }) => link_id)
+    const input = { params, body: { links }, signal }
     const stream = await client.stream('POST /v2/projects/{project_id}/capture/stream', input)
     const reader = new CaptureReader()
     const write = join(this.#directory, 'links.pcapng')
-    const form = pcapngForm(reader, `Links of ${lab}`)
+    const form = pcapngForm(reader, commentOfLinks(lab))
     const sink = await sinkOf({ write, json: false }, { form, isWhole: true })
     begun()
     let size = 0
@@ -143,10 +164,11 @@ export class Artifacts {
     const file: FileHandle = await open(join(this.#directory, 'events.jsonl'), 'w')
     let size = 0
     try {
-      begun()
       for await (const line of this.#context.client.feed({ project: project_id, signal })) {
+        // The first line, a ping, says that the feed has begun.
+        begun()
         const text = `${JSON.stringify(line)}\n`
-        size += text.length
+        size += Buffer.byteLength(text)
         if (size > maxEvents) throw new Error(`it ends after ${maxEvents / 1e6} MB`)
         await file.write(text)
       }

@@ -97,8 +97,8 @@ function escaped(text: string, isMember: boolean): string {
   return isMember ? plain.replaceAll(':', '%3A').replaceAll(',', '%2C') : plain
 }
 
-/** Most rows of the table: a summary has at most 1 MiB. */
-const maxRows = 1000
+/** Most bytes of the table: GitHub drops a summary of more than 1 MiB. */
+const maxSummary = 500_000
 
 /** A table of the parts of all tests, in Markdown. */
 function summaryText(results: readonly LabTestResult[]): string {
@@ -106,8 +106,16 @@ function summaryText(results: readonly LabTestResult[]): string {
     ...parts.map((part) => [lab, part.name, words[part.state], timeOf(part), part.saw ?? '']),
     ...errors.map(({ message }) => [lab, '', '❌ error', '', message]),
   ])
-  const lines = rows.slice(0, maxRows).map((row) => `| ${row.map(plainCell).join(' | ')} |`)
-  const more = rows.length > maxRows ? ['', `${rows.length - maxRows} more rows are left out.`] : []
+  const lines: string[] = []
+  let size = 0
+  for (const row of rows) {
+    const line = `| ${row.map(plainCell).join(' | ')} |`
+    size += Buffer.byteLength(line)
+    if (size > maxSummary) break
+    lines.push(line)
+  }
+  const left = rows.length - lines.length
+  const more = left > 0 ? ['', `${left} more rows are left out.`] : []
   return ['| lab | check | result | time | saw |', '|---|---|---|---:|---|', ...lines, ...more, '', ''].join('\n')
 }
 
@@ -117,6 +125,6 @@ const timeOf = ({ state, seconds }: TestPart): string => (state === 'not run' ? 
 /** A text in a cell of a table, without any meaning in Markdown. */
 const plainCell = (text: string): string =>
   escapeUnsafe(text.replace(/\s+/g, ' ').slice(0, 300)).replace(
-    /[\\`*_{}[\]<>()#+!|~&@$:-]/g,
+    /[\\`*_{}[\]<>()#+!|~&@$:.-]/g,
     (it) => `&#${it.charCodeAt(0)};`,
   )

@@ -119,8 +119,8 @@ service is available, the command also checks that its computes have the images.
     text: `Creates a temporary lab from each file, starts it, waits until it is ready, runs the checks of the file, and deletes
 the lab, also after Ctrl-C. A running lab of the same name is not touched; --running checks it as it is instead.
 The exit code is 1 if a lab does not start or a check fails, and 6 if a file has no checks:
-patchbay test labs/*.lab.yaml --junit out.xml --artifacts failed
---artifacts keeps of each lab that fails the plan, the nodes and links at the end, a capture of all links since before
+patchbay test labs/*.lab.yaml --junit out.xml --artifacts failed (docs/ci.md).
+Of each lab that fails --artifacts keeps the plan, the nodes and links at the end, a capture of all links since before
 the start (links.pcapng), the events and the consoles. In GitHub Actions failed checks become annotations and a table
 in the summary of the job, and in GitLab each lab is a section of the log.`,
     args: [{ ...labFile, many: true }],
@@ -170,9 +170,8 @@ forwards that.`,
   schema: command({
     group: 'files',
     summary: 'print the JSON Schema of lab files, for editors, or of what a command prints',
-    text: `Prints the JSON Schema of lab files. Editors check and complete a file whose first line names it:
-# yaml-language-server: $schema=lab-1.json
-For programs that read it, --of prints that of the output of a command with --json.`,
+    text: `Prints the JSON Schema of lab files, or with --of that of what "up --json" or "test --json" prints. Editors check and
+complete a lab file whose first line names the schema: # yaml-language-server: $schema=lab-1.json`,
     flags: schemaFlags,
     run: async (input) => (await import('./schema.ts')).schema(input),
   }),

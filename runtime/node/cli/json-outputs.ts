@@ -53,18 +53,28 @@ const LabResult = Type.Object({
   artifacts: Type.Optional(Type.String({ description: 'The directory of what the failed test has left behind' })),
 })
 
+export type ListedCheck = Static<typeof ListedCheck>
+const ListedCheck = Type.Object({
+  file: Type.String(),
+  lab: Type.String(),
+  name: Type.String(),
+  line: Type.Optional(Type.Integer()),
+  within_s: Type.Number(),
+})
+
 /** What `patchbay test --json` prints. */
 const TestOutput = Type.Object(
   {
     ...outcome,
     seconds: Type.Optional(seconds),
     labs: Type.Optional(Type.Array(LabResult)),
+    checks: Type.Optional(Type.Array(ListedCheck, { description: 'With --list' })),
     errors: Type.Optional(Type.Array(Failure)),
   },
   { description: 'The output of "patchbay test --json"; without labs when nothing was tested' },
 )
 
-const { lab, project_id, revision, withheld, extra, stop_at } = LabPlan.properties
+const { lab, project_id, revision, interrupted, withheld, extra, stop_at } = LabPlan.properties
 const UpNode = Type.Object({
   name: Type.String(),
   node_id: Type.String(),
@@ -93,8 +103,12 @@ const UpOutput = Type.Object(
         project_id,
         revision,
         steps: Type.Array(Type.Composite([LabPlanStep, Type.Object({ done: Type.Boolean() })])),
+        interrupted,
         withheld,
         extra,
+        cannot_run: Type.Array(
+          Type.Object({ name: Type.String(), reason: Type.String(), images: Type.Optional(Type.Array(Type.String())) }),
+        ),
         stop_at,
         nodes: Type.Array(UpNode),
         links: Type.Array(UpLink),

@@ -12,7 +12,7 @@ import { type CommandContext, clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { testFlags } from './command-flags.ts'
 import { type CommandDiagnostic, CommandError, type ExitCode, exits, wrongArguments } from './exits.ts'
-import type { LabResult } from './json-outputs.ts'
+import type { LabResult, ListedCheck } from './json-outputs.ts'
 import { junitFile } from './junit.ts'
 import { type LabSource, onlyLabFile, readLab } from './lab-file.ts'
 import type { CommandOutcome } from './outcome.ts'
@@ -74,6 +74,7 @@ export async function test({ args, flags, signal }: CommandInput<typeof testFlag
   if (flags.name !== undefined && words.length > 1) throw wrongArguments('--name can be used with one file only')
   for (const flag of ['keep', 'artifacts'] as const)
     if (flags.running && flags[flag]) throw wrongArguments(`--${flag} and --running exclude each other`)
+  if (flags.tasks && flags.only.length > 0) throw wrongArguments('--only and --tasks exclude each other')
   const sources = onlyChecks(await readAll(words, flags), flags.only)
   if (flags.list) return listOf(sources)
   if (flags.tasks && !sources.some(({ desired }) => countsTasks(desired)))
@@ -91,14 +92,28 @@ export async function test({ args, flags, signal }: CommandInput<typeof testFlag
     : await serviceOrOwn(flags)
   const ci = ciSystem(flags)
   const context = { client, signal }
+  if (!flags.running && !flags['no-pull']) {
+    const { pullMissing } = await import('./images-pull.ts')
+    for (const source of sources) await pullMissing(source, context, { ...flags, partial: false })
+  }
   ci.begin()
   const one = async (source: LabSource) => {
     const lines = linesOf(source, { json: flags.json, atOnce, section: ci.section(source.desired.lab) })
     return testOne(source, { context, flags, lines, artifacts: kept?.of(source.desired.lab, context) })
   }
-  const results = await mapLimit(sources, one, atOnce)
+  const results: LabTestResult[] = []
+  try {
+    await mapLimit(
+      sources,
+      async (source, index) => {
+        results[index] = await one(source)
+      },
+      atOnce,
+    )
+  } finally {
+    await ci.end(results.filter((it) => it !== undefined))
+  }
   const seconds = (Date.now() - began) / 1000
-  await ci.end(results)
   await junit?.write(results, seconds)
   return {
     exit: worstOf(results),
@@ -141,7 +156,9 @@ function onlyChecks(sources: LabSource[], names: readonly string[]): LabSource[]
   if (unknown !== undefined)
     throw wrongArguments(
       `--only: there is no check ${JSON.stringify(unknown)}`,
-      `did you mean ${JSON.stringify(nearest(unknown, all) ?? all[0])}? --list shows the checks`,
+      all.length === 0
+        ? 'the files have no checks'
+        : `did you mean ${nearest(unknown, all) ?? all[0]}? --list shows all`,
     )
   return sources.flatMap((source) => {
     const checks = source.desired.checks.filter(({ name }) => names.includes(name))
@@ -151,19 +168,17 @@ function onlyChecks(sources: LabSource[], names: readonly string[]): LabSource[]
 
 /** The checks of the files, with their lines; nothing is run. */
 function listOf(sources: readonly LabSource[]): CommandOutcome {
-  const labs = sources.map((source) => ({
-    file: source.name,
-    lab: source.desired.lab,
-    checks: source.desired.checks.map((it) => ({ name: it.name, ...lineOf(source, it), within_s: it.within_s })),
-  }))
+  const checks: readonly ListedCheck[] = sources.flatMap((source) =>
+    source.desired.checks.map((it) => ({
+      ...{ file: source.name, lab: source.desired.lab, name: it.name, ...lineOf(source, it) },
+      within_s: it.within_s,
+    })),
+  )
   return {
-    json: { labs },
+    json: { checks },
     text: () =>
-      labs
-        .flatMap(({ file, checks }) =>
-          checks.map(({ name, line }) => [line === undefined ? file : `${file}:${line}`, name]),
-        )
-        .map((row) => shown(row.join('  ')))
+      checks
+        .map(({ file, line, name }) => shown(`${line === undefined ? file : `${file}:${line}`}  ${name}`))
         .join('\n'),
   }
 }
@@ -252,18 +267,19 @@ async function starts(source: LabSource, name: string, { context, flags, show, a
   // Ctrl-C does not abort this request: otherwise it would be unknown whether there is a lab to delete.
   const unbroken = { ...context, signal: new AbortController().signal }
   const lent = flags.keep ? {} : { ttl_s: leftS, ttl_deletes: true }
+  let isTrusted = flags.trust
   const applied = async (start: { readonly start?: 'true' }) => {
-    const { plan } = await trusting(source.name, flags, (trust) =>
-      put({ ...source, desired: { ...desired, lab: name } }, unbroken, { ...start, ...trust }, lent),
-    )
+    const { plan } = await trusting(source.name, { ...flags, trust: isTrusted }, (trust) => {
+      isTrusted ||= trust.trust === 'true'
+      return put({ ...source, desired: { ...desired, lab: name } }, unbroken, { ...start, ...trust }, lent)
+    })
     return { plan, jobs: await jobsOf(plan, context, { json: flags.json, title: desired.lab }) }
   }
-  if (!flags['no-pull'])
-    await (await import('./images-pull.ts')).pullMissing(source, context, { ...flags, partial: false })
   // The capture begins before the first frame.
   const made = artifacts && (await applied({}))
-  if (made?.jobs.every(({ status }) => status === 'done')) await artifacts?.begin(made.plan)
-  const { jobs } = await applied({ start: 'true' })
+  const isMade = made?.jobs.every(({ status }) => status === 'done') === true
+  if (isMade) await artifacts?.begin(made.plan)
+  const { jobs } = made !== undefined && !isMade ? made : await applied({ start: 'true' })
   const failed = jobs.findLast(({ status }) => status !== 'done')
   const saw = failed === undefined ? null : faultsOf(failed).join('\n')
   show({

@@ -129,7 +129,9 @@ async function print(text: string): Promise<number> {
 }
 
 async function show({ exit = exits.done, json, isVerbatim, text }: CommandOutcome, isJson: boolean): Promise<number> {
-  if (isJson) await print(`${JSON.stringify({ ok: exit === exits.done, exit, ...json })}\n`)
+  // The runner of GitHub Actions takes "##[" anywhere in a line for a command, and a guest may have printed it.
+  if (isJson)
+    await print(`${JSON.stringify({ ok: exit === exits.done, exit, ...json }).replaceAll('##[', '\\u0023#[')}\n`)
   else {
     const shown = isVerbatim ? await text() : wrapped(await text(), columnsOf(process.stdout))
     if (shown !== '') await print(`${shown}\n`)

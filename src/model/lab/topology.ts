@@ -120,13 +120,16 @@ export const LabApply = closedSchema('LabApply', 'A lab file, with the files tha
   ttl_deletes: Type.Optional(ttl_deletes),
 })
 
+/** Most checks of a lab file. */
+export const maxChecks = 1000
+
 /** Input of a run of the checks of a lab file. */
 export const LabCheckRun = closedSchema('LabCheckRun', 'A lab file whose checks are run', {
   ...source,
   only: Type.Optional(
-    Type.Array(Type.String(), {
+    Type.Array(Type.String({ maxLength: 10_000 }), {
       minItems: 1,
-      maxItems: 1000,
+      maxItems: maxChecks,
       description: 'Names of checks; the others are not run',
     }),
   ),

@@ -42,11 +42,24 @@ test('GitHub gets annotations and a table, and takes no output of a guest for a 
   ])
   expect(await readFile(summary, 'utf8')).toBe(`| lab | check | result | time | saw |
 |---|---|---|---:|---|
-| wan | starts | ✅ ok | 1.0 s |  |
-| wan | &#60;b&#62;x&#60;/b&#62; &#124; &#58;&#58;y | ❌ failed | 2.0 s | 100% &#58;&#58;error&#58;&#58;z |
+| wan | starts | ✅ ok | 1&#46;0 s |  |
+| wan | &#60;b&#62;x&#60;/b&#62; &#124; &#58;&#58;y | ❌ failed | 2&#46;0 s | 100% &#58;&#58;error&#58;&#58;z |
 | wan | late | ⚪ not run |  |  |
 
 `)
+})
+
+test('the table stays within what GitHub takes', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'patchbay-summary-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  const summary = join(directory, 'summary.md')
+  output()
+  const part = { kind: 'check', name: 'x', state: 'failed', seconds: 1, saw: '-'.repeat(300) } as const
+  const system = ciSystem({ json: false }, { GITHUB_ACTIONS: 'true', GITHUB_STEP_SUMMARY: summary })
+  await system.end([{ ...failed, parts: Array.from({ length: 1000 }, () => part) }])
+  const text = await readFile(summary, 'utf8')
+  expect(text.length).toBeLessThan(1 << 20)
+  expect(text).toMatch(/\n\n\d+ more rows are left out\.\n/)
 })
 
 test('GitLab gets a section for each lab', () => {

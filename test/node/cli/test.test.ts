@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readdir, readFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Value } from '@sinclair/typebox/value'
 import { DOMParser, type Element } from '@xmldom/xmldom'
@@ -177,12 +177,23 @@ test('--artifacts keeps a capture, consoles and events of a lab that fails, and 
   expect(cases[2]?.getElementsByTagName('system-out')[0]?.textContent).toBe('bad.lab.yaml:8\nleft in left/bad')
 })
 
+test('--artifacts leaves what others have in its directory', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.file('mine.lab.yaml', cable('mine', '  - { on: PC1, type: show ip, expect: never, within: 1s }\n'))
+  await mkdir(join(patchbay.home, 'left/mine'), { recursive: true })
+  await patchbay.file('left/mine/notes.txt', 'keep')
+  for (const _ of ['first', 'second']) await patchbay.run(['test', '--artifacts', 'left'])
+  expect((await readdir(join(patchbay.home, 'left'))).sort()).toEqual(['mine', 'mine-2'])
+  expect(await readdir(join(patchbay.home, 'left/mine'))).toEqual(['notes.txt'])
+})
+
 test('the output with --json is as its schema says', async () => {
   const patchbay = await CommandLine.of({ server: service.url })
   const never = '  - { on: PC1, type: show ip, expect: never, within: 1s }\n'
   await patchbay.file('shape.lab.yaml', cable('shape', pings + never))
-  for (const command of ['test', 'up'] as const) {
-    const output = await patchbay.json<object>([command])
+  const commands = [['test'], ['test', '--list'], ['up'], ['up', 'nowhere.lab.yaml']] as const
+  for (const [command, ...more] of commands) {
+    const output = await patchbay.json<object>([command, ...more])
     expect([...Value.Errors(jsonOutputs[command], output)]).toEqual([])
     const { schema } = await patchbay.json<{ schema: { properties: object } }>(['schema', '--of', command])
     expect(Object.keys(schema.properties)).toEqual(expect.arrayContaining(Object.keys(output)))
@@ -243,7 +254,7 @@ test('faults are reported before a lab is made', async () => {
     [['good.lab.yaml', '--running', '--keep'], 64, '--keep'],
     [['good.lab.yaml', '--running', '--artifacts', 'left'], 64, '--artifacts and --running'],
     [['good.lab.yaml', '--artifacts', 'file/left'], 64, '--artifacts: file/left'],
-    [['good.lab.yaml', '--only', 'PC1 pings PC3'], 64, 'did you mean "PC1 pings PC2"?'],
+    [['good.lab.yaml', '--only', 'PC1 pings PC3'], 64, 'did you mean PC1 pings PC2?'],
   ] as const
   for (const [argv, code, message] of wrong)
     expect(await patchbay.run(['test', ...argv])).toMatchObject({

@@ -238,7 +238,8 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
         maxObjects: Math.max(labs.limits().lab_objects, lab.document.objects),
       })
       const unknown = only?.find((name) => !desired.checks.some((it) => it.name === name))
-      if (unknown !== undefined) throw badRequest(`body.only: the lab file has no check ${JSON.stringify(unknown)}`)
+      if (unknown !== undefined)
+        throw badRequest(`body.only: the lab file has no check ${JSON.stringify(unknown.slice(0, 100))}`)
       const checks = desired.checks.filter(({ name }) => only?.includes(name) !== false)
       if (checks.length === 0) throw badRequest('body: the lab file has no checks')
       await requireTrust(labs.trust, await untrustedIn(labs.trust, desired), query.trust === 'true')
