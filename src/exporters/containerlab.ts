@@ -1,5 +1,6 @@
 import { Equal } from '@sinclair/typebox/value'
 import type { Desired, DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from '../labfile/desired.ts'
+import { quoted } from '../labfile/diagnostics.ts'
 import { impairmentFields } from '../labfile/document.ts'
 import { portText } from '../labfile/management-fields.ts'
 import { type Fields, yamlText } from '../labfile/text.ts'
@@ -70,7 +71,7 @@ export function containerlabOf(desired: Desired): ContainerlabExport {
     },
   }
   // containerlab reads the whole text as a template, and replaces variables in it, before it reads YAML.
-  const plain = leftOut.map((line) => `* ${line.replaceAll('{{', '{ {')}`)
+  const plain = leftOut.map((line) => `* ${line.replaceAll(/\{(?=\{)/g, '{ ')}`)
   const comments = leftOut.length === 0 ? [] : ['Not in this file:', ...plain]
   return {
     text: yamlText(topology, comments).replaceAll('$', () => '$$'),
@@ -171,6 +172,8 @@ function containerOf(node: DesiredNode, { name, ends, names }: ContainerInput): 
   const { binds, files } = bindsOf(properties.files as readonly ContainerFile[] | undefined, name, lost)
   const environment = pairsOf(text('environment'))
   if (environment.delete('__IMPORT_ENVS')) lost.push('the variable __IMPORT_ENVS')
+  const commands = linesOf(text('exec'))
+  lost.push(...commands.filter(isTemplate).map((line) => `the command ${quoted(line)} ${asTemplate}`))
   const fields: Fields = {
     kind: 'linux',
     image: containerImageName(text('image')),
@@ -181,7 +184,7 @@ function containerOf(node: DesiredNode, { name, ends, names }: ContainerInput): 
     ...whereSet('binds', binds),
     ...whereSet('sysctls', Object.fromEntries(sysctlsOf(text('sysctls'), adapters.length))),
     ...whereSet('cap-add', (properties.capabilities ?? []) as readonly string[]),
-    ...whereSet('exec', linesOf(text('exec')).map(commandOf)),
+    ...whereSet('exec', commands.filter((line) => !isTemplate(line)).map(commandOf)),
     ...(Number(properties.ram ?? 0) > 0 && { memory: `${properties.ram}mb` }),
     ...(Number(properties.cpus ?? 0) > 0 && { cpu: properties.cpus }),
     ...(properties.shm !== undefined && { 'shm-size': `${properties.shm}mb` }),
@@ -260,11 +263,11 @@ function bindsOf(given: readonly ContainerFile[] = [], name: string, lost: strin
   const binds: string[] = []
   const taken = new Set<string>()
   for (const { path, text, mode = '0644' } of given) {
-    if (path.includes(':')) {
-      lost.push(`the file ${path}`)
+    if (path.includes(':') || isTemplate(path)) {
+      lost.push(`the file ${path}${path.includes(':') ? '' : ` ${asTemplate}`}`)
       continue
     }
-    const isProgram = (Number.parseInt(mode, 8) & 0o100) !== 0
+    const isProgram = (Number.parseInt(mode, 8) & 0o111) !== 0
     const plain = path
       .slice(path.lastIndexOf('/') + 1)
       .replaceAll(/[^\w.-]/g, '-')
@@ -280,11 +283,32 @@ function bindsOf(given: readonly ContainerFile[] = [], name: string, lost: strin
   return { binds, files }
 }
 
-/** Removes what containerlab would read as a template; the keys. */
+/** Whether containerlab would replace a part of a value. */
+const isTemplate = (value: unknown): boolean => /\{\{|__clab/.test(JSON.stringify(value))
+const asTemplate = '(it would be a template there)'
+
+/** What entries of settings, and settings of one text, are called where they are lost. */
+const lostNames: Readonly<Record<string, string>> = {
+  env: 'the variable',
+  labels: 'the label',
+  sysctls: 'the parameter',
+  cmd: 'command',
+}
+
+/** Removes what containerlab would read as a template: of maps only such entries. Their names. */
 function removeTemplates(fields: Fields): string[] {
-  const found = Object.keys(fields).filter((key) => JSON.stringify(fields[key]).includes('{{'))
-  for (const key of found) delete fields[key]
-  return found.map((key) => `${key} (it would be a template there)`)
+  const lost: string[] = []
+  for (const [key, value] of Object.entries(fields)) {
+    if (!isTemplate(value)) continue
+    const noun = lostNames[key] ?? key
+    delete fields[key]
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+      const entries = Object.entries(value)
+      lost.push(...entries.filter(isTemplate).map(([name]) => `${noun} ${quoted(name)} ${asTemplate}`))
+      Object.assign(fields, whereSet(key, Object.fromEntries(entries.filter((entry) => !isTemplate(entry)))))
+    } else lost.push(`${noun} ${asTemplate}`)
+  }
+  return lost
 }
 
 /** `after`: the node is made when the others are configured. */

@@ -186,7 +186,7 @@ tasks:
     'The switch vlans, with its links.',
     'The nat inet, with its links.',
     'The container my host: its name, which is my-host here.',
-    'The container my host: hosts, workdir, ready, graph-icon, start, adapters after the last link, consoles, after, the file /a:b, exec (it would be a template there).',
+    'The container my host: hosts, workdir, ready, graph-icon, start, adapters after the last link, consoles, after, the file /a:b, the command "echo \'{{ x }}\'" (it would be a template there).',
     'The checks.',
     'The tasks.',
   ])
@@ -199,6 +199,56 @@ tasks:
       'links: [{ name: slow, ends: [x, y], delay: 20ms, down: true }]\n',
   )
   expect(impaired.leftOut).toEqual(['name, down, delay of the link x -- y.'])
+})
+
+test('an entry that would be a template is left out by itself, and a file with its bind', async () => {
+  const { topology, files, leftOut } = await exported(`
+lab: a
+nodes:
+  n:
+    kind: container
+    image: alpine_latest.tar
+    command: echo {{ x }}
+    environment: "A={{x\\nB=2"
+    exec: "echo {{x\\nid"
+    labels: { "{{y": z, site: north }
+    files: [{ path: "/a{{b", text: x }, { path: /c, text: "{{ y }}" }]
+`)
+  expect(topology.topology.nodes.n).toMatchObject({
+    env: { B: '2' },
+    exec: ['id'],
+    labels: { site: 'north' },
+    binds: ['configs/n/c:/c'],
+  })
+  expect(topology.topology.nodes.n.cmd).toBe(undefined)
+  expect(files).toEqual([{ path: 'configs/n/c', text: '{{ y }}', mode: '0644' }])
+  const why = '(it would be a template there)'
+  expect(leftOut).toEqual([
+    `The container n: the file /a{{b ${why}, the command "echo {{x" ${why}, command ${why}, the variable "A" ${why}, the label "{{y" ${why}.`,
+  ])
+})
+
+test('no text has what containerlab takes for a template', async () => {
+  const text = fc.string({ unit: fc.constantFrom('{', '{', 'a', ' ', '}', '$', '"', "'"), minLength: 1, maxLength: 8 })
+  const name = text.map((it) => `n${it}`.trim())
+  await fc.assert(
+    fc.asyncProperty(name, name, text, async (container, pc, value) => {
+      fc.pre(container !== pc)
+      const safe = withoutVariables
+      const fields = {
+        ...{ kind: 'container', image: 'a_1.tar', environment: safe(`A=${value}\nB${value}=b`) },
+        ...{
+          exec: safe(value),
+          labels: { [safe(value)]: safe(value) },
+          files: [{ path: safe(`/a${value}b`), text: '' }],
+        },
+      }
+      const nodes = { [container]: fields, [pc]: { kind: 'pc' } }
+      const desired = await readLabFile(labFileText({ lab: 'a', version: 1, nodes }))
+      expect(containerlabOf(desired).text).not.toContain('{{')
+    }),
+    { numRuns: 100 },
+  )
 })
 
 test('any command, variable and file of a container comes back as it is', async () => {
