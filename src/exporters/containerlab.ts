@@ -3,6 +3,7 @@ import type { Desired, DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from 
 import { quoted } from '../labfile/diagnostics.ts'
 import { impairmentFields } from '../labfile/document.ts'
 import { portText } from '../labfile/management-fields.ts'
+import { managementName } from '../labfile/schema.ts'
 import { type Fields, yamlText } from '../labfile/text.ts'
 import { hostnameOf } from '../lib/text/host-name.ts'
 import { type ContainerFile, containerSettings } from '../model/kinds/container.ts'
@@ -31,12 +32,12 @@ export interface ContainerlabExport {
 }
 
 /**
- * The containers of a lab, its switches without VLANs, and their links as a topology of containerlab (*.clab.yml): what an import reads
- * again as the same lab. All else is named in the answer, and in comments of the text.
+ * The containers of a lab, its switches without VLANs, and their links as a topology of containerlab (*.clab.yml). All that an import of
+ * it would make otherwise is named in the answer, and in comments of the text.
  */
 export function containerlabOf(desired: Desired): ContainerlabExport {
   const leftOut: string[] = []
-  const { lab, checks, tasks = [] } = desired
+  const { lab, about, starting, checks, tasks = [] } = desired
   const net = desired.nodes.find(({ name }) => name === desired.management)
   const withVlans = switchesWithVlans(desired)
   const isBridge = ({ kind, name }: DesiredNode) => kind === 'switch' && !withVlans.has(name)
@@ -58,6 +59,9 @@ export function containerlabOf(desired: Desired): ContainerlabExport {
     return { name, ...made }
   })
   leftOut.push(...links.flatMap(lostOfLink), ...neededOf(nodes, names))
+  if (net !== undefined) leftOut.push(...lostOfManagement(net))
+  if (about !== undefined) leftOut.push('What the lab is for.')
+  if (!Equal(starting, { give_up: 'stop' })) leftOut.push('How the nodes are started.')
   if (checks.length > 0) leftOut.push('The checks.')
   if (tasks.length > 0) leftOut.push('The tasks.')
   const topology = {
@@ -138,7 +142,7 @@ interface ExportedNode {
 const bridgeOf = (node: DesiredNode): ExportedNode => ({
   fields: { kind: 'bridge', ...labelsOf(node) },
   files: [],
-  lost: [],
+  lost: [...lostSettings(node), ...(node.settings.symbol === undefined ? [] : ['symbol'])],
 })
 
 /** The settings of a container that have a place in a topology. */
@@ -165,8 +169,12 @@ function containerOf(node: DesiredNode, { name, ends, names }: ContainerInput): 
   // `eth0` is there without a link, too.
   if (Number(properties.adapters ?? 1) > Math.max(0, ...adapters) + 1) lost.push('adapters after the last link')
   const usual = [...needs.consoles, ...containerSettings.consoles.default]
-  if (properties.consoles !== undefined && !Equal(properties.consoles, usual)) lost.push('consoles')
-  if (settings.symbol !== undefined && settings.symbol !== needs.symbol) lost.push('symbol')
+  if (!Equal(properties.consoles ?? containerSettings.consoles.default, usual)) lost.push('consoles')
+  const capabilities = (properties.capabilities ?? []) as readonly string[]
+  const added = needs.capabilities.filter((it) => !capabilities.includes(it))
+  if (added.length > 0) lost.push(`capabilities without ${added.join(' and ')}, which an import adds for the image`)
+  const { symbol } = kindOf(node.kind)
+  if ((settings.symbol ?? symbol) !== (needs.symbol || symbol)) lost.push('symbol')
   const after = node.after.flatMap((it) => names.get(it) ?? [])
   if (after.length < node.after.length) lost.push('after')
   const { binds, files } = bindsOf(properties.files as readonly ContainerFile[] | undefined, name, lost)
@@ -183,7 +191,7 @@ function containerOf(node: DesiredNode, { name, ends, names }: ContainerInput): 
     ...whereSet('user', text('user')),
     ...whereSet('binds', binds),
     ...whereSet('sysctls', Object.fromEntries(sysctlsOf(text('sysctls'), adapters.length))),
-    ...whereSet('cap-add', (properties.capabilities ?? []) as readonly string[]),
+    ...whereSet('cap-add', capabilities),
     ...whereSet('exec', commands.filter((line) => !isTemplate(line)).map(commandOf)),
     ...(Number(properties.ram ?? 0) > 0 && { memory: `${properties.ram}mb` }),
     ...(Number(properties.cpus ?? 0) > 0 && { cpu: properties.cpus }),
@@ -210,8 +218,16 @@ function lostSettings(node: DesiredNode): string[] {
   const { properties, settings, labels, start, ready, management, placement, imageDigest } = node
   const ofManagement = management === undefined ? [] : ['address', 'gateway', 'resolver']
   const known = new Set([...exportedSettings, ...ofManagement])
-  const { console_type, port_name_format, custom_adapters } = settings
-  const others = { console_type, ports: port_name_format, custom_adapters, ready, placement, digest: imageDigest }
+  const { console, console_type, port_name_format, custom_adapters } = settings
+  const others = {
+    console,
+    console_type,
+    ports: port_name_format,
+    custom_adapters,
+    ready,
+    placement,
+    digest: imageDigest,
+  }
   return [
     ...Object.keys(properties).filter((key) => !known.has(key)),
     ...Object.entries(others).flatMap(([key, value]) => (value === undefined ? [] : [key])),
@@ -267,7 +283,10 @@ function bindsOf(given: readonly ContainerFile[] = [], name: string, lost: strin
       lost.push(`the file ${path}${path.includes(':') ? '' : ` ${asTemplate}`}`)
       continue
     }
-    const isProgram = (Number.parseInt(mode, 8) & 0o111) !== 0
+    const bits = Number.parseInt(mode, 8)
+    const isProgram = (bits & 0o111) !== 0
+    const again = isProgram ? '0755' : '0644'
+    if (bits !== Number.parseInt(again, 8)) lost.push(`the mode of ${path}, which is ${again} after an import`)
     const plain = path
       .slice(path.lastIndexOf('/') + 1)
       .replaceAll(/[^\w.-]/g, '-')
@@ -325,6 +344,16 @@ function linksOf(links: readonly DesiredLink[], { lab, nodes }: Desired, names: 
     return `${names.get(node)}:${device}`
   }
   return links.map(({ ends }) => ({ endpoints: ends.map(endpoint) }))
+}
+
+function lostOfManagement({ name, settings, labels }: DesiredNode): string[] {
+  const keys = [
+    ...(name === managementName ? [] : ['name']),
+    ...(settings.x === undefined ? [] : ['at']),
+    ...(settings.symbol === undefined ? [] : ['symbol']),
+    ...(Object.keys(labels).length === 0 ? [] : ['labels']),
+  ]
+  return keys.length === 0 ? [] : [`${keys.join(', ')} of the management network.`]
 }
 
 function lostOfLink({ name, ends, suspend, capture, filters_ab, filters_ba }: DesiredLink): string[] {

@@ -19,7 +19,7 @@ async function imported(text: string, files: readonly ExportedFile[]): Promise<D
   const beside = (path: string) =>
     files
       .filter((file) => file.path === path)
-      .map(({ mode }) => ({ path, isText: true, isProgram: (Number.parseInt(mode, 8) & 0o100) !== 0 }))
+      .map(({ mode }) => ({ path, isText: true, isProgram: (Number.parseInt(mode, 8) & 0o111) !== 0 }))
   const { file, leftOut } = importLabFile({ text, filesAt: beside })
   expect(leftOut.filter(({ effect }) => effect === 'left-out')).toEqual([])
   return readLabFile(labFileText(file), {
@@ -199,6 +199,46 @@ tasks:
       'links: [{ name: slow, ends: [x, y], delay: 20ms, down: true }]\n',
   )
   expect(impaired.leftOut).toEqual(['name, down, delay of the link x -- y.'])
+})
+
+test('what an import would make otherwise is named', async () => {
+  const { text, files, leftOut } = await exported(`
+lab: a
+about: a trial
+management: { name: oob, at: [1, 2] }
+starting: { give_up: go-on }
+nodes:
+  r1: { kind: container, image: frrouting_frr_v8.4.0.tar }
+  h1:
+    kind: container
+    image: alpine_latest.tar
+    symbol: server
+    files:
+      - { path: /key, text: x, mode: "0600" }
+      - { path: /run, text: x, mode: "700" }
+      - { path: /plain, text: x, mode: "644" }
+segments:
+  sw: { kind: switch, symbol: cloud, members: [{ end: h1, trunk: true }, { end: r1, trunk: true }] }
+`)
+  expect(leftOut).toEqual([
+    'The container r1: consoles, capabilities without SYS_ADMIN, which an import adds for the image, symbol.',
+    'The container h1: the mode of /key, which is 0644 after an import, the mode of /run, which is 0755 after an import.',
+    'The switch sw: symbol.',
+    'The bridge sw, which the host must have under this name.',
+    'name, at of the management network.',
+    'What the lab is for.',
+    'How the nodes are started.',
+  ])
+  const again = await imported(text, files)
+  expect(again.nodes.find(({ name }) => name === 'r1')).toMatchObject({
+    settings: { symbol: 'router' },
+    properties: { capabilities: ['SYS_ADMIN'], consoles: [{ name: 'vtysh' }, { name: 'shell' }] },
+  })
+  expect(again.nodes.find(({ name }) => name === 'h1')?.properties.files).toMatchObject([
+    { path: '/key' },
+    { path: '/run', mode: '0755' },
+    { path: '/plain' },
+  ])
 })
 
 test('an entry that would be a template is left out by itself, and a file with its bind', async () => {
