@@ -86,8 +86,10 @@ describe('docker nodes of a client of release 2.2', () => {
     await service.call('POST', `${path}/start`, {})
     const terminal = await Terminal.connect(Number(node.console))
     await terminal.expect('ready')
-    terminal.type('echo $GREETING-$LEVEL; grep -c 10.0.0.9 /etc/hosts; cat /sys/class/net/eth1/address\r')
-    await terminal.expect('hello-3\r\n1\r\n02:00:00:00:00:77')
+    // As one line: ifup may write to the console meanwhile.
+    const line = '$GREETING-$LEVEL $(grep -c 10.0.0.9 /etc/hosts) $(cat /sys/class/net/eth1/address)'
+    terminal.type(`echo "${line}"\r`)
+    await terminal.expect('hello-3 1 02:00:00:00:00:77')
     terminal.type('until ip address show dev eth0 | grep -c "inet 10.0.0.5"; do sleep 0.1; done\r')
     await terminal.expect('\n1\r')
     await service.call('POST', `${path}/stop`, {})
