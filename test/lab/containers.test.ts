@@ -317,6 +317,9 @@ describe('containers', () => {
       await ready({ exec: 'test -e /tmp/well' })
       await expect(ready({ exec: 'exit 3', within_s: 0.1 })).rejects.toThrow(/did not succeed .* exit code is 3/)
       await expect(ready({ exec: 'sleep 1000', within_s: 0.1 })).rejects.toThrow('exit code is 137')
+      // A command that is late leaves nothing behind, whatever it has started.
+      await expect(ready({ exec: 'sleep 7531 | cat; true', within_s: 0.1 })).rejects.toThrow('exit code is 137')
+      await expect.poll(() => processesWith('sleep 7531')).toEqual([])
 
       // An image says what it likes, also to terminals.
       await addImage(service, 'odd.tar', { Healthcheck: { Test: ['CMD', 'false', `\u001b[2J${'x'.repeat(999)}`] } })

@@ -330,22 +330,25 @@ sub run_inside { my ($id, $kind, $seconds, @words) = @_; open(my $door, '+<&=', 
   my @more = $kind eq 'tty' ? ('--detach', '--tty', '--console-socket', $socket) : ('--pid-file', $file);
   my $consoles;
   if ($kind eq 'tty') { socket($consoles, 1, 1, 0) && bind($consoles, pack('S a108', 1, $socket)) && listen($consoles, 1) or leave(1) }
-  my ($end, $why, $tries, $late, $latest) = (1, '', 3, 0, time + ${startSeconds});
+  my ($end, $why, $tries, $late, $is_begun, $run) = (1, '', 3, 0, 0, 0);
+  # With all that it has started: with its group, which is that of a parent within crun. Again each second, as another try may begin.
+  local $SIG{ALRM} = sub { $late = 1; my @late = grep { $_ } int(beginning_of($file)), $run; my $own = getpgrp;
+    kill -9, grep { $_ > 1 && $_ != $own } map { getpgrp($_) || 0 } @late; kill 9, @late; alarm 1 };
+  alarm ${startSeconds};
   while ($tries-- > 0) {
     unlink $file, $log;
-    my $run = fork; defined $run or leave(1);
-    if (!$run) { close_all(); open(STDIN, '<', '/dev/null'); open(STDOUT, '>', '/dev/null'); open(STDERR, '>', '/dev/null');
+    $run = fork; defined $run or leave(1);
+    if (!$run) { setpgrp; close_all(); open(STDIN, '<', '/dev/null'); open(STDOUT, '>', '/dev/null'); open(STDERR, '>', '/dev/null');
       exec { $crun } @crun, '--log', $log, 'exec', '--no-new-privs', @more, 'container', @words; leave(127) }
-    local $SIG{ALRM} = sub { $late = 1; kill 9, int(beginning_of($file)) || $run, $run };
-    # The time of a command begins when it runs: on a busy host crun itself may take seconds.
-    my $left = $latest - time; alarm($left > 0 ? $left : 1);
     my $ended;
     select(undef, undef, undef, 0.02) until ($ended = waitpid($run, 1)) || -s $file;
-    alarm $seconds unless $late;
+    # The time of a command begins when it runs: on a busy host crun itself may take seconds.
+    alarm $seconds unless $ended || $late || $is_begun++;
     until ($ended || waitpid($run, 0) == $run) { last unless $!{EINTR} }
-    $end = end_of($?); alarm 0;
+    $end = end_of($?); $run = 0;
     $why = beginning_of($log);
     last if $late || $end == 0 || $why !~ $passing }
+  alarm 0;
   if ($kind eq 'tty' && $end == 0) { accept(my $peer, $consoles) or leave(1); hand_over("tty $id", receive($peer)) }
   else { $why =~ s/^\S+Z: //mg; $why =~ s/[^\x20-\x7e]+/ /g; say($door, 'end', $id, $late ? 137 : $end, substr($why, 0, 400)) }
   unlink $socket, $file, $log; leave(0) }
