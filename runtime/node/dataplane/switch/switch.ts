@@ -153,7 +153,9 @@ export class Switch {
         if (link !== undefined) await this.#linking.run('', () => this.#joinDirect(link))
         return { switch_port: port }
       } catch (error) {
-        this.#counters.release(row)
+        const half = this.#byRow.get(row)
+        if (half === undefined) this.#counters.release(row)
+        else await this.#close(half).catch(ignore('the error before it is reported'))
         throw error
       }
     })
@@ -167,17 +169,30 @@ export class Switch {
     return this.#relink(key, async () => {
       const port = this.#require(key)
       const { end } = await this.#path.open({ type: 'tap', descriptor, row: port.row })
-      await this.#closeGuest(port)
-      port.guest = end
-      port.descriptor = descriptor
-      if (panel !== undefined) this.#cables.plug(port, panel, descriptor)
-      // Frames of the guest before are lost.
-      await this.#path.reset(port.row)
-      if (port.joined !== null) return this.#join(port, port.joined)
-      if (port.link === null) return
-      await this.#path.setLane(port.link.end, { output: end, hops: [{ row: port.row, direction: 'in' }] })
-      await this.#path.setLane(end, { output: port.link.end, hops: [{ row: port.row, direction: 'out' }] })
+      try {
+        await this.#closeGuest(port)
+        port.guest = end
+        port.descriptor = descriptor
+        if (panel !== undefined) this.#cables.plug(port, panel, descriptor)
+        await this.#linkGuest(port)
+      } catch (error) {
+        port.guest = end
+        // The caller closes it.
+        port.descriptor = undefined
+        await this.#closeGuest(port).catch(ignore('the error before it is reported'))
+        throw error
+      }
     })
+  }
+
+  /** Has the link of a port, if it has one, lead to its new guest. Frames of the guest before are lost. */
+  async #linkGuest(port: OpenPort): Promise<void> {
+    const { row, guest, link, joined } = port
+    await this.#path.reset(row)
+    if (joined !== null) return this.#join(port, joined)
+    if (link === null) return
+    await this.#path.setLane(link.end, { output: guest, hops: [{ row, direction: 'in' }] })
+    await this.#path.setLane(guest, { output: link.end, hops: [{ row, direction: 'out' }] })
   }
 
   /** Closes the TAP device of a guest that has ended: an open descriptor would keep its network namespace. */
@@ -271,7 +286,7 @@ export class Switch {
   joinAll(links: readonly JoinedLink[]): Promise<void> {
     return this.#linking.run('', async () => {
       for (const link of links) await this.#replace(link)
-      await Promise.all(links.map((link) => this.#joinDirect(link)))
+      await allEnded(links.map((link) => this.#joinDirect(link)))
     })
   }
 
@@ -281,8 +296,8 @@ export class Switch {
       const link = this.#links.get(link_id)
       return link !== undefined && isDeepStrictEqual(link.ports, ports) ? [link] : []
     })
-    await this.#linking.run('', () => Promise.all(known.map((link) => this.#drop(link))))
-    await Promise.all(known.flatMap(({ ports }) => ports.map((key) => this.#endCapture(key))))
+    await this.#linking.run('', () => allEnded(known.map((link) => this.#drop(link))))
+    await allEnded(known.flatMap(({ ports }) => ports.map((key) => this.#endCapture(key))))
   }
 
   /** `not_linked` when nothing is attached. */
@@ -403,7 +418,7 @@ export class Switch {
       separated.push(this.#path.setLane(joined.guest, lane))
       joined.link?.prober?.start()
     }
-    await Promise.all(separated)
+    await allEnded(separated)
     if (link !== null) await this.#path.close(link.end)
   }
 
@@ -432,7 +447,7 @@ export class Switch {
     if (a !== undefined && b !== undefined && a.joined !== b && hasEthernet(a.at) === hasEthernet(b.at)) {
       changes.push(this.#path.reset(a.row), this.#path.reset(b.row), this.#join(a, b))
     }
-    await Promise.all(changes)
+    await allEnded(changes)
   }
 
   async #drop(link: JoinedLink): Promise<void> {
@@ -466,7 +481,7 @@ export class Switch {
           { row: to.row, direction: 'in' },
         ],
       })
-    await Promise.all([over(port, other), over(other, port)])
+    await allEnded([over(port, other), over(other, port)])
     await this.#cables.consider(port)
   }
 
@@ -504,4 +519,10 @@ export class Switch {
     if (port === undefined) throw new KeeperError('unknown_key', `the switch has no port ${key}`)
     return port
   }
+}
+
+/** Waits for all changes, also after a failure, so that none goes on when the lock of links is given back. Throws the first failure. */
+async function allEnded(changes: readonly (Promise<void> | undefined)[]): Promise<void> {
+  const failed = (await Promise.allSettled(changes)).find((it) => it.status === 'rejected')
+  if (failed !== undefined) throw failed.reason
 }

@@ -1,5 +1,7 @@
-import { describe, expect, test } from 'vitest'
+import { setImmediate } from 'node:timers/promises'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { compileFilters } from '../../../../runtime/node/dataplane/filters/compile.ts'
+import { PortablePath } from '../../../../runtime/node/dataplane/portable/portable-path.ts'
 import type { JoinedLink } from '../../../../runtime/node/keeper/protocol/protocol.ts'
 import type { Filters } from '../../../../src/model/schema/filters.ts'
 import { lan, packetPaths, peer, udp } from '../../../support/lan.ts'
@@ -14,6 +16,37 @@ const link = (
   ...{ link_id, ports: [a, b], suspend },
   filters_ab: compileFilters(ab),
   filters_ba: compileFilters(ba),
+})
+
+afterEach(() => void vi.restoreAllMocks())
+
+describe('where the packet path refuses a change', () => {
+  test('a port is not half open, and can be opened again', async () => {
+    const { lan: it, guests } = await lan('portable', 'a')
+    await it.joinAll([link('1', 'a', 'b')])
+    const guest = await peer(0)
+    vi.spyOn(PortablePath.prototype, 'reset').mockRejectedValueOnce(new Error('refused'))
+    await expect(it.open('b', guest.port)).rejects.toThrow('refused')
+    expect(it.list().map(({ key }) => key)).toEqual(['a'])
+    const { switch_port } = await it.open('b', guest.port)
+    await guest.send('there', switch_port)
+    expect(await guests[0].next()).toBe('there')
+  })
+
+  test('the other links are joined before the failure is reported', async () => {
+    const { lan: it } = await lan('portable', 'a', 'b', 'c', 'd')
+    const setLane = PortablePath.prototype.setLane
+    let underWay = 0
+    vi.spyOn(PortablePath.prototype, 'setLane').mockImplementation(async function (this: PortablePath, ...args) {
+      underWay++
+      await setImmediate()
+      await setLane.apply(this, args)
+      underWay--
+    })
+    vi.spyOn(PortablePath.prototype, 'reset').mockRejectedValueOnce(new Error('refused'))
+    await expect(it.joinAll([link('1', 'a', 'b'), link('2', 'c', 'd')])).rejects.toThrow('refused')
+    expect(underWay).toBe(0)
+  })
 })
 
 describe.each(packetPaths)('a direct link on the %s packet path', (path) => {
