@@ -111,6 +111,8 @@ export class Cables {
           [it, other],
           [other, it],
         ] as const) {
+          // One that could not be ended: the kernel would keep both, and take the older one.
+          await unlessDone(from.panel.leave(from.outer, priorities.throughKernel))
           await from.panel.redirect(from.outer, priorities.throughKernel, to.outer)
           Object.assign(from, { other: to, seen: { frames: 0, bytes: 0 } })
         }

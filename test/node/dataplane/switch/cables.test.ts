@@ -1,7 +1,8 @@
-import { existsSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
 import { NetlinkError } from '../../../../runtime/node/dataplane/cable/netlink.ts'
 import { Panel, priorities } from '../../../../runtime/node/dataplane/cable/panel.ts'
+import { FastPath } from '../../../../runtime/node/dataplane/fast/fast-path.ts'
 import { loadLibc } from '../../../../runtime/node/os/system/libc.ts'
 import { lanWith } from '../../../support/lan.ts'
 import { freshName } from '../../../support/namespace.ts'
@@ -12,9 +13,12 @@ import { describeWith } from '../../../support/test-with.ts'
 const noPermission = 1
 const direct = { link_id: 'link', suspend: false, filters_ab: [], filters_ba: [] }
 
-/** A panel that knows which redirections its kernel has, by the adapters that they are from. The kernel refuses what it is told to. */
+/**
+ * A panel that knows which redirections its kernel has, by the adapters that they are from; as the kernel, it has several of one
+ * priority. It refuses what it is told to.
+ */
 class RefusingPanel extends Panel {
-  readonly redirections = new Map<number, Map<number, number>>()
+  readonly redirections = new Map<number, (readonly [priority: number, to: number])[]>()
   refuses: (what: 'redirect' | 'leave', from: number, priority: number) => boolean = () => false
   /** Called when counters are asked for, which are there when the promise resolves. */
   onRead = () => {}
@@ -28,18 +32,21 @@ class RefusingPanel extends Panel {
   override plugOf() {
     const outer = ++this.#plugs
     const plug = { panel: this, outer, tap: 100 + outer }
-    this.redirections.set(outer, new Map([[priorities.throughSwitch, plug.tap]]))
+    this.redirections.set(outer, [[priorities.throughSwitch, plug.tap]])
     return plug
   }
 
   override async redirect(from: number, priority: number, to: number): Promise<void> {
     if (this.refuses('redirect', from, priority)) throw new NetlinkError('redirect', noPermission)
-    this.redirections.get(from)?.set(priority, to)
+    this.redirections.get(from)?.push([priority, to])
   }
 
   override async leave(from: number, priority: number): Promise<void> {
     if (this.refuses('leave', from, priority)) throw new NetlinkError('leave', noPermission)
-    this.redirections.get(from)?.delete(priority)
+    this.redirections.set(
+      from,
+      this.takes(from).filter(([it]) => it !== priority),
+    )
   }
 
   override redirected = async () => {
@@ -48,8 +55,8 @@ class RefusingPanel extends Panel {
     return undefined
   }
 
-  /** What the kernel does with the frames of an adapter: that with the lowest number. */
-  takes = (from: number) => [...(this.redirections.get(from) ?? [])]
+  /** What the kernel does with the frames of an adapter: that with the lowest number, and of several the first. */
+  takes = (from: number) => this.redirections.get(from) ?? []
 }
 
 /** Two guests with TAP devices in a panel, and a link between them. */
@@ -93,6 +100,18 @@ describeWith(requireDevices())('a patch cable', () => {
     await vi.waitFor(() => expect(panel.takes(1)).toEqual([[priorities.throughSwitch, 101]]))
     expect(panel.takes(2)).toEqual([[priorities.throughSwitch, 102]])
     expect(await path()).toBe('relay')
+  })
+
+  test('that fails when it is bound has its descriptor left to the caller', async () => {
+    const { lan: it } = await lanWith({}, 'fast')
+    await it.open('a', { tap: true })
+    const descriptor = openTap(freshName())
+    vi.spyOn(FastPath.prototype, 'reset').mockRejectedValueOnce(new Error('refused'))
+    await expect(it.bindTap('a', descriptor)).rejects.toThrow('refused')
+    await it.unbindTap('a')
+    closeSync(descriptor)
+    expect(() => fstatSync(descriptor)).toThrow('EBADF')
+    await it.bindTap('a', openTap(freshName()))
   })
 
   test('has no report of a port that is closed while the kernel is asked for its counters', async () => {
