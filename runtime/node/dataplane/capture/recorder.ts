@@ -72,7 +72,13 @@ export class Recorder {
     await this.#settle()
     this.#file = created
     this.#base = this.#count()
-    await this.#adjust()
+    try {
+      await this.#adjust()
+    } catch (error) {
+      this.#file = null
+      await created.complete().catch(ignore('the failure before it is reported'))
+      throw error
+    }
   }
 
   /** Resolves when the file has all captured frames. */
@@ -119,7 +125,12 @@ export class Recorder {
       this.#streams.delete(socket)
       void this.#adjust()
     })
-    await this.#adjust()
+    try {
+      await this.#adjust()
+    } catch (error) {
+      this.#streams.delete(socket)
+      throw error
+    }
   }
 
   /** Ends everything. */
@@ -207,16 +218,27 @@ export class Recorder {
       const isWanted = this.#file !== null || this.#streams.size > 0
       if (isWanted === (this.#slots !== null)) return
       if (this.#slots === null) {
+        // Frames come before `capture` resolves.
         this.#slots = CaptureSlots.borrow()
-        await this.#path.capture(this.#row, this.#slots.memory)
+        try {
+          await this.#path.capture(this.#row, this.#slots.memory)
+        } catch (error) {
+          await this.#endDelivery(this.#slots).catch(ignore('the failure before it is reported'))
+          this.#slots = null
+          throw error
+        }
         return
       }
-      await this.#path.capture(this.#row, null)
-      // The last frames have just been delivered and are still in these slots.
-      await this.#stored()
-      this.#slots.giveBack()
+      await this.#endDelivery(this.#slots)
       this.#slots = null
     })
+  }
+
+  async #endDelivery(slots: CaptureSlots): Promise<void> {
+    await this.#path.capture(this.#row, null)
+    // The last frames have just been delivered and are still in these slots.
+    await this.#stored()
+    slots.giveBack()
   }
 
   async #stored(): Promise<void> {

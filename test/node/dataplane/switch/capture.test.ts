@@ -1,6 +1,8 @@
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
+import { Recorder } from '../../../../runtime/node/dataplane/capture/recorder.ts'
 import type { Filter } from '../../../../runtime/node/dataplane/filters/index.ts'
+import { Counters } from '../../../../runtime/node/dataplane/switch/core/counters.ts'
 import { ethernet, linked } from '../../../support/captured-link.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { lan, packetPaths, udp } from '../../../support/lan.ts'
@@ -103,4 +105,16 @@ describe.each(packetPaths)('captures on the %s packet path', (path) => {
     expect(recorder.state).toBe(null)
     await recorder.start(file, ethernet, 0)
   })
+})
+
+test('a capture that the path refuses is none, and can be started again', async () => {
+  const capture = vi.fn<(row: number, memory: SharedArrayBuffer | null) => Promise<void>>(async () => {})
+  const recorder = new Recorder({ capture }, new Counters(), 0, () => {})
+  const directory = await freshDirectory()
+  capture.mockRejectedValueOnce(new Error('refused'))
+  await expect(recorder.start(join(directory, 'a.pcap'), ethernet, 0)).rejects.toThrow('refused')
+  expect(recorder.state).toBeNull()
+  await recorder.start(join(directory, 'b.pcap'), ethernet, 0)
+  expect(capture.mock.calls.map(([, memory]) => memory !== null)).toEqual([true, false, true])
+  await recorder.close()
 })
