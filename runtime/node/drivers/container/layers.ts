@@ -1,4 +1,4 @@
-import { lstat, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { constants, lstat, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { conflict } from '../../../../src/lib/errors/api-error.ts'
 import { requireSpace, withDiskErrors } from '../../engine/storage/disk.ts'
@@ -85,7 +85,9 @@ export class Layers {
       const half = `${archive}.part`
       await requireSpace(directory, this.#minFreeMb())
       try {
-        await using file = await open(half, 'w', 0o600)
+        // Another file of that name, or a link, is not written to.
+        await rm(half, { force: true })
+        await using file = await open(half, 'wx', 0o600)
         if (hasLayer)
           await runInside({
             ...{ ids, signal, disk: directory, output: file.fd },
@@ -151,8 +153,12 @@ export class Layers {
     const layer = this.layerOf(node_id)
     await requireSpace(this.#directory, this.#minFreeMb())
     await makeOpen(`${layer}.new`)
-    await using file = await open(join(directory, archiveName), 'r')
-    const { size } = await file.stat()
+    // Who may write to the directory may have put a link or a FIFO there meanwhile.
+    const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+    await using file = await open(join(directory, archiveName), flags)
+    const stats = await file.stat()
+    if (!stats.isFile()) throw conflict(`The files of ${name} cannot be unpacked: ${archiveName} is not a file`)
+    const { size } = stats
     try {
       if (size > emptyArchive.length)
         await runInside({
