@@ -9,26 +9,33 @@ export const [defaultWithinS, longestWithinS] = [120, 600]
 
 interface Wait {
   readonly doing: string
+  /** Its lab, by its id or name. */
+  readonly project_id: string
   /** When the wait ends, ms since 1970. */
   readonly until: number
   /** Default: when the job has ended. */
   readonly isOver?: (job: LabJob) => boolean
 }
 
-/** A job as far as it is known; gone: its lab is, too; unheard: the service could not say how far it is. */
-export type KnownJob = LabJob | 'gone' | 'unheard'
+/**
+ * A job as far as it is known; gone: its lab is, too; forgotten: the lab is there, but the service was started again; unheard: the service
+ * could not say how far it is.
+ */
+export type KnownJob = LabJob | 'gone' | 'forgotten' | 'unheard'
 
 /** A job at its end, or as it is when the time is over. */
 export async function jobAtEnd(
   job_id: string,
   { client, signal, progress }: ToolContext,
-  { doing, until, isOver = ({ status }) => status !== 'running' }: Wait,
+  { doing, project_id, until, isOver = ({ status }) => status !== 'running' }: Wait,
 ): Promise<KnownJob> {
   let known: KnownJob = 'unheard'
   for (let pollMs = firstPollMs; ; pollMs = Math.min(pollMs * 1.5, longestPollMs)) {
     const job = await client.call('GET /v2/jobs/{job_id}', { params: { job_id }, signal }).catch(answerLost)
-    if (job === 'gone') return job
-    if (job !== 'unheard') {
+    // Jobs end with the service, labs do not.
+    const lost = job === 'gone' ? await labOfLost(project_id, { client, signal }) : undefined
+    if (lost === 'gone' || lost === 'forgotten') return lost
+    if (typeof job !== 'string') {
       known = job
       progress(job.done + job.failed + job.skipped, job.total, doing)
       if (isOver(job)) return job
@@ -47,12 +54,20 @@ function answerLost(error: unknown): 'gone' | 'unheard' {
   throw error
 }
 
+/** What a lab says about its job that is not there. */
+const labOfLost = (project_id: string, { client, signal }: Pick<ToolContext, 'client' | 'signal'>) =>
+  client
+    .call('GET /v2/projects/{project_id}', { params: { project_id }, signal })
+    .then(() => 'forgotten' as const, answerLost)
+
 export const isFailed = (job: KnownJob): boolean =>
-  job === 'gone' || (job !== 'unheard' && (job.status === 'failed' || job.status === 'cancelled'))
+  typeof job === 'string' ? job !== 'unheard' : job.status === 'failed' || job.status === 'cancelled'
 
 /** What is not done yet, of a job that may go on after its tool has answered. */
 export function notYet(job: KnownJob): string[] {
   if (job === 'unheard') return ['Not known yet: the service did not say in time how far it is; "inspect" shows it']
+  if (job === 'forgotten')
+    return ['Not known: the service was started again, and its jobs ended; "inspect" shows how far it came']
   if (job === 'gone' || job.status !== 'running') return []
   return ['Not all of it yet: it takes longer than within_s, and goes on; "inspect" shows how far it is']
 }

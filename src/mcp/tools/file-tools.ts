@@ -161,19 +161,25 @@ export const fileTools: readonly Tool[] = [
 ]
 
 /** Waits for the jobs of an apply: that of the steps, and that of the starts. The last of them; undefined: it needed none. */
-async function jobOf({ job_id }: LabPlan, context: ToolContext, until: number): Promise<KnownJob | undefined> {
+async function jobOf(
+  { job_id, project_id }: LabPlan,
+  context: ToolContext,
+  until: number,
+): Promise<KnownJob | undefined> {
   if (job_id === undefined) return undefined
   // The job of the steps runs until that of the starts has ended.
   const isOver = ({ status, start_job_id }: LabJob) => status !== 'running' || start_job_id !== undefined
-  const steps = await jobAtEnd(job_id, context, { doing: 'applying', until, isOver })
+  const steps = await jobAtEnd(job_id, context, { doing: 'applying', project_id, until, isOver })
   if (typeof steps === 'string' || steps.start_job_id === undefined) return steps
-  return jobAtEnd(steps.start_job_id, context, { doing: 'starting', until })
+  return jobAtEnd(steps.start_job_id, context, { doing: 'starting', project_id, until })
 }
 
 async function applyAnswer(plan: LabPlan, job: KnownJob | undefined, context: ToolContext): Promise<ToolAnswer> {
   if (job === 'gone')
     return { verdict: 'Failed: the steps were undone, and the new lab is gone', data: planData(plan), isError: true }
   const not_done = [...leftBy(plan), ...(job === undefined ? [] : notYet(job))]
+  if (job === 'forgotten')
+    return { verdict: 'Not known whether the steps were done', not_done, data: planData(plan), isError: true }
   if (typeof job === 'object' && isFailed(job)) {
     const { action, reason, nodes, steps = [] } = job
     const isOfSteps = action === 'apply'

@@ -71,7 +71,8 @@ const running = (action: 'start' | 'stop', about: Pick<Tool, 'title' | 'descript
       const left = others(before, names)
       const body = { action, ...(nodes !== undefined && { nodes }) }
       const { job_id } = await client.call('POST /v2/projects/{project_id}/jobs', { params, body, signal })
-      const job = await jobAtEnd(job_id, context, { doing: action === 'start' ? 'starting' : 'stopping', until })
+      const doing = action === 'start' ? 'starting' : 'stopping'
+      const job = await jobAtEnd(job_id, context, { doing, ...params, until })
       const after = await wholeLab(before.lab.project_id, context)
       const stillLeft = others(after, names)
       const done = left.filter(({ node_id }) => !stillLeft.some((it) => it.node_id === node_id))
@@ -216,7 +217,7 @@ export const runTools: readonly Tool[] = [
               body: { document: file, ...(files && { files }), ...(vars && { vars }) },
               signal,
             })
-      const job = await jobAtEnd(job_id, context, { doing: 'checking', until })
+      const job = await jobAtEnd(job_id, context, { doing: 'checking', ...params, until })
       return checkAnswer(job)
     },
   }),
@@ -235,6 +236,7 @@ function notShown(error: unknown, node: string, typed: readonly string[]): ToolA
 
 function checkAnswer(job: KnownJob): ToolAnswer {
   if (job === 'gone') return { verdict: 'The lab is gone, and its checks with it', isError: true }
+  if (job === 'forgotten') return { verdict: 'Not known which checks hold', not_done: notYet(job), isError: true }
   if (job === 'unheard') return { verdict: 'The checks go on', not_done: notYet(job) }
   const { checks = [], tasks, reason, status } = job
   const results = checks.map(({ name, state, saw }) => ({ name, state, ...(saw !== null && { saw }) }))

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { Patchbay } from '../../../src/client/patchbay.ts'
-import { jobAtEnd } from '../../../src/mcp/parts/jobs.ts'
+import { isFailed, jobAtEnd, notYet } from '../../../src/mcp/parts/jobs.ts'
 
-const job_id = crypto.randomUUID()
+const [job_id, project_id] = [crypto.randomUUID(), crypto.randomUUID()]
 const counts = { total: 2, done: 1, failed: 0, skipped: 0 }
 const job = (status: string) => Response.json({ job_id, status, ...counts })
 const refused = (status: number, code: string) =>
@@ -21,7 +21,7 @@ async function waited(answers: (Response | undefined)[], ms = 60_000) {
     ...{ read: () => Promise.reject(new Error('reads no file')), asset: async () => undefined },
     progress: (done: number) => void progress.push(done),
   }
-  return { found: await jobAtEnd(job_id, context, { doing: 'starting', until: Date.now() + ms }), progress }
+  return { found: await jobAtEnd(job_id, context, { doing: 'starting', project_id, until: Date.now() + ms }), progress }
 }
 
 test('a job is asked for again when a request was refused for now, or has no answer', async () => {
@@ -42,7 +42,16 @@ test('at the end of the time a job is as it was last seen, or not known', async 
   expect((await waited([undefined], 0)).found).toBe('unheard')
 })
 
-test('a job that is not there is gone, and other errors are errors', async () => {
-  expect((await waited([job('running'), refused(404, 'no-such-job')])).found).toBe('gone')
+test('a job that is not there is gone with its lab, and other errors are errors', async () => {
+  const gone = [job('running'), refused(404, 'no-such-job'), refused(404, 'no-such-project')]
+  expect((await waited(gone)).found).toBe('gone')
   await expect(waited([refused(403, 'forbidden')])).rejects.toMatchObject({ status: 403 })
+})
+
+test('a job is forgotten when the service was started again: its lab is there', async () => {
+  const again = [job('running'), undefined, refused(404, 'no-such-job'), Response.json({ project_id })]
+  const { found } = await waited(again)
+  expect(found).toBe('forgotten')
+  expect(notYet(found)).toEqual([expect.stringMatching(/^Not known: the service was started again/)])
+  expect(isFailed(found)).toBe(true)
 })
