@@ -18,8 +18,8 @@ interface Wait {
 }
 
 /**
- * A job as far as it is known; gone: its lab is, too; forgotten: the lab is there, but the service was started again; unheard: the service
- * could not say how far it is.
+ * A job as far as it is known; gone: its lab is, too; forgotten: the lab is there, and the job is not, as when the service was started again;
+ * unheard: the service could not say how far it is.
  */
 export type KnownJob = LabJob | 'gone' | 'forgotten' | 'unheard'
 
@@ -67,7 +67,7 @@ export const isFailed = (job: KnownJob): boolean =>
 export function notYet(job: KnownJob): string[] {
   if (job === 'unheard') return ['Not known yet: the service did not say in time how far it is; "inspect" shows it']
   if (job === 'forgotten')
-    return ['Not known: the service was started again, and its jobs ended; "inspect" shows how far it came']
+    return ['Not known: the service no longer has the job, as after a restart; "inspect" shows how far it came']
   if (job === 'gone' || job.status !== 'running') return []
   return ['Not all of it yet: it takes longer than within_s, and goes on; "inspect" shows how far it is']
 }

@@ -52,6 +52,6 @@ test('a job is forgotten when the service was started again: its lab is there', 
   const again = [job('running'), undefined, refused(404, 'no-such-job'), Response.json({ project_id })]
   const { found } = await waited(again)
   expect(found).toBe('forgotten')
-  expect(notYet(found)).toEqual([expect.stringMatching(/^Not known: the service was started again/)])
+  expect(notYet(found)).toEqual([expect.stringMatching(/^Not known: the service no longer has the job/)])
   expect(isFailed(found)).toBe(true)
 })
