@@ -172,7 +172,7 @@ function containerOf(node: DesiredNode, { name, ends, names }: ContainerInput): 
   if (!Equal(properties.consoles ?? containerSettings.consoles.default, usual)) lost.push('consoles')
   const capabilities = (properties.capabilities ?? []) as readonly string[]
   const added = needs.capabilities.filter((it) => !capabilities.includes(it))
-  if (added.length > 0) lost.push(`capabilities without ${added.join(' and ')}, which an import adds for the image`)
+  if (added.length > 0) lost.push(`capabilities (an import adds ${added.join(' and ')})`)
   const { symbol } = kindOf(node.kind)
   if ((settings.symbol ?? symbol) !== (needs.symbol || symbol)) lost.push('symbol')
   const after = node.after.flatMap((it) => names.get(it) ?? [])
@@ -286,7 +286,7 @@ function bindsOf(given: readonly ContainerFile[] = [], name: string, lost: strin
     const bits = Number.parseInt(mode, 8)
     const isProgram = (bits & 0o111) !== 0
     const again = isProgram ? '0755' : '0644'
-    if (bits !== Number.parseInt(again, 8)) lost.push(`the mode of ${path}, which is ${again} after an import`)
+    if (bits !== Number.parseInt(again, 8)) lost.push(`the mode of ${path} (${again} after an import)`)
     const plain = path
       .slice(path.lastIndexOf('/') + 1)
       .replaceAll(/[^\w.-]/g, '-')

@@ -104,9 +104,9 @@ test('containers are exported as a topology of containerlab, with their files be
 nodes:
   r1:
     kind: container
-    image: frrouting_frr_v8.4.0.tar
+    image: router_8.4.tar
     files: [{ path: /etc/frr/frr.conf, text: hostname r1 }, { path: /up.sh, text: ip a, mode: "0755" }]
-  r2: { kind: container, image: frrouting_frr_v8.4.0.tar }
+  r2: { kind: container, image: router_8.4.tar }
   PC1: { kind: pc }
 links: [[r1, r2]]
 `

@@ -221,8 +221,8 @@ segments:
   sw: { kind: switch, symbol: cloud, members: [{ end: h1, trunk: true }, { end: r1, trunk: true }] }
 `)
   expect(leftOut).toEqual([
-    'The container r1: consoles, capabilities without SYS_ADMIN, which an import adds for the image, symbol.',
-    'The container h1: the mode of /key, which is 0644 after an import, the mode of /run, which is 0755 after an import.',
+    'The container r1: consoles, capabilities (an import adds SYS_ADMIN), symbol.',
+    'The container h1: the mode of /key (0644 after an import), the mode of /run (0755 after an import).',
     'The switch sw: symbol.',
     'The bridge sw, which the host must have under this name.',
     'name, at of the management network.',
