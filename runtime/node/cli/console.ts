@@ -39,14 +39,19 @@ export async function consoleCommand({
     if (flags.telnet) return await terminalOn(await telnetOf(target), options)
     const further = flags.name === undefined ? {} : { name: flags.name, terminal: randomHex(8) }
     const stream = await consoleOf(target, client, { signal, ...further })
-    passSizes(target, client, { terminal: further.terminal, signal })
-    return await terminalOn(stream, options)
+    const left = new AbortController()
+    passSizes(target, client, { terminal: further.terminal, signal: AbortSignal.any([signal, left.signal]) })
+    try {
+      return await terminalOn(stream, options)
+    } finally {
+      left.abort()
+    }
   } finally {
     log?.end()
   }
 }
 
-/** Has a console take the size of the terminal of this process, if it has one. */
+/** Has a console take the size of the terminal of this process, if it has one, until `signal` aborts. */
 function passSizes(
   { node: { project_id, node_id } }: NodeTarget,
   client: Patchbay,
@@ -63,6 +68,10 @@ function passSizes(
   })
   const set = () => sizes.set(stdout.columns, stdout.rows)
   stdout.on('resize', set)
+  signal.addEventListener('abort', () => {
+    stdout.off('resize', set)
+    sizes.show(undefined)
+  })
   set()
 }
 

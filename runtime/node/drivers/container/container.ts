@@ -206,7 +206,8 @@ export class ContainerKind implements NodeKind<ContainerProperties, typeof conta
 
   readonly actions: NodeActions<typeof container, ContainerProperties> = {
     makeImage: (at, { name }, signal) => this.#makeImage(at, name, signal),
-    resizeConsole: (at, size) => at.exclusively((node) => this.#resizeConsole(node, size)),
+    // Without the lock: a start that waits, or an image that is being made, would have terminals wait for it.
+    resizeConsole: async (at, size) => this.#resizeConsole(await at.find(), size),
   }
 
   async #resizeConsole({ key, status }: ContainerKindNode, size: ConsoleSize): Promise<void> {

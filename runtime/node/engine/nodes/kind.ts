@@ -202,6 +202,8 @@ export type ComputeActions<D> = D extends { computeActions: infer A }
   : Readonly<Record<string, Method<[input: never], Promise<unknown>>>>
 
 export interface ActionTarget<P> {
+  /** The node as it is now, also while another change has its lock. 404 when it is gone. */
+  find(): Promise<KindNode<P>>
   /** Runs a function with the lock of the node. 404 when the node is gone, and 409 or 503 as for other changes. */
   exclusively<T>(run: (node: KindNode<P>, lifecycle: StartStop) => Promise<T>): Promise<T>
 }

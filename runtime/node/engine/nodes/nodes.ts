@@ -257,7 +257,7 @@ export class Nodes implements NodeAgent {
     const run = namedAction(kinds[ref.kind].actions, name)
     const exclusively: ActionTarget<Properties>['exclusively'] = (use) =>
       this.with(ref, (node) => use(node, { start: () => lifecycle.start(node), stop: () => lifecycle.stop(node) }))
-    return run({ exclusively }, input as never, signal)
+    return run({ find: () => this.#find(ref), exclusively }, input as never, signal)
   }
 
   /**
