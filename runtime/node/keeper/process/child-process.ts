@@ -32,8 +32,8 @@ const setpriv = ['/usr/bin/setpriv', '/bin/setpriv'].find((path) => existsSync(p
 const withDeathSignal = (command: string, args: readonly string[]): [string, readonly string[]] =>
   setpriv === undefined ? [command, args] : [setpriv, ['--pdeathsig', 'KILL', '--', command, ...args]]
 
-/** Timeout of the start of a cell, ms. */
-const longestWrapMs = 10_000
+/** Timeout of the start of a cell, ms: less than what the service waits for it. */
+const longestWrapMs = 20_000
 
 const ctrlC = 3
 
@@ -135,7 +135,10 @@ export class ChildProcessRunner implements Runner {
       const ended = exitOfChild(child, sources, isWrapped)
       await once(child, 'spawn')
       const begin = isWrapped ? child.stdio[3] : null
-      if (begin != null) await said(begin as Readable, longestWrapMs)
+      if (begin != null && !(await said(begin as Readable, longestWrapMs))) {
+        if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL')
+        throw new Error(`it has not begun within ${longestWrapMs / 1000} s`)
+      }
       const wrapped = begin == null ? undefined : WrappedProgram.of(child.pid ?? 0)
       const handed = channel?.take() ?? new Map<string, number>()
       const own = terminalIn(handed)

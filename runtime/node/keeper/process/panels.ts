@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers'
 import { Panel } from '../../dataplane/cable/panel.ts'
 import { startProgram } from '../../os/programs/start.ts'
 import { loadLibc } from '../../os/system/libc.ts'
+import { signalGroup } from '../../os/system/signal-group.ts'
 import type { ProcessSpec } from '../protocol/protocol.ts'
 import { DescriptorChannel } from './handed-descriptors.ts'
 
@@ -43,12 +44,17 @@ async function make({ command, args }: PanelSpec): Promise<Panel> {
   const channel = DescriptorChannel.open()
   let handed = new Map<string, number>()
   try {
-    const child = startProgram(command, args, {
-      stdio: ['ignore', 'ignore', 'pipe', 'ignore', channel.theirs],
-      timeout: longestMs,
-      killSignal: 'SIGKILL',
-    })
-    const [said] = await Promise.all([child.stderr === null ? '' : text(child.stderr), once(child, 'close')])
+    const stdio = ['ignore' as const, 'ignore' as const, 'pipe' as const, 'ignore' as const, channel.theirs]
+    const child = startProgram(command, args, { detached: true, stdio })
+    let isLate = false
+    // With newuidmap and what else it has started, which would hold its output open.
+    const late = setTimeout(() => {
+      isLate = true
+      if (child.pid !== undefined) signalGroup(child.pid, 'SIGKILL')
+    }, longestMs)
+    const ended = Promise.all([child.stderr === null ? '' : text(child.stderr), once(child, 'close')])
+    const [said] = await ended.finally(() => clearTimeout(late))
+    if (isLate) throw new Error(`its program took longer than ${longestMs / 1000} s`)
     handed = channel.take()
     const [user, net, netlink] = ['user', 'net', 'netlink'].map((name) => handed.get(name))
     if (user === undefined || net === undefined || netlink === undefined)

@@ -53,17 +53,18 @@ function parentOf(pid: number): number | undefined {
   }
 }
 
-/** Resolves when data arrives on the descriptor, when it is closed, or after `ms`. Closes it. */
-export async function said(stream: Readable, ms: number): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, ms)
+/** Whether data arrives on the descriptor, or it is closed, within `ms`. Closes it. */
+export async function said(stream: Readable, ms: number): Promise<boolean> {
+  const isInTime = await new Promise<boolean>((resolve) => {
+    const timer = setTimeout(() => resolve(false), ms)
     const done = () => {
       clearTimeout(timer)
-      resolve()
+      resolve(true)
     }
     for (const event of ['data', 'error', 'close']) stream.once(event, done)
   })
   stream.destroy()
+  return isInTime
 }
 
 /** A wrapper exits with 128 plus the number of the signal that ended its program. */

@@ -1,7 +1,9 @@
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { setImmediate as turn } from 'node:timers/promises'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { ChildProcessRunner } from '../../../../runtime/node/keeper/process/child-process.ts'
 import { freshDirectory } from '../../../support/directory.ts'
+import { processesWith } from '../../../support/processes.ts'
 
 test('programs that start together start in separate turns of the event loop', async () => {
   const cwd = await freshDirectory()
@@ -25,4 +27,24 @@ test('programs that start together start in separate turns of the event loop', a
   )
   isOver = true
   expect(new Set(turns).size).toBe(5)
+})
+
+test('a cell that does not report its start is ended, with all that it has started', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const cwd = await freshDirectory()
+  const words = { command: '/bin/sh', args: ['-c', 'sleep 7532; true'] }
+  const started = ChildProcessRunner.start(
+    { type: 'process', ...words, cwd, log: join(cwd, 'log'), stdio: 'pipe', is_wrapped: true },
+    () => {},
+  )
+  const refused = expect(started).rejects.toMatchObject({
+    code: 'spawn_failed',
+    message: expect.stringContaining('has not begun within 20 s'),
+  })
+  const isStarted = () => processesWith('sleep 7532').some(({ args }) => args === 'sleep 7532')
+  while (!isStarted()) await turn()
+  vi.advanceTimersByTime(20_000)
+  await refused
+  while (isStarted()) await turn()
 })

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { requireEngine } from '../../../../runtime/node/drivers/container/engine.ts'
 import { panelCommand } from '../../../../runtime/node/drivers/container/holder.ts'
@@ -7,6 +8,7 @@ import { Panels } from '../../../../runtime/node/keeper/process/panels.ts'
 import { callNumbers } from '../../../../runtime/node/os/sandbox/system-calls.ts'
 import { requireContainers } from '../../../support/container-image.ts'
 import { freshDirectory } from '../../../support/directory.ts'
+import { processesWith } from '../../../support/processes.ts'
 import { requireRoot } from '../../../support/require.ts'
 import { describeWith } from '../../../support/test-with.ts'
 
@@ -61,4 +63,15 @@ test('a panel that failed is tried again after a minute', async () => {
   vi.advanceTimersByTime(60_000)
   await open()
   expect(log.mock.calls.map(([message]) => message.split(': ').at(-1))).toEqual(['first', 'second'])
+})
+
+test('a panel that takes too long is given up, with all that its program has started', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const { log, panels: all } = panels()
+  const opened = all.open({ command: '/bin/sh', args: ['-c', 'sleep 7533; true'] })
+  while (!processesWith('sleep 7533').some(({ args }) => args === 'sleep 7533')) await setImmediate()
+  vi.advanceTimersByTime(10_000)
+  expect(await opened).toBeUndefined()
+  expect(log).toHaveBeenCalledWith(expect.stringContaining('took longer than 10 s'))
 })
