@@ -1,4 +1,5 @@
 import { conflict } from '../../../../src/lib/errors/api-error.ts'
+import { commandGraceMs } from '../../keeper/protocol/protocol.ts'
 import { findPerl } from '../../os/sandbox/step.ts'
 import { callNumbers } from '../../os/sandbox/system-calls.ts'
 import { type Limited, notLimited } from './control-groups.ts'
@@ -140,8 +141,8 @@ function command({ ids, limits, processes, namespaces, places }: Held, rest: rea
 
 /** Exit code after a failure of the holder. */
 const failureCode = 125
-/** Longest start of a further command by crun, s: less than what the keeper gives a command beyond its own time (inside-commands.ts). */
-const startSeconds = 8
+/** Longest start of a further command by crun, s: less than what the keeper gives it. */
+const startSeconds = commandGraceMs / 1000 - 2
 
 const script = String.raw`
 use strict;

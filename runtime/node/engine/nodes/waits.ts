@@ -5,6 +5,7 @@ import { pause } from '../../../../src/lib/async/pause.ts'
 import { badRequest, conflict, tooMany } from '../../../../src/lib/errors/api-error.ts'
 import { escapeUnsafe } from '../../../../src/lib/text/escape.ts'
 import type { ConsoleExpect, ConsoleMatch, NodeReady } from '../../../../src/model/console.ts'
+import { commandGraceMs } from '../../keeper/protocol/protocol.ts'
 import { EchoFilter } from './console-echo.ts'
 import { ConsoleSearch, compiled } from './console-search.ts'
 import type { Consoles } from './consoles.ts'
@@ -20,7 +21,7 @@ const restShare = 4
 const retryMs = 250
 const connectMs = 1000
 /** Between two runs of a command, and what the answer of one may take beside its time, ms. */
-const [execEveryMs, execAnswerMs] = [1000, 15_000]
+const [execEveryMs, execAnswerMs] = [1000, commandGraceMs + 5000]
 /** Characters of a command in a message. */
 const maxShown = 200
 

@@ -5,6 +5,7 @@ import { socketPath } from '../../os/system/socket-path.ts'
 import { keeperDirectory } from '../process/generation.ts'
 import { KeeperError } from '../protocol/error.ts'
 import {
+  commandGraceMs,
   type Exit,
   hasOperation,
   helloProtocols,
@@ -14,16 +15,17 @@ import {
   type Operations,
   type PacketPathName,
   type StreamOperation,
+  terminalMs,
 } from '../protocol/protocol.ts'
 
 const callMs = 30_000
 /** Timeout of the first exchange on a connection, after which the keeper counts as hung, ms. */
 const helloMs = 5000
-/** Timeout of a further command, ms: beyond that of its start in the keeper (inside-commands.ts), which is no sign that the keeper hangs. */
-const runMs = 25_000
+/** Timeout of a further command, ms: beyond that of its start in the keeper, which is no sign that the keeper hangs. */
+const runMs = terminalMs + commandGraceMs + 5000
 /**
  * Interval of the checks while requests are pending, ms. After an interval without any message the client sends a ping; after one more
- * the keeper counts as hung. So every wait for a hung keeper ends within 10 s.
+ * the keeper counts as hung. So every wait for a hung keeper ends within 10 s, but for that of a further command.
  */
 const quietMs = 3000
 

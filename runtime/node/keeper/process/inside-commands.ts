@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { TerminalSize } from '../../../../src/model/schema/console-size.ts'
 import { usualSize } from '../../os/system/pty.ts'
 import { KeeperError } from '../protocol/error.ts'
+import { commandGraceMs, terminalMs } from '../protocol/protocol.ts'
 import type { DescriptorChannel } from './handed-descriptors.ts'
 import { HandedTerminal } from './handed-terminal.ts'
 
@@ -10,10 +11,8 @@ import { HandedTerminal } from './handed-terminal.ts'
 const maxCommands = 16
 /** Longest request, bytes; the holder of a container reads no more of one. */
 const maxRequest = 60_000
-/** Interval at which answers are looked for while one is awaited, and longest wait for a terminal, ms. */
-const [lookMs, terminalMs] = [10, 10_000]
-/** What a command gets beyond its own time, for its start and its end, ms. */
-const graceMs = 10_000
+/** Interval at which answers are looked for while one is awaited, ms. */
+const lookMs = 10
 
 type Answered = { readonly descriptor: number } | { readonly code: number; readonly reason: string }
 
@@ -89,7 +88,7 @@ export class InsideCommands {
     }
     void this.#look()
     const late = new AbortController()
-    const timeout = pause(seconds * 1000 + graceMs, undefined, { signal: late.signal }).then(
+    const timeout = pause(seconds * 1000 + commandGraceMs, undefined, { signal: late.signal }).then(
       (): Answered => ({ code: 137, reason: 'it did not answer in time' }),
       (): Answered => ({ code: 137, reason: '' }),
     )

@@ -421,6 +421,12 @@ export const operationInputs = {
   shutdown: Type.Object({ grace_ms: Milliseconds }),
 } as const
 
+/**
+ * The longest wait for the terminal of a further command, and what each such command gets beyond its own time for its start and its end,
+ * ms. The program that runs it takes a little less, and who asks the keeper waits a little longer.
+ */
+export const [terminalMs, commandGraceMs] = [10_000, 10_000] as const
+
 /** Operations after whose reply the connection is a stream; an error ends it. */
 export const streamOperations = ['console.attach', 'console.run', 'capture.attach'] as const
 export type StreamOperation = (typeof streamOperations)[number]
