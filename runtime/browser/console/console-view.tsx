@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
-import { TerminalSizes } from '../../../src/client/terminal-sizes.ts'
+import { type ResizeConsole, TerminalSizes } from '../../../src/client/terminal-sizes.ts'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { pause } from '../../../src/lib/async/pause.ts'
 import { randomHex } from '../../../src/lib/crypto/secret.ts'
@@ -22,6 +22,9 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
   const terminal = useRef<OpenTerminal>(undefined)
   const input = useRef<((text: string) => void) | undefined>(undefined)
   const sizes = useMemo(() => new TerminalSizes(), [])
+  /** Resizes the console while it is connected; it has the size of this terminal while that can be seen. */
+  const resize = useRef<ResizeConsole>(undefined)
+  const isSeen = useRef(isShown)
   /** What was typed before the first connection was there. */
   const early = useRef('')
   const state = useSignal<'loading' | 'open' | 'closed'>('loading')
@@ -87,7 +90,8 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
       input.current = send
       if (early.current !== '') send(early.current)
       early.current = ''
-      sizes.show(resizeOf(node, further?.terminal))
+      resize.current = resizeOf(node, further?.terminal)
+      if (isSeen.current) sizes.show(resize.current)
       // The service sends the scroll-back again.
       terminal.current?.reset()
       state.value = 'open'
@@ -102,9 +106,11 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
     void (async () => {
       while (!over.signal.aborted) {
         await connect().catch(ignore('the hint says that it is not connected'))
-        input.current = undefined
-        sizes.show(undefined)
+        // Another connection may have begun.
         if (over.signal.aborted) return
+        input.current = undefined
+        resize.current = undefined
+        sizes.show(undefined)
         state.value = 'closed'
         await pause(retryMs, over.signal)
       }
@@ -112,6 +118,8 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
     return () => {
       over.abort()
       input.current = undefined
+      resize.current = undefined
+      sizes.show(undefined)
     }
   }, [isLoaded, isRunning, project_id, tab])
 
@@ -124,8 +132,10 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
   }, [isShown])
   useEffect(() => {
     terminal.current?.setShown(isShown)
+    isSeen.current = isShown
+    if (isShown) terminal.current?.fit()
+    sizes.show(isShown ? resize.current : undefined)
     if (!isShown) return
-    terminal.current?.fit()
     if (dock.wanted === tab) terminal.current?.focus()
   }, [isShown, isLoaded])
 

@@ -38,7 +38,7 @@ interface TerminalOptions {
   readonly label: string
   /** Gets what the user types and pastes. */
   readonly onInput: (data: string) => void
-  /** Gets its size now, and when it changes. */
+  /** Gets its size when it is first in sight, and when it changes there. */
   readonly onResize: (columns: number, rows: number) => void
   /** Ctrl-Shift-F was pressed. */
   readonly onSearch: () => void
@@ -93,8 +93,6 @@ export function openTerminal(
   terminal.open(element)
   terminal.textarea?.setAttribute('aria-label', label)
   terminal.onData(onInput)
-  onResize(terminal.cols, terminal.rows)
-  terminal.onResize(({ cols, rows }) => onResize(cols, rows))
   terminal.attachCustomKeyEventHandler((event) => {
     if (event.type !== 'keydown' || !event.ctrlKey || !event.shiftKey) return true
     // The browser pastes by Ctrl-Shift-V itself.
@@ -136,9 +134,18 @@ export function openTerminal(
   // xterm does not update the height of its scroll bar while it is out of sight: after a resize there it would stay scrolled back. xterm
   // observes its element since `open`, so its observer is called before this one.
   let isInSight = false
+  let size = ''
+  const fitInSight = () => {
+    if (!isInSight) return
+    fitter.fit()
+    const { cols, rows } = terminal
+    if (size === `${cols} ${rows}`) return
+    size = `${cols} ${rows}`
+    onResize(cols, rows)
+  }
   const sight = new IntersectionObserver((changes) => {
     isInSight = changes.at(-1)?.isIntersecting === true
-    if (isInSight) fitter.fit()
+    fitInSight()
   })
   sight.observe(element)
   drawSelectionOnly(terminal)
@@ -159,9 +166,7 @@ export function openTerminal(
     setDark(isNowDark) {
       terminal.options.theme = isNowDark ? dark : light
     },
-    fit() {
-      if (isInSight) fitter.fit()
-    },
+    fit: fitInSight,
     find,
     text() {
       const { active } = terminal.buffer
