@@ -38,6 +38,18 @@ const head: readonly TarEntry[] = [
 ]
 const sum = '0123456789abcdef'.repeat(2)
 
+testWith(containers)('a link in the place of an archive that is being made is not followed', async () => {
+  const root = await freshDirectory()
+  const { gather } = await nodeIn(root)
+  const [outside, copy] = [join(root, 'outside'), join(root, 'copy')]
+  await writeFile(outside, 'kept')
+  await mkdir(copy)
+  await symlink(outside, join(copy, 'layer.tar.part'))
+  await gather(copy)
+  expect(await readFile(outside, 'utf8')).toBe('kept')
+  expect(await readdir(copy)).toEqual(['layer.tar'])
+})
+
 testWith(containers)('an archive becomes the layer, and the layer the same archive', async () => {
   const { archive, layer, prepare, gather, remove } = await nodeIn(await freshDirectory())
   const entries: readonly TarEntry[] = [
