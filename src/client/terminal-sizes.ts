@@ -1,4 +1,5 @@
-import { mostCells, type TerminalSize } from '../model/schema/console-size.ts'
+import type { TerminalSize } from '../model/schema/console-size.ts'
+import { mostCells } from '../model/schema/most-cells.ts'
 
 /** Between two sizes, ms: while a window is dragged they change all the time. */
 const spacingMs = 100

@@ -15,9 +15,15 @@ function sizedKinds(): Promise<ReadonlySet<string>> {
   return sized
 }
 
-/** Resizes the console of a node; of a further one `terminal`. */
+/** The console of a node; of a further one `terminal`. */
+export interface ShownConsole {
+  readonly node: LabNode
+  readonly terminal: string | undefined
+}
+
+/** Resizes a console. */
 export const resizeOf =
-  ({ project_id, node_id, node_type }: LabNode, terminal: string | undefined): ResizeConsole =>
+  ({ node: { project_id, node_id, node_type }, terminal }: ShownConsole): ResizeConsole =>
   async (size) => {
     if (!(await sizedKinds()).has(node_type)) return false
     const body = JSON.stringify({ ...size, terminal })

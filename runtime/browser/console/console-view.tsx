@@ -1,12 +1,10 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
-import { type ResizeConsole, TerminalSizes } from '../../../src/client/terminal-sizes.ts'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { ignore } from '../../../src/lib/async/ignore.ts'
 import { pause } from '../../../src/lib/async/pause.ts'
-import { randomHex } from '../../../src/lib/crypto/secret.ts'
 import { client } from '../state/client.ts'
 import { isDark } from '../state/theme.ts'
-import { resizeOf } from './console-size.ts'
+import type { ShownConsole } from './console-size.ts'
 import type { NodeConsoleProps } from './node-console.tsx'
 import { tabOf } from './tabs.ts'
 import type { OpenTerminal } from './terminal.ts'
@@ -21,9 +19,8 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
   const element = useRef<HTMLDivElement>(null)
   const terminal = useRef<OpenTerminal>(undefined)
   const input = useRef<((text: string) => void) | undefined>(undefined)
-  const sizes = useMemo(() => new TerminalSizes(), [])
-  /** Resizes the console while it is connected; it has the size of this terminal while that can be seen. */
-  const resize = useRef<ResizeConsole>(undefined)
+  /** The console while it is connected; it has the size of this terminal while that can be seen. */
+  const connected = useRef<ShownConsole>(undefined)
   const isSeen = useRef(isShown)
   /** What was typed before the first connection was there. */
   const early = useRef('')
@@ -44,7 +41,6 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
         isDark: isDark.peek(),
         label: `Console of ${name}`,
         onInput: (text) => dock.type(tab, text),
-        onResize: (columns, rows) => sizes.set(columns, rows),
         onSearch() {
           dock.isSearching.value = true
         },
@@ -82,7 +78,7 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
     if (!isLoaded || !isRunning) return
     const over = new AbortController()
     const connect = async () => {
-      const further = console === undefined ? undefined : { name: console, terminal: randomHex(8) }
+      const further = console === undefined ? undefined : { name: console, terminal: terminal.current?.newName() ?? '' }
       const streams = await client.console({ project: project_id, node: node_id }, { signal: over.signal, ...further })
       const writer = streams.writable.getWriter()
       const send = (text: string) =>
@@ -90,8 +86,8 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
       input.current = send
       if (early.current !== '') send(early.current)
       early.current = ''
-      resize.current = resizeOf(node, further?.terminal)
-      if (isSeen.current) sizes.show(resize.current)
+      connected.current = { node, terminal: further?.terminal }
+      if (isSeen.current) terminal.current?.resizes(connected.current)
       // The service sends the scroll-back again.
       terminal.current?.reset()
       state.value = 'open'
@@ -109,8 +105,8 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
         // Another connection may have begun.
         if (over.signal.aborted) return
         input.current = undefined
-        resize.current = undefined
-        sizes.show(undefined)
+        connected.current = undefined
+        terminal.current?.resizes(undefined)
         state.value = 'closed'
         await pause(retryMs, over.signal)
       }
@@ -118,8 +114,8 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
     return () => {
       over.abort()
       input.current = undefined
-      resize.current = undefined
-      sizes.show(undefined)
+      connected.current = undefined
+      terminal.current?.resizes(undefined)
     }
   }, [isLoaded, isRunning, project_id, tab])
 
@@ -134,7 +130,7 @@ export function ConsoleView({ node, dock, console, isShown }: NodeConsoleProps) 
     terminal.current?.setShown(isShown)
     isSeen.current = isShown
     if (isShown) terminal.current?.fit()
-    sizes.show(isShown ? resize.current : undefined)
+    terminal.current?.resizes(isShown ? connected.current : undefined)
     if (!isShown) return
     if (dock.wanted === tab) terminal.current?.focus()
   }, [isShown, isLoaded])

@@ -1,6 +1,9 @@
 import { FitAddon } from '@xterm/addon-fit'
 import { type ITheme, Terminal } from '@xterm/xterm'
 import style from '@xterm/xterm/css/xterm.css' with { type: 'text' }
+import { TerminalSizes } from '../../../src/client/terminal-sizes.ts'
+import { randomHex } from '../../../src/lib/crypto/secret.ts'
+import { resizeOf, type ShownConsole } from './console-size.ts'
 import { HeldOutput } from './held-output.ts'
 import { matchesOf, nextMatch } from './search.ts'
 
@@ -30,6 +33,10 @@ export interface OpenTerminal {
   find(text: string, isBack: boolean): boolean
   /** The text of the whole scroll-back. */
   text(): string
+  /** A name for the terminal of a further console: another one for each connection. */
+  newName(): string
+  /** Has a console take the size of the terminal, when it is first in sight and whenever it changes there; undefined: none. */
+  resizes(console: ShownConsole | undefined): void
   close(): void
 }
 
@@ -38,8 +45,6 @@ interface TerminalOptions {
   readonly label: string
   /** Gets what the user types and pastes. */
   readonly onInput: (data: string) => void
-  /** Gets its size when it is first in sight, and when it changes there. */
-  readonly onResize: (columns: number, rows: number) => void
   /** Ctrl-Shift-F was pressed. */
   readonly onSearch: () => void
   /** Ctrl-Shift-Up was pressed: Tab belongs to the guest, so that this is how the keyboard leaves. */
@@ -76,8 +81,9 @@ function drawSelectionOnly(terminal: Terminal): void {
 /** A terminal in an element. */
 export function openTerminal(
   element: HTMLElement,
-  { isDark, label, onInput, onResize, onSearch, onLeave }: TerminalOptions,
+  { isDark, label, onInput, onSearch, onLeave }: TerminalOptions,
 ): OpenTerminal {
+  const sizes = new TerminalSizes()
   const terminal = new Terminal({
     fontFamily: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace',
     fontSize: 13,
@@ -141,7 +147,7 @@ export function openTerminal(
     const { cols, rows } = terminal
     if (size === `${cols} ${rows}`) return
     size = `${cols} ${rows}`
-    onResize(cols, rows)
+    sizes.set(cols, rows)
   }
   const sight = new IntersectionObserver((changes) => {
     isInSight = changes.at(-1)?.isIntersecting === true
@@ -174,6 +180,8 @@ export function openTerminal(
         .join('\n')
         .trimEnd()
     },
+    newName: () => randomHex(8),
+    resizes: (console) => sizes.show(console && resizeOf(console)),
     close() {
       output.close()
       sight.disconnect()

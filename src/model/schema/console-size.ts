@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema } from './fields.ts'
+import { mostCells } from './most-cells.ts'
 
 /** A name that a client gives the terminal of a further console when it opens it, to resize it. */
 export const TerminalId = Type.String({
@@ -11,8 +12,6 @@ export const TerminalId = Type.String({
 /** Where kinds whose consoles have a size take it, below the path of a node. */
 export const consoleSizePath = 'console/size'
 
-/** Most columns, and most rows. */
-export const mostCells = 1000
 const Cells = Type.Integer({ minimum: 1, maximum: mostCells })
 
 /** The size of the terminal of a console. */
