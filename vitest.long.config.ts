@@ -4,6 +4,8 @@ import all, { handlers, host, slow, slowAtWorkerd } from './vitest.config.ts'
 
 /** Tests that measure processors: they have the machine to themselves. */
 const alone = ['test/long/{cpu-limit,dynamips-measurements}.test.ts']
+/** Tests that start as many emulators at once as a host has room for: whatever ran beside them would wait for minutes. */
+const crowded = ['test/long/vpcs-ports.test.ts']
 /** Tests of how long something takes: they run when all others have ended, and mostly wait. */
 const timing = ['test/node/dataplane/switch/impairment-timing.long.test.ts', 'test/lab/impairment.long.test.ts']
 
@@ -14,7 +16,7 @@ const longest = [
   ...['long/running-snapshots', 'drivers/nat/nat', 'long/page-consoles', 'long/deletion', 'long/packaging'],
   ...['worker/lying-archives', 'labfile/hostile-files', 'long/upgrade', 'long/drain-kills', 'long/page-faults'],
   ...['worker/archives', 'long/links-between-sites', 'long/page-class', 'long/page-node-types', 'long/sandboxed-lab'],
-  ...['worker/hanging-computes', 'worker/late-answers', 'long/vpcs-ports', 'long/hanging-pc', 'long/sandbox'],
+  ...['worker/hanging-computes', 'worker/late-answers', 'long/hanging-pc', 'long/sandbox'],
 ]
 
 class LongestFirst extends BaseSequencer {
@@ -32,7 +34,7 @@ export default defineConfig({
   test: {
     ...all.test,
     testTimeout: 300_000,
-    hookTimeout: 120_000,
+    hookTimeout: 300_000,
     sequence: { sequencer: LongestFirst },
     projects: [
       { extends: true, test: { name: 'alone', ...host, include: alone, maxWorkers: 2 } },
@@ -42,7 +44,7 @@ export default defineConfig({
           name: 'host',
           ...host,
           include: slow,
-          exclude: [...alone, ...timing, 'test/handlers/**'],
+          exclude: [...alone, ...timing, ...crowded, 'test/handlers/**'],
           sequence: { groupOrder: 1 },
         },
       },
@@ -63,6 +65,10 @@ export default defineConfig({
       {
         extends: true,
         test: { name: 'timing', ...host, include: timing, maxWorkers: 3, sequence: { groupOrder: 2 } },
+      },
+      {
+        extends: true,
+        test: { name: 'crowded', ...host, include: crowded, maxWorkers: 1, sequence: { groupOrder: 3 } },
       },
     ],
   },
