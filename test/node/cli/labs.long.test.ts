@@ -288,7 +288,10 @@ test('after a loss of the service the console is opened again, and its output co
   const patchbay = await CommandLine.of({ server: lone.url })
   await patchbay.file('one.lab.yaml', 'lab: one\nnodes: { PC1: { kind: pc, config: { text: "ip 10.0.0.1/24" } } }\n')
   await patchbay.run(['up'])
-  const exec = once(patchbay.start(['exec', 'one/PC1', 'ping 10.0.0.1 -c 1000', '--within', '5m']), 'close')
+  const exec = once(
+    patchbay.start(['exec', 'one/PC1', 'ping 10.0.0.1 -c 1000', '--expect', 'never', '--within', '5m']),
+    'close',
+  )
   const log = '/v2/projects/one/nodes/PC1/console/log'
   await expect.poll(async () => (await lone.fetch(log)).text()).toContain('icmp_seq=2 ')
   const follower = patchbay.start(['logs', 'one/PC1', '-f', '--lines', '1'])
