@@ -7,7 +7,8 @@ import { version } from '../os/system/version.ts'
 import { argumentsOf, withWordsOfNode } from './arguments.ts'
 import { errorColours } from './colours.ts'
 import type { Command } from './command.ts'
-import { type CommandDiagnostic, CommandError, exits, wrongArguments } from './exits.ts'
+import { CommandError, exits, wrongArguments } from './exits.ts'
+import type { CommandDiagnostic } from './json-outputs.ts'
 import { lastAnswer } from './last-answer.ts'
 import type { CommandOutcome } from './outcome.ts'
 import { columnsOf, wrapped } from './wrapping.ts'
@@ -128,10 +129,11 @@ async function print(text: string): Promise<number> {
   return exits.done
 }
 
+/** Prints one object. The runner of GitHub Actions takes "##[" anywhere in a line for a command, and guests and files may have it. */
+const printJson = (value: object): Promise<number> => print(`${JSON.stringify(value).replaceAll('##[', '\\u0023#[')}\n`)
+
 async function show({ exit = exits.done, json, isVerbatim, text }: CommandOutcome, isJson: boolean): Promise<number> {
-  // The runner of GitHub Actions takes "##[" anywhere in a line for a command, and a guest may have printed it.
-  if (isJson)
-    await print(`${JSON.stringify({ ok: exit === exits.done, exit, ...json }).replaceAll('##[', '\\u0023#[')}\n`)
+  if (isJson) await printJson({ ok: exit === exits.done, exit, ...json })
   else {
     const shown = isVerbatim ? await text() : wrapped(await text(), columnsOf(process.stdout))
     if (shown !== '') await print(`${shown}\n`)
@@ -143,7 +145,7 @@ async function fail(
   { exit, diagnostics }: Pick<CommandError, 'exit' | 'diagnostics'>,
   isJson: boolean,
 ): Promise<number> {
-  if (isJson) await print(`${JSON.stringify({ ok: false, exit, errors: diagnostics })}\n`)
+  if (isJson) await printJson({ ok: false, exit, errors: diagnostics })
   for (const { message, hint, file, line, column } of diagnostics) {
     const where = file === undefined ? 'patchbay' : [file, line, column].filter((it) => it !== undefined).join(':')
     const advice = hint === undefined ? '' : file === undefined ? ` (${hint})` : `; ${hint}`

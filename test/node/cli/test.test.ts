@@ -239,6 +239,17 @@ test('the lab of a test that is killed is deleted by the service', async () => {
   await expect.poll(labNames, { timeout: hangMs }).not.toContain(lab)
 })
 
+test('no JSON has what the runner of GitHub takes for a command', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  const hostile = '##[add-mask]x'
+  await patchbay.file('named.lab.yaml', cable('named', pings.replace('{', `{ name: "${hostile}",`)))
+  for (const argv of [['named.lab.yaml', '--list'], [`${hostile}.lab.yaml`]]) {
+    const { out } = await patchbay.run(['test', ...argv, '--json'])
+    expect(out).not.toContain('##[')
+    expect(JSON.stringify(JSON.parse(out))).toContain(hostile)
+  }
+})
+
 test('faults are reported before a lab is made', async () => {
   const patchbay = await CommandLine.of({ server: service.url })
   await patchbay.file('good.lab.yaml', cable('good', pings))
