@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { TerminalSizes } from '../../../src/client/terminal-sizes.ts'
+import { tooMany } from '../../../src/lib/errors/api-error.ts'
 import type { TerminalSize } from '../../../src/model/schema/console-size.ts'
 
 /** A console that takes sizes when the test lets it, and has the last one `columns` wide when it waits. */
@@ -31,6 +32,18 @@ test('a console gets the size, and of those that come while it takes one the las
   shown.answer(true)
   sizes.set(5000, 30)
   await expect.poll(() => shown.taken).toEqual(['80x24', '110x30', '1000x30'])
+})
+
+test('a size that is refused because of too many requests is passed on later', async () => {
+  const sizes = new TerminalSizes()
+  const taken: number[] = []
+  sizes.set(80, 24)
+  sizes.show(async ({ columns }) => {
+    taken.push(columns)
+    if (taken.length === 1) throw tooMany('later')
+    return true
+  })
+  await expect.poll(() => taken).toEqual([80, 80])
 })
 
 test('a console without a size is not told another one, and the next console is', async () => {

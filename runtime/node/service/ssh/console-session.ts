@@ -4,6 +4,7 @@ import type { App } from '../../../../src/app.ts'
 import type { TerminalSizes } from '../../../../src/client/terminal-sizes.ts'
 import { path as pathOf, search } from '../../../../src/compute/remote/paths.ts'
 import { randomHex } from '../../../../src/lib/crypto/secret.ts'
+import { tooMany } from '../../../../src/lib/errors/api-error.ts'
 import { ConsoleText } from '../../../../src/lib/text/console-text.ts'
 import type { Identity } from '../../../../src/model/access/identity.ts'
 import { lineAnswer } from '../../../../src/model/console.ts'
@@ -71,8 +72,9 @@ export async function runSession({ app, webSockets }: SessionOptions, session: C
         const init = { method: 'POST', body: JSON.stringify({ ...size, ...own }), signal: gone.signal }
         const resized = await app.fetch(new Request(`http://localhost${node}/${consoleSizePath}`, init), identity)
         await resized.body?.cancel()
+        if (resized.status === 429) throw tooMany('too many sizes')
         // Consoles of most nodes have no size.
-        return resized.ok || resized.status === 429
+        return resized.ok
       })
     return socket.passInput(lineAnswer.quietMs)
   }
