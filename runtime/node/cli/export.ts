@@ -6,8 +6,6 @@ import { Readable, Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { ReadableStream } from 'node:stream/web'
 import { causeOf } from '../../../src/compute/remote/answer.ts'
-import { containerlabOf } from '../../../src/exporters/containerlab.ts'
-import { readLabFile } from '../../../src/labfile/read.ts'
 import { replaceFiles } from '../engine/storage/user-file.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import { bytesText } from './bytes.ts'
@@ -90,6 +88,10 @@ const leftOutOf = (text: string): string[] => [...text.matchAll(/^# \* (.*)$/gm)
 
 /** A lab file as a topology of containerlab, with the files of its containers beside it. */
 async function topology(document: string, { lab, to, force }: Target): Promise<CommandOutcome> {
+  const [{ containerlabOf }, { readLabFile }] = await Promise.all([
+    import('../../../src/exporters/containerlab.ts'),
+    import('../../../src/labfile/read.ts'),
+  ])
   const { text, containers, files, leftOut } = containerlabOf(await readLabFile(document))
   if (containers === 0)
     throw new CommandError(exits.failed, `${lab} has no containers, of which a topology of containerlab is made`)
