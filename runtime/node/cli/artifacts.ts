@@ -46,6 +46,7 @@ export class ArtifactDirectory {
     return new ArtifactDirectory(path)
   }
 
+  /** The artifacts of a lab, which has no directory before its test begins. */
   of(lab: string, context: CommandContext): Artifacts {
     return new Artifacts(() => this.#make(lab), lab, context)
   }
@@ -69,8 +70,8 @@ export class ArtifactDirectory {
 
 /**
  * What the test of a lab leaves behind if it fails: `plan.json`, `lab.json` (its nodes and links at the end), `links.pcapng` (the frames
- * of all links since before the start), `events.jsonl`, and `consoles/NODE.log`. A file that cannot be written is said on standard error,
- * and does not change the result of the test.
+ * of all links since before the start), `events.jsonl`, and `consoles/NODE.log`. A file that cannot be written is reported on standard
+ * error, and does not change the result of the test.
  */
 export class Artifacts {
   readonly #make: () => Promise<string>
@@ -100,17 +101,18 @@ export class Artifacts {
     })
     if (this.#directory === '') return
     this.#plan = plan
-    const begun: Promise<void>[] = []
-    const stream = (name: string, work: (begun: () => void) => Promise<void>) =>
+    const streams: Promise<void>[] = []
+    /** Resolves when the stream has begun, or cannot. */
+    const begins = (name: string, stream: (begun: () => void) => Promise<void>) =>
       new Promise<void>((resolve) => {
-        begun.push(this.#trying(name, () => work(resolve)).finally(resolve))
+        streams.push(this.#trying(name, () => stream(resolve)).finally(resolve))
       })
-    const starts = [
-      stream('links.pcapng', (begun) => this.#capture(plan, begun)),
-      stream('events.jsonl', (begun) => this.#events(plan, begun)),
+    const both = [
+      begins('links.pcapng', (begun) => this.#capture(plan, begun)),
+      begins('events.jsonl', (begun) => this.#events(plan, begun)),
     ]
-    this.#streams = Promise.all(begun)
-    await Promise.all(starts)
+    this.#streams = Promise.all(streams)
+    await Promise.all(both)
   }
 
   /** Ends; keeps the files only if the test has failed. The lab must still exist. */
