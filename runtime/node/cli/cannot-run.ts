@@ -1,5 +1,6 @@
 import type { LabPlan } from '../../../src/client/patchbay.ts'
-import { type CommandDiagnostic, CommandError, exits } from './exits.ts'
+import { CommandError, exits } from './exits.ts'
+import type { CommandDiagnostic } from './json-outputs.ts'
 import type { LabSource } from './lab-file.ts'
 import { shown, tableOf } from './table.ts'
 

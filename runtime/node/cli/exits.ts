@@ -1,4 +1,5 @@
 import { nearest } from '../../../src/lib/text/nearest-word.ts'
+import type { CommandDiagnostic } from './json-outputs.ts'
 
 /** The exit codes of all commands. */
 export const exits = {
@@ -21,16 +22,6 @@ export const exits = {
   interrupted: 130,
 } as const
 export type ExitCode = (typeof exits)[keyof typeof exits]
-
-/** One error of an outcome, as `--json` shows it. */
-export interface CommandDiagnostic {
-  readonly message: string
-  readonly file?: string
-  readonly line?: number
-  readonly column?: number
-  readonly path?: string
-  readonly hint?: string
-}
 
 /** Ends a command with an exit code and messages for the user. */
 export class CommandError extends Error {

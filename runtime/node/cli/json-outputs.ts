@@ -5,7 +5,9 @@ import { oneOf } from '../../../src/model/schema/fields.ts'
 // What commands print with `--json`, for CI and other programs. Members are added, but none is removed or changed within version 1.
 
 const seconds = Type.Number({ description: 'How long it took, s' })
-const Failure = Type.Object({
+/** One error of an outcome. */
+export type CommandDiagnostic = Readonly<Static<typeof CommandDiagnostic>>
+const CommandDiagnostic = Type.Object({
   message: Type.String(),
   file: Type.Optional(Type.String()),
   line: Type.Optional(Type.Integer()),
@@ -29,6 +31,7 @@ const CheckResult = Type.Object({
   line: Type.Optional(Type.Integer({ description: 'Its line in the lab file' })),
 })
 
+/** The test of one lab file. */
 export type LabResult = Static<typeof LabResult>
 const LabResult = Type.Object({
   file: Type.String({ description: 'The lab file, as it was given' }),
@@ -49,10 +52,11 @@ const LabResult = Type.Object({
     ),
   ),
   score: Type.Optional(Type.Object({ points: Type.Number(), of: Type.Number() })),
-  errors: Type.Array(Failure),
+  errors: Type.Array(CommandDiagnostic),
   artifacts: Type.Optional(Type.String({ description: 'The directory of what the failed test has left behind' })),
 })
 
+/** A check of a lab file that is not run. */
 export type ListedCheck = Static<typeof ListedCheck>
 const ListedCheck = Type.Object({
   file: Type.String(),
@@ -69,12 +73,14 @@ const TestOutput = Type.Object(
     seconds: Type.Optional(seconds),
     labs: Type.Optional(Type.Array(LabResult)),
     checks: Type.Optional(Type.Array(ListedCheck, { description: 'With --list' })),
-    errors: Type.Optional(Type.Array(Failure)),
+    errors: Type.Optional(Type.Array(CommandDiagnostic)),
   },
   { description: 'The output of "patchbay test --json"; without labs when nothing was tested' },
 )
 
 const { lab, project_id, revision, interrupted, withheld, extra, stop_at } = LabPlan.properties
+/** A node after `patchbay up`. */
+export type UpNode = Static<typeof UpNode>
 const UpNode = Type.Object({
   name: Type.String(),
   node_id: Type.String(),
@@ -112,7 +118,7 @@ const UpOutput = Type.Object(
         stop_at,
         nodes: Type.Array(UpNode),
         links: Type.Array(UpLink),
-        errors: Type.Array(Failure),
+        errors: Type.Array(CommandDiagnostic),
       }),
     ).properties,
   },

@@ -12,7 +12,8 @@ import { LabName } from '../../../src/labfile/schema.ts'
 import { reasonOf } from '../os/system/error-reason.ts'
 import type { FlagValues } from './command.ts'
 import type { labFileFlags } from './command-flags.ts'
-import { type CommandDiagnostic, CommandError, exits, wrongArguments } from './exits.ts'
+import { CommandError, exits, wrongArguments } from './exits.ts'
+import type { CommandDiagnostic } from './json-outputs.ts'
 
 const maxBytes = 1 << 20
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })

@@ -10,9 +10,11 @@ export async function schema({ flags }: CommandInput<typeof schemaFlags>): Promi
 }
 
 async function schemaOf(what: string | undefined): Promise<object> {
-  if (what !== 'up' && what !== 'test') return labFileSchema()
   const { jsonOutputs } = await import('./json-outputs.ts')
+  if (what === undefined || !(what in jsonOutputs)) return labFileSchema()
   // Words of our own messages are no keyword of JSON Schema.
-  const plain = JSON.stringify(jsonOutputs[what], (key, value) => (key === 'expects' ? undefined : value))
+  const plain = JSON.stringify(jsonOutputs[what as keyof typeof jsonOutputs], (key, value) =>
+    key === 'expects' ? undefined : value,
+  )
   return { $schema: 'http://json-schema.org/draft-07/schema#', ...JSON.parse(plain) }
 }

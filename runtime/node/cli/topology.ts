@@ -14,6 +14,7 @@ import { requireYes } from './confirm.ts'
 import { secondsOf, stopText } from './durations.ts'
 import { CommandError, type ExitCode, exits } from './exits.ts'
 import { linkJson } from './inspect.ts'
+import type { UpNode } from './json-outputs.ts'
 import {
   diagnosticsIn,
   isLabFile,
@@ -350,7 +351,7 @@ function undoneOf({ steps }: LabPlan, failed: LabJob | undefined): ReadonlySet<S
   return new Set(steps.filter((it) => it.do === 'start' && names.has(it.name)))
 }
 
-const nodeRow = (node: LabNode, failed: LabJob | undefined) => ({
+const nodeRow = (node: LabNode, failed: LabJob | undefined): UpNode => ({
   name: node.name,
   node_id: node.node_id,
   kind: node.node_type,

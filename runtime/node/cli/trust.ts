@@ -1,7 +1,8 @@
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import type { ErrorBody } from '../../../src/model/schema/fields.ts'
 import { isConfirmed } from './confirm.ts'
-import { type CommandDiagnostic, CommandError, exits } from './exits.ts'
+import { CommandError, exits } from './exits.ts'
+import type { CommandDiagnostic } from './json-outputs.ts'
 
 type Untrusted = NonNullable<ErrorBody['untrusted']>[number]
 
